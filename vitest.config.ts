@@ -8,7 +8,7 @@ import { ProgressReporter } from './test/support/progress-reporter.ts'
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
 /** The suites, the longest first: a long file that starts late delays the end of the run. */
-const order = ['s3', 'crash', 'e2e', 'names', 'delivery', 'contract', 'processes', 'unit', 'store']
+const order = ['s3', 'engines', 'crash', 'browser', 'e2e', 'names', 'delivery', 'contract', 'processes', 'unit', 'store']
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -28,6 +28,7 @@ const processes = [
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
   'src/preview/preview-workers.test.ts',
+  'src/query/query-workers.test.ts',
 ]
 
 /** Suites by what they need: `unit` needs nothing, the others need files, processes and databases of their own. */
@@ -40,10 +41,12 @@ export default defineConfig({
           name: 'unit',
           include: [
             'src/**/*.test.ts',
+            'console/src/**/*.test.ts',
             'test/torture/**/*.test.ts',
             'test/cluster/**/*.test.ts',
             'test/support/**/*.test.ts',
             'test/architecture.test.ts',
+            'console/src/**/*.test.ts',
           ],
           exclude: processes,
           testTimeout: 20_000,
@@ -65,6 +68,10 @@ export default defineConfig({
         },
       },
       { test: { ...shared, name: 'names', include: ['test/names/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      {
+        test: { ...isolated, name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
+      },
+      { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000, hookTimeout: 60_000 } },
       { test: { ...isolated, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
     ],
     reporters: [new ProgressReporter()],

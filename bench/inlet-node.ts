@@ -30,7 +30,16 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
   const snapshot: Snapshot = {
     epoch: 1,
     region: 'loc',
-    keys: [{ id: newId(), account_id: accountId, hash: apiKeyOf(benchKey).hash, scopes: ['ingest'] }],
+    keys: [
+      {
+        id: newId(),
+        account_id: accountId,
+        hash: apiKeyOf(benchKey).hash,
+        scopes: ['ingest'],
+        endpoint_ids: null,
+        origins: null,
+      },
+    ],
     revoked_keys: [],
     jwks: { keys: [] },
     token_issuer: 'http://127.0.0.1:1',

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 
 const all = [
   ...['wal-append', 'http-ingest', 'extract', 'raw-parquet', 'pipeline', 'many-views', 'mqtt', 'snapshot', 'idle-memory'],
-  ...['control-hostile', 'fairness'],
+  ...['control-hostile', 'fairness', 'console'],
 ]
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !all.includes(name))

@@ -55,6 +55,8 @@ try {
     ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },
     hash: `${newId()}${newId()}`.replaceAll('-', ''),
     scopes: ['ingest'],
+    endpoint_ids: null,
+    origins: null,
   })
   await applyChange(async (db, since_epoch) => {
     for (let made = 0; made < keyCount; made += 1) await insertApiKey(db, newKey(), Date.now())

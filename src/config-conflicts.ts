@@ -9,6 +9,7 @@ const prefix = 'INLET_'
 /** The options that rules are about. One that is invalid is missing. */
 type Values = {
   readonly objectStore?: string
+  readonly s3Credentials?: string
   readonly workerUser?: { readonly uid: number; readonly gid: number } | null
   readonly bucketsGroup?: number | null
   readonly dnsProvider?: string | null
@@ -29,9 +30,22 @@ type Values = {
 /** Returns a sentence for each conflict. `from` is what the values were read from. */
 export function findConflicts(values: Values, from: Readonly<Record<string, string | undefined>>): readonly string[] {
   const problems: string[] = []
-  for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
+  for (const name of ['INLET_S3_ENDPOINT', 'INLET_S3_CREDENTIALS', 'INLET_S3_BUCKETS', 'INLET_S3_REGION', 'INLET_STS_ENDPOINT']) {
     if (from[name] && values.objectStore === 'directory') problems.push(`${name}: needs INLET_OBJECT_STORE=s3`)
   }
+  if (from['INLET_STS_ENDPOINT'] && values.objectStore === 's3' && values.s3Credentials === 'own')
+    problems.push('INLET_STS_ENDPOINT: no role is assumed with INLET_S3_CREDENTIALS=own; leave out one of both')
+  if (from['INLET_S3_BUCKETS'] && values.s3Credentials === 'roles')
+    problems.push('INLET_S3_BUCKETS: needs INLET_S3_CREDENTIALS=own; with roles the owner of each bucket decides')
+  const provider = ['INLET_OIDC_ISSUER', 'INLET_OIDC_CLIENT_ID', 'INLET_OIDC_CLIENT_SECRET']
+  const unset = provider.filter((name) => !from[name])
+  if (unset.length > 0 && unset.length < provider.length)
+    problems.push(`${unset.join(', ')}: set all of ${provider.join(', ')} or none`)
+  const issuer = from['INLET_OIDC_ISSUER']
+  if (issuer?.startsWith('http:') && !isLoopbackUrl(issuer))
+    problems.push(
+      'INLET_OIDC_ISSUER: whoever is in between could sign in as anybody; use https://, or a provider on this machine',
+    )
   for (const setting of ['INLET_TLS', 'INLET_CONTROL', 'INLET_NODE_API']) {
     const [certificate, key] = [`${setting}_CERTIFICATE_FILE`, `${setting}_KEY_FILE`]
     if (!from[certificate] !== !from[key]) problems.push(`${certificate} and ${key}: set both or neither`)

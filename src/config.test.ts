@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { baseUrlOf, ConfigurationError, certificateSourcesOf, controlOf, httpUrl, options, readConfig } from './config.ts'
+import { ConfigurationError, options, readConfig } from './config.ts'
+import { baseUrlOf, certificateSourcesOf, controlOf, httpUrl } from './config-addresses.ts'
 import { reachableAt } from './lib/option-types.ts'
 
 describe('readConfig', () => {
@@ -54,6 +55,21 @@ describe('readConfig', () => {
     ['INLET_METRICS_TOKEN', 'short', 'must have at least 16 characters'],
     ['INLET_BASE_URL', 'inlet', 'must be a URL such as https://inlet.example.com'],
     ['INLET_INGEST_LISTEN', '127.0.0.1:99999', 'must be host:port with a port up to 65535'],
+    [
+      'INLET_CORS_ORIGINS',
+      'https://app.example.com/',
+      'must be * or origins separated by commas, without a path, such as https://app.example.com',
+    ],
+    [
+      'INLET_CORS_ORIGINS',
+      'app.example.com',
+      'must be * or origins separated by commas, without a path, such as https://app.example.com',
+    ],
+    [
+      'INLET_CORS_ORIGINS',
+      '*, https://app.example.com',
+      'must be * or origins separated by commas, without a path, such as https://app.example.com',
+    ],
     ['INLET_NODE_ADDRESSES', 'x', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', '10.0.0.1, node.test', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', 'fe80::1%eth0', 'must be IP addresses separated by commas'],
@@ -71,6 +87,16 @@ describe('readConfig', () => {
     ['INLET_REPLICAS', '3', 'unknown option'],
   ])('says what is expected of %s instead of %s', (name, value, message) => {
     expect(() => readConfig({ [name]: value })).toThrow(new ConfigurationError(`invalid configuration:\n  ${name}: ${message}`))
+  })
+
+  test.each([
+    [{ INLET_OIDC_ISSUER: 'https://id.test/realms/x' }, 'INLET_OIDC_CLIENT_ID, INLET_OIDC_CLIENT_SECRET: set all of'],
+    [
+      { INLET_OIDC_ISSUER: 'http://id.test', INLET_OIDC_CLIENT_ID: 'inlet', INLET_OIDC_CLIENT_SECRET: 'secret' },
+      'INLET_OIDC_ISSUER: whoever is in between',
+    ],
+  ])('refuses a provider that is not set up, or could be impersonated: %j', (environment, problem) => {
+    expect(() => readConfig(environment)).toThrow(problem)
   })
 
   const certificate = { INLET_NODE_API_CERTIFICATE_FILE: 'crt', INLET_NODE_API_KEY_FILE: 'key' }
@@ -181,9 +207,24 @@ describe('readConfig', () => {
     expect(read).not.toThrow(/secret/)
   })
 
+  test('rejects an STS that would not be used', () => {
+    const sts = { INLET_OBJECT_STORE: 's3', INLET_STS_ENDPOINT: 'http://127.0.0.1:8000' }
+    expect(() => readConfig({ ...sts, INLET_S3_CREDENTIALS: 'own' })).toThrow(/INLET_STS_ENDPOINT: .*INLET_S3_CREDENTIALS=own/)
+    expect(readConfig({ ...sts, INLET_S3_CREDENTIALS: 'roles' })).toMatchObject({ s3Credentials: 'roles' })
+  })
+
   test('rejects the URLs of a gateway if the object store is not S3', () => {
     const read = () => readConfig({ INLET_S3_ENDPOINT: 'http://127.0.0.1:8000', INLET_STS_ENDPOINT: 'http://127.0.0.1:8000' })
     expect(read).toThrow(/INLET_S3_ENDPOINT: needs INLET_OBJECT_STORE=s3[\s\S]*INLET_STS_ENDPOINT: needs/)
+    expect(() => readConfig({ INLET_S3_CREDENTIALS: 'own' })).toThrow(/INLET_S3_CREDENTIALS: needs INLET_OBJECT_STORE=s3/)
+  })
+
+  test('takes buckets only where the operator allows them', () => {
+    const s3 = { INLET_OBJECT_STORE: 's3', INLET_S3_BUCKETS: 'lake, archive/raw' }
+    expect(readConfig({ ...s3, INLET_S3_CREDENTIALS: 'own' }).s3Buckets).toEqual(['lake', 'archive/raw'])
+    expect(() => readConfig(s3)).toThrow(/INLET_S3_BUCKETS: needs INLET_S3_CREDENTIALS=own/)
+    const wrong = { ...s3, INLET_S3_CREDENTIALS: 'own', INLET_S3_BUCKETS: 's3://lake' }
+    expect(() => readConfig(wrong)).toThrow(/INLET_S3_BUCKETS: must be buckets separated by commas/)
   })
 
   const dns = { INLET_BASE_DOMAIN: 'ingest.example.com', INLET_DNS_TSIG_SECRET: 'c2VjcmV0LXNlY3JldC1zZWNyZXQ=' }

@@ -2,20 +2,20 @@ import { resolve } from 'node:path'
 import { findConflicts, findUnknownOptions } from './config-conflicts.ts'
 import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
-import { isLoopback } from './lib/ip-addresses.ts'
 import {
   address,
   addresses,
+  buckets,
   bytes,
   choice,
   database,
   endpointUrl,
   integer,
-  type ListenAddress,
   matching,
   OptionError,
   type OptionType,
   optional,
+  origins,
   proxies,
   secret,
   secretKeys,
@@ -162,12 +162,7 @@ export const options = {
     integer(1, 86_400),
     'how long resolvers may keep a record that Inlet publishes, in seconds: also how long a node that stops waits for its clients to leave',
   ),
-  dnsServer: option(
-    'INLET_DNS_SERVER',
-    '',
-    optional(address),
-    'host:port of the primary server of the zone, which `rfc2136` needs',
-  ),
+  dnsServer: option('INLET_DNS_SERVER', '', optional(address), 'host:port of the primary server of the zone, for `rfc2136`'),
   dnsNamesPerSecond: option(
     'INLET_DNS_NAMES_PER_SECOND',
     '',
@@ -202,7 +197,7 @@ export const options = {
     'INLET_BOOTSTRAP_API_KEY',
     '',
     optional(matching(apiKeyPattern, 'must be ing_live_ and 32 letters or digits')),
-    'API key to create at startup, with all three scopes',
+    'API key to create at startup, with all scopes',
   ),
   apiRequestsPerMinute: option(
     'INLET_API_REQUESTS_PER_MINUTE',
@@ -227,6 +222,21 @@ export const options = {
     '',
     optional(proxies),
     'load balancers whose `X-Forwarded-For` is trusted: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
+  ),
+  oidcIssuer: option(
+    'INLET_OIDC_ISSUER',
+    '',
+    optional(endpointUrl),
+    'URL of an OpenID Connect provider with which people sign in to the console; its redirect URI is `<base URL>/auth/callback/oidc`; empty: none',
+  ),
+  oidcClientId: option('INLET_OIDC_CLIENT_ID', '', optional(text), 'id of the client that stands for Inlet at that provider'),
+  oidcClientSecret: option('INLET_OIDC_CLIENT_SECRET', '', optional(text), 'secret of that client'),
+  oidcName: option('INLET_OIDC_NAME', 'single sign-on', text, 'name of that provider on the button: `Sign in with …`'),
+  oidcRole: option(
+    'INLET_OIDC_ROLE',
+    '',
+    optional(choice(['owner', 'member', 'viewer'])),
+    'role in the first account of everybody whom that provider signs in; empty: only people with an invitation to the e-mail address that it verified become new people',
   ),
   commitsKeptDays: option(
     'INLET_COMMITS_KEPT_DAYS',
@@ -322,6 +332,12 @@ export const options = {
     bytes(MiB, 16 * GiB),
     'request bytes in memory beyond which requests get 503, shared by account and endpoint',
   ),
+  idempotencyKeysMax: option(
+    'INLET_IDEMPOTENCY_KEYS_MAX',
+    '5000000',
+    integer(1_000, 1_000_000_000),
+    'how many idempotency keys a node remembers at most, shared by account; each takes up to 35 bytes of memory, and 80 on the disk',
+  ),
   maxConnections: option(
     'INLET_MAX_CONNECTIONS',
     '20000',
@@ -345,6 +361,18 @@ export const options = {
     '60',
     integer(1, 3600),
     'maximum time for a client to send one request to ingest or the management API, in seconds',
+  ),
+  corsOrigins: option(
+    'INLET_CORS_ORIGINS',
+    '',
+    optional(origins),
+    'origins of web pages that may send to ingest from a browser, separated by commas, such as `https://app.example.com`; `*`: all; also limits MQTT over WebSocket to them, for clients that say an origin; empty: browsers send no HTTP requests, and MQTT takes every origin',
+  ),
+  publicKeys: option(
+    'INLET_PUBLIC_KEYS',
+    'false',
+    choice(['false', 'true']),
+    '`true` allows public keys, which web pages hold: each is for one endpoint and the origins that it names, and may be in the query (`?key=`), as `navigator.sendBeacon` needs. Set it for control and for nodes',
   ),
   mqttListen: option(
     'INLET_MQTT_LISTEN',
@@ -395,6 +423,24 @@ export const options = {
     optional(endpointUrl),
     'URL of an S3 gateway; empty: AWS, in the region of each destination. Use `http://` only for a gateway on this machine or in your own network',
   ),
+  s3Credentials: option(
+    'INLET_S3_CREDENTIALS',
+    'roles',
+    choice(['roles', 'own']),
+    '`roles`: Inlet assumes the role of each destination; `own`, for stores without roles (MinIO, Garage, R2, B2) or for buckets of your own: the credentials of Inlet sign every request, and an account uses only the buckets that you allow it: docs/destinations.md',
+  ),
+  s3Buckets: option(
+    'INLET_S3_BUCKETS',
+    '',
+    optional(buckets),
+    'with `own`: buckets that the first account may use, each with or without a prefix: `lake,archive/raw`. The first start creates a destination in the first one; each start allows those that are missing',
+  ),
+  s3Region: option(
+    'INLET_S3_REGION',
+    'us-east-1',
+    matching(/^[a-z0-9-]{1,32}$/, 'must be the region of the store'),
+    'region of the gateway, or with `own` of your buckets, which the console suggests for new destinations: `auto` for R2, such as `us-west-004` for B2, `garage` for Garage',
+  ),
   stsEndpoint: option(
     'INLET_STS_ENDPOINT',
     '',
@@ -444,55 +490,6 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: dataPaths(dataDirectory) }) as Config
-}
-
-/** Returns the public URL of the management API, without a slash at its end. */
-export function baseUrlOf(config: Config): string {
-  const { baseUrl, controlListen, controlCertificateFile } = config
-  return (baseUrl ?? httpUrl(controlListen, controlCertificateFile === null ? 'http' : 'https')).replace(/\/+$/, '')
-}
-
-/** Where the certificate of a listener comes from; null: the listener does not use TLS. */
-export type CertificateSource = 'files' | 'issued' | null
-
-/**
- * Returns the source for each listener. Control gets a certificate for the host in its base URL. On loopback the API for nodes needs none,
- * and nodes on this machine would call it by another name.
- */
-export function certificateSourcesOf(
-  config: CertificateSettings,
-): Readonly<Record<'control' | 'nodeApi' | 'ingest', CertificateSource>> {
-  const { certificates, baseUrl, nodeApiListen } = config
-  const isIssued = certificates === 'acme' || certificates === 'development'
-  const isControlIssued = isIssued && baseUrl?.startsWith('https:') === true
-  return {
-    control: config.controlCertificateFile !== null ? 'files' : isControlIssued ? 'issued' : null,
-    nodeApi:
-      config.nodeApiCertificateFile !== null ? 'files' : isControlIssued && !isLoopback(nodeApiListen.host) ? 'issued' : null,
-    ingest: config.tlsCertificateFile !== null ? 'files' : certificates !== null ? 'issued' : null,
-  }
-}
-
-type CertificateSettings = Pick<
-  Config,
-  'certificates' | 'baseUrl' | 'nodeApiListen' | 'controlCertificateFile' | 'nodeApiCertificateFile' | 'tlsCertificateFile'
->
-
-/** Returns how a node reaches control, and which roots it trusts. */
-export function controlOf(config: Config) {
-  const { controlUrl, nodeApiListen, controlCaFile, paths } = config
-  const url = controlUrl ?? httpUrl(nodeApiListen, certificateSourcesOf(config).nodeApi === null ? 'http' : 'https')
-  return { url: url.replace(/\/+$/, ''), caFile: controlCaFile, rootFile: paths.controlRoot }
-}
-
-/** Returns where ingest listens. */
-export function ingestAddressesOf({ ingestListen, mqttListen, reusePort }: Config) {
-  const shared = { reusePort: reusePort === 'true' }
-  return { http: { ...ingestListen, ...shared }, mqtt: mqttListen === null ? null : { ...mqttListen, ...shared } }
-}
-
-export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function option<T>(env: string, fallback: string, type: OptionType<T>, help: string): Option<T> {

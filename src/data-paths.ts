@@ -6,6 +6,7 @@ export function dataPaths(data: string) {
     data,
     database: join(data, 'inlet.db'),
     firstApiKey: join(data, 'first-api-key'),
+    signInLink: join(data, 'sign-in-link'),
     nodeToken: join(data, 'node-token'),
     operatorToken: join(data, 'operator-token'),
     secretKey: join(data, 'secret-key'),
@@ -19,6 +20,7 @@ export function dataPaths(data: string) {
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
     wal: join(data, 'node', 'wal'),
+    storedRequests: join(data, 'node', 'stored-requests'),
     walNodeId: join(data, 'node', 'wal', 'node-id'),
     outbox: join(data, 'node', 'outbox'),
     parked: join(data, 'node', 'parked'),
@@ -28,6 +30,7 @@ export function dataPaths(data: string) {
     scratch: join(data, 'node', 'scratch'),
     ingestLock: join(data, 'node', 'ingest.lock'),
     deliveryLock: join(data, 'node', 'delivery.lock'),
+    queries: join(data, 'queries'),
     buckets: join(data, 'buckets'),
   } as const
 }

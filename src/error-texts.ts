@@ -89,7 +89,7 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
   unsupported_media_type: {
     meaning: 'The operation does not read this `Content-Type` or `Content-Encoding`.',
     remedies: [
-      'Ingest: send `application/x-ndjson` with one record per line, or `application/json` with a single record. Compress with `gzip`, `zstd`, `deflate` or `br`, or not at all.',
+      'Ingest: send `application/x-ndjson` with one record per line, or `application/json` with a single record or an array of them. Compress with `gzip`, `zstd`, `deflate` or `br`, or not at all.',
       'Management API: send `application/json`.',
     ],
   },
@@ -102,6 +102,14 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
     remedies: [
       'Read `errors` in the response: it lists every problem with the path of its field. An unknown field is a problem too, so that a typo is not ignored.',
       'Ingest: check that the body has at least one record and is compressed as `Content-Encoding` says. If the account has several endpoints, name one: `/v1/ingest?endpoint=<id>`.',
+    ],
+  },
+  idempotency_key_reused: {
+    meaning:
+      'The endpoint stored other records with this `Idempotency-Key` within the last 24 hours. Nothing of this request was stored.',
+    remedies: [
+      'Make a new key, such as a UUID, for each request, and keep it for repetitions of exactly these bytes.',
+      'If you did repeat a request: its body must have the same bytes as the first time. A body that is serialised anew may differ.',
     ],
   },
   too_many_requests: {

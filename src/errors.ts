@@ -17,6 +17,7 @@ export const errorTable = {
   payload_too_large: { status: 413, title: 'Content Too Large', retry: false },
   unsupported_media_type: { status: 415, title: 'Unsupported Media Type', retry: false },
   expectation_failed: { status: 417, title: 'Expectation Failed', retry: false },
+  idempotency_key_reused: { status: 422, title: 'Unprocessable Content', retry: false },
   validation_error: { status: 422, title: 'Unprocessable Content', retry: false },
   too_many_requests: { status: 429, title: 'Too Many Requests', retry: true },
   quota_exceeded: { status: 429, title: 'Too Many Requests', retry: true },

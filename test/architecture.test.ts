@@ -20,11 +20,12 @@ const mayImport: Record<string, readonly string[]> = {
   views: ['duckdb', 'model', 'lib'],
   records: ['views', 'duckdb', 'model', 'lib'],
   preview: ['records', 'views', 'duckdb', 'model', 'lib'],
+  query: ['duckdb', 'model', 'lib'],
   wal: ['lib'],
   node: ['auth', 'model', 'lib'],
   ingest: ['auth', 'node', 'pages', 'wal', 'model', 'lib'],
   delivery: ['node', 'objects', 'records', 'views', 'wal', 'model', 'lib'],
-  control: ['auth', 'objects', 'pages', 'preview', 'store', 'model', 'lib'],
+  control: ['auth', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
   cli: ['auth', 'delivery', 'duckdb', 'node', 'objects', 'store', 'wal', 'model', 'lib'],
 }
 
@@ -33,6 +34,7 @@ const rootFiles: Record<string, (importer: string) => boolean> = {
   'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('wal/'),
   'error-texts.ts': (importer) => importer.startsWith('pages/'),
   'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
+  'config-addresses.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'config-conflicts.ts': () => false,
   'data-paths.ts': (importer) => importer.startsWith('cli/'),
   'main.ts': () => false,
@@ -48,6 +50,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^mqtt-packet$/, places: [/^ingest\//, /^cli\/demo\//] },
   { party: /^yaml$/, places: [/^views\/definition-text\.ts$/] },
   { party: /^jose$/, places: [/^auth\//] },
+  { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
   { party: /^@node-rs\/crc32$/, places: [/^wal\//] },
   { party: /^(@peculiar\/x509|acme-client)$/, places: [/^control\/provisioning\/certificates\//] },
@@ -165,9 +168,16 @@ describe('the import table', () => {
   })
 
   test('only wal/ knows the names and paths of segment files', () => {
-    const entrances = ['frame', 'records', 'segment-directory', 'segment-reader', 'segment-scan', 'wal', 'wal-error'].map(
-      (name) => `wal/${name}.ts`,
-    )
+    const entrances = [
+      'frame',
+      'records',
+      'seal-observer',
+      'segment-directory',
+      'segment-reader',
+      'segment-scan',
+      'wal',
+      'wal-error',
+    ].map((name) => `wal/${name}.ts`)
     expect(
       violations(({ importer }, path) =>
         path?.startsWith('wal/') === true && !importer.startsWith('wal/') && !entrances.includes(path)
@@ -252,6 +262,7 @@ describe('the third parties that an idle process loads', () => {
         '@fastify/accepts',
         '@fastify/helmet',
         '@fastify/rate-limit',
+        '@fastify/static',
         '@fastify/swagger',
         '@fastify/swagger-ui',
         'content-disposition',

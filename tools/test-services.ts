@@ -5,6 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startBind } from './services/bind.ts'
+import { findChromium } from './services/chromium.ts'
 import { startObjectGatewayWithUsers } from './services/gateway-users.ts'
 import { startPebble } from './services/pebble.ts'
 import { startPostgres } from './services/postgres.ts'
@@ -13,11 +14,11 @@ const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest
 const args = process.argv.slice(2)
 if (args.includes('--help')) {
   console.log(
-    'npm run test:services [-- options and files of vitest]\nStarts Postgres, a Ceph gateway, BIND and Pebble, and runs the suites store, contract, names and s3.',
+    'npm run test:services [-- options and files of vitest]\nStarts Postgres, a Ceph gateway, BIND and Pebble, and runs the suites browser, store, contract, names and s3.',
   )
   process.exit(0)
 }
-const suites = ['store', 'contract', 'names', 's3']
+const suites = ['browser', 'store', 'contract', 'names', 's3']
 const projects = args.includes('--project') ? [] : suites.flatMap((suite) => ['--project', suite])
 
 // A signal ends the tests and their processes. This process stays to clean up.
@@ -42,7 +43,8 @@ try {
   const results = await Promise.allSettled([postgres(), objectGateway(), nameServers()])
   components = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   for (const result of results) if (result.status === 'rejected') throw result.reason
-  process.exitCode = await runTests(Object.assign({}, ...components.map(({ environment }) => environment)))
+  const environments = components.map(({ environment }) => environment)
+  process.exitCode = await runTests(Object.assign({ INLET_TEST_CHROMIUM: findChromium() }, ...environments))
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1

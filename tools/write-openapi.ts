@@ -1,25 +1,30 @@
-/** Writes openapi/openapi.json and .yaml as the control process serves them. With `--check` it only fails if they are out of date. */
+/**
+ * Writes openapi/openapi.json and .yaml as the control process serves them, and the types of the console. With `--check` it only fails if
+ * they are out of date.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { startControl } from '#control/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { readConfig } from '../src/config.ts'
+import { typesOf } from './openapi-types.ts'
 
-const directory = resolve(import.meta.dirname, '../openapi')
+const root = resolve(import.meta.dirname, '..')
 const { json, yaml } = await describeApi()
 
 for (const [name, text] of [
-  ['openapi.json', `${JSON.stringify(JSON.parse(json), null, 2)}\n`],
-  ['openapi.yaml', yaml],
+  ['openapi/openapi.json', `${JSON.stringify(JSON.parse(json), null, 2)}\n`],
+  ['openapi/openapi.yaml', yaml],
+  ['console/src/api/schema.ts', typesOf(JSON.parse(json))],
 ] as const) {
-  const target = join(directory, name)
+  const target = join(root, name)
   if (!process.argv.includes('--check')) {
-    mkdirSync(directory, { recursive: true })
+    mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, text)
   } else if (read(target) !== text) {
-    console.error(`openapi/${name} is out of date: run \`npm run openapi\` and commit it`)
+    console.error(`${name} is out of date: run \`npm run openapi\` and commit it`)
     process.exitCode = 1
   }
 }

@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { importJWK, type JWTPayload, SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
-import type { Principal } from '#model/api-key.ts'
+import { newId } from '#model/id.ts'
+import { keyLimits } from '#model/limits.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import {
   AccessTokenVerifier,
   newSigningKey,
@@ -13,7 +15,7 @@ import {
 
 const start = Date.parse('2026-11-20T08:00:00.000Z')
 const issuer = 'https://inlet.example'
-const principal: Principal = { account_id: 'acc', key_id: 'key', scopes: ['ingest', 'admin'] }
+const principal: KeyPrincipal = { account_id: 'acc', key_id: 'key', scopes: ['ingest', 'admin'], endpoint_ids: null }
 const minuteMs = 60_000
 
 function aClock() {
@@ -74,7 +76,19 @@ describe('publicKeys', () => {
 describe('AccessTokenVerifier', () => {
   test('limits the principal to the one scope of the token', async () => {
     const { verifier, sign } = await setUp()
-    expect(await verifier.verify(await sign())).toEqual({ account_id: 'acc', key_id: 'key', scopes: ['ingest'] })
+    expect(await verifier.verify(await sign())).toEqual({
+      account_id: 'acc',
+      key_id: 'key',
+      scopes: ['ingest'],
+      endpoint_ids: null,
+    })
+  })
+
+  test('limits the principal to the endpoints of the key, as many as a key may have', async () => {
+    const { verifier, sign } = await setUp()
+    const endpoint_ids = Array.from({ length: keyLimits.endpointsMax }, newId)
+    const limited = await sign({ principal: { ...principal, endpoint_ids } })
+    expect(await verifier.verify(limited)).toMatchObject({ endpoint_ids })
   })
 
   test('accepts a token until its last millisecond, cached or not', async () => {
@@ -99,6 +113,7 @@ describe('AccessTokenVerifier', () => {
     ['no account', { account: undefined }],
     ['an account that is not a string', { account: ['acc'] }],
     ['an unknown scope', { scope: 'root' }],
+    ['endpoints that are not ids', { endpoints: 'all' }],
     ['two scopes', { scope: 'ingest admin' }],
   ])('rejects %s although the signature is valid', async (_, change) => {
     const { verifier, sign, key } = await setUp()

@@ -1,5 +1,5 @@
 /**
- * Access tokens: JWTs signed with ES256, one scope each.
+ * Access tokens: JWTs signed with ES256, one scope each, for the endpoints of their key.
  *
  * Owns: the claims of a token and its validity. Does not own: storing keys, granting scopes.
  * Law: a token is valid until its `exp`, and no longer than its key: from the update that revokes the key on, it is rejected.
@@ -18,15 +18,28 @@ import {
   SignJWT,
 } from 'jose'
 import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
 import { AppError } from '#errors.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
-import { type Principal, Scope } from '#model/api-key.ts'
+import { Scope } from '#model/api-key.ts'
+import { Id } from '#model/id.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 
 const algorithm = 'ES256'
-/** Inlet's tokens have about 500 characters. Longer ones are rejected unread. */
+/** Inlet's tokens have about 500 characters, or 3 100 if their key is limited to 50 endpoints. Longer ones are rejected unread. */
 const tokenCharsMax = 4096
 /** Verified tokens to cache: about 10 MB. */
 const verifiedMax = 10_000
+
+const Claims = z.object({
+  sub: z.string(),
+  account: z.string(),
+  scope: Scope,
+  /** Of a key that is limited to endpoints. */
+  endpoints: z.array(Id).optional(),
+  iat: z.number(),
+  exp: z.number(),
+})
 
 /** A key that signs tokens. Control stores it and sends its public half to every node. */
 export type SigningKey = {
@@ -53,7 +66,7 @@ export function publicKeys(keys: readonly SigningKey[]): { keys: Record<string, 
 }
 
 export type TokenRequest = {
-  readonly principal: Principal
+  readonly principal: KeyPrincipal
   /** A scope of the principal; the caller checks. */
   readonly scope: Scope
   /** `iss` and `aud`. */
@@ -66,7 +79,8 @@ export type TokenRequest = {
 export async function signAccessToken(key: SigningKey, request: TokenRequest): Promise<string> {
   const { principal, scope, issuer, ttlSeconds } = request
   const issuedAt = Math.floor(request.now / 1000)
-  return new SignJWT({ account: principal.account_id, scope })
+  const { account_id, endpoint_ids } = principal
+  return new SignJWT({ account: account_id, scope, ...(endpoint_ids === null ? {} : { endpoints: endpoint_ids }) })
     .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })
     .setSubject(principal.key_id)
     .setIssuer(issuer)
@@ -76,13 +90,13 @@ export async function signAccessToken(key: SigningKey, request: TokenRequest): P
     .sign(await importJWK({ ...key.private_jwk } as JWK, algorithm))
 }
 
-type VerifiedToken = { readonly principal: Principal; readonly expiresAtMs: number }
+type VerifiedToken = { readonly principal: KeyPrincipal; readonly expiresAtMs: number }
 
 /** The token is genuine, but its key was revoked. */
 export class RevokedKeyError extends AppError {
-  readonly principal: Principal
+  readonly principal: KeyPrincipal
 
-  constructor(principal: Principal) {
+  constructor(principal: KeyPrincipal) {
     super('unauthorized', 'the API key of this access token was revoked; exchange another key')
     this.principal = principal
   }
@@ -116,7 +130,7 @@ export class AccessTokenVerifier {
   }
 
   /** Throws unauthorized, or what `refuseUnknown` returns. Verifying a token again costs one cache lookup. */
-  async verify(token: string): Promise<Principal> {
+  async verify(token: string): Promise<KeyPrincipal> {
     const verified = this.#verified.get(token) ?? (await this.#check(token))
     if (this.#clock.now() < verified.expiresAtMs) return verified.principal
     this.#verified.delete(token)
@@ -126,12 +140,10 @@ export class AccessTokenVerifier {
   async #check(token: string): Promise<VerifiedToken> {
     if (token.length > tokenCharsMax) throw invalidToken()
     const findKey = this.#findKey
-    const { sub, account, scope, iat, exp } = await this.#claims(token)
-    const parsed = Scope.safeParse(scope)
-    if (sub === undefined || typeof account !== 'string' || !parsed.success || iat === undefined || exp === undefined) {
-      throw invalidToken()
-    }
-    const principal = { account_id: account, key_id: sub, scopes: [parsed.data] }
+    const { success, data } = Claims.safeParse(await this.#claims(token))
+    if (!success) throw invalidToken()
+    const { sub, account, scope, endpoints = null, exp } = data
+    const principal = { account_id: account, key_id: sub, scopes: [scope], endpoint_ids: endpoints }
     // Read after the signature was verified: the key may have been revoked meanwhile.
     if (this.#revokedKeys.has(sub)) {
       throw new RevokedKeyError(principal)

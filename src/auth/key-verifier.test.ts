@@ -7,7 +7,7 @@ const account_id = 'cb0d2b1e-7f3d-4a40-a0a5-3f1f4e6a9a10'
 
 function aKey(id: string): { secret: string; key: SnapshotKey } {
   const { secret, hash } = newApiKey()
-  return { secret, key: { id, account_id, hash, scopes: ['ingest'] } }
+  return { secret, key: { id, account_id, hash, scopes: ['ingest'], endpoint_ids: null, origins: null } }
 }
 
 describe('KeyVerifier', () => {
@@ -16,7 +16,7 @@ describe('KeyVerifier', () => {
     const { secret, key } = aKey('k1')
     verifier.update([key])
     const principal = verifier.verify(secret)
-    expect(principal).toEqual({ account_id, key_id: 'k1', scopes: ['ingest'] })
+    expect(principal).toEqual({ account_id, key_id: 'k1', scopes: ['ingest'], endpoint_ids: null, origins: null })
     expect(verifier.verify(secret)).toBe(principal)
   })
 

@@ -1,6 +1,6 @@
 import { AppError } from '#errors.ts'
-import type { Principal } from '#model/api-key.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotKey } from '#model/snapshot.ts'
 import { hashApiKey } from './secrets.ts'
 
@@ -13,10 +13,10 @@ const unknown = 'the API key is unknown or revoked, or its account has no endpoi
  */
 export class KeyVerifier {
   #keys: readonly SnapshotKey[] = []
-  #byHash: ReadonlyMap<string, Principal> = new Map()
+  #byHash: ReadonlyMap<string, KeyPrincipal> = new Map()
   #ids: ReadonlySet<string> = new Set()
   /** Cache of verified secrets. It has only secrets of known keys, so it never outgrows `#byHash`. */
-  readonly #bySecret = new Map<string, Principal>()
+  readonly #bySecret = new Map<string, KeyPrincipal>()
   readonly #refuseUnknown: (detail: string) => Error
 
   /** `refuseUnknown` makes the error for a well-formed key that is not among the keys. */
@@ -28,7 +28,7 @@ export class KeyVerifier {
     // The feed passes the same array while no key changes.
     if (keys === this.#keys) return
     this.#keys = keys
-    this.#byHash = new Map(keys.map(({ id, account_id, hash, scopes }) => [hash, { account_id, key_id: id, scopes }]))
+    this.#byHash = new Map(keys.map(({ id, hash, ...key }) => [hash, { key_id: id, ...key }]))
     this.#ids = new Set(keys.map(({ id }) => id))
     this.#bySecret.clear()
   }
@@ -39,7 +39,7 @@ export class KeyVerifier {
   }
 
   /** Throws unauthorized, or what `refuseUnknown` returns. A cached secret costs one map lookup, a new one a hash. */
-  verify(secret: string): Principal {
+  verify(secret: string): KeyPrincipal {
     const known = this.#bySecret.get(secret)
     if (known !== undefined) return known
     // Looks up the hash instead of comparing the secret, so timing reveals nothing about similar secrets.

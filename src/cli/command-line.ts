@@ -4,8 +4,8 @@
  * Owns: exit codes, help, messages about wrong usage. Does not own: the list of commands (commands.ts).
  * Law: exit code 0 is success, 1 failure, 2 wrong usage. A process loads only the command that it runs.
  */
-import { readFile } from 'node:fs/promises'
 import { buildApplication, ExitCode, help, type RouteMap, run, version } from '@stricli/core'
+import { readVersion } from '#lib/version.ts'
 import { commands } from './commands.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { textFor } from './text.ts'
@@ -52,9 +52,4 @@ function commandNames(args: readonly string[]): readonly string[] {
     group = target
   }
   return names
-}
-
-async function readVersion(): Promise<string> {
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
-  return version
 }

@@ -8,6 +8,7 @@ import { buildRouteMap } from '@stricli/core'
 import { accountsCommands } from './commands/accounts.ts'
 import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
+import { compactCommand } from './commands/compact.ts'
 import { demoCommand } from './commands/demo.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
@@ -15,6 +16,7 @@ import { nodesCommands } from './commands/nodes.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
+import { signInLinkCommand } from './commands/sign-in-link.ts'
 
 export const commands = buildRouteMap({
   routes: {
@@ -29,9 +31,11 @@ export const commands = buildRouteMap({
     certificates: certificatesCommands,
     nodes: nodesCommands,
     'join-tokens': joinTokensCommands,
+    'sign-in-link': signInLinkCommand,
     segment: segmentCommands,
     segments: segmentsCommands,
     commits: commitsCommands,
+    compact: compactCommand,
   },
   docs: {
     brief: 'Open, self-hosted ingest: HTTP and MQTT in, Parquet in your own bucket',

@@ -1,7 +1,8 @@
 /** `inlet join-tokens`: manages the tokens with which nodes join, directly in the database, so that it works while control is down. */
 import type { X509Certificate } from 'node:crypto'
 import { newJoinToken, printJoinToken } from '#auth/join-token.ts'
-import { type Config, certificateSourcesOf } from '#config.ts'
+import type { Config } from '#config.ts'
+import { certificateSourcesOf } from '#config-addresses.ts'
 import { readNamed } from '#lib/certificate.ts'
 import { pinOf, rootOf } from '#lib/root-certificate.ts'
 import { parseFields } from '#model/field-errors.ts'

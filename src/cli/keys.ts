@@ -13,19 +13,26 @@ import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type KeyFlags = { readonly account?: string }
-export type CreateKeyFlags = KeyFlags & { readonly name: string; readonly scope: readonly string[] }
+export type CreateKeyFlags = KeyFlags & {
+  readonly name: string
+  readonly scope: readonly string[]
+  readonly endpoint?: readonly string[]
+  readonly origin?: readonly string[]
+}
 
-export async function createKey(this: CliContext, { name, scope, account }: CreateKeyFlags): Promise<void> {
-  const parsed = parseFields(CreateApiKey, { name, scopes: scope })
+export async function createKey(this: CliContext, { name, scope, endpoint, origin, account }: CreateKeyFlags): Promise<void> {
+  const parsed = parseFields(CreateApiKey, {
+    ...{ name, scopes: scope, endpoint_ids: endpoint ?? null },
+    ...(origin === undefined ? {} : { public: true, origins: origin }),
+  })
   if (parsed.errors !== undefined) {
-    throw new UsageError(
-      parsed.errors.map(({ path, message }) => `--${path === 'name' ? 'name' : 'scope'}: ${message}`).join('\n'),
-    )
+    throw new UsageError(parsed.errors.map(({ path, message }) => `${flagOf(path)}: ${message}`).join('\n'))
   }
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
   const { secret, prefix, hash } = newApiKey()
-  const key = { id: newId(), account_id, ...parsed.value, prefix, hash }
+  const { public: _, ...value } = parsed.value
+  const key = { id: newId(), account_id, ...value, prefix, hash }
   const what = { operation: 'createKey', account_id, resource_id: key.id }
   await audited(store, this.clock, what, () => applyChange(store, (db) => insertApiKey(db, key, this.clock.now())))
   this.process.stdout.write(
@@ -33,14 +40,20 @@ export async function createKey(this: CliContext, { name, scope, account }: Crea
   )
 }
 
+function flagOf(path: string): string {
+  if (path === 'name') return '--name'
+  if (path.startsWith('origins')) return '--origin'
+  return path.startsWith('endpoint_ids') ? '--endpoint' : '--scope'
+}
+
 export async function listKeys(this: CliContext, { account }: KeyFlags): Promise<void> {
   await using store = await openMigratedStore(this)
   const keys = await listApiKeys(store.db, await findAccountId(store, account))
-  const rows = keys.map(({ id, prefix, name, scopes, created_at, revoked_at }) => [
-    ...[id, `${prefix}…`, name, scopes.join(','), created_at],
-    revoked_at ?? '-',
+  const rows = keys.map(({ id, prefix, name, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }) => [
+    ...[id, `${prefix}…`, name, scopes.join(','), endpoint_ids?.join(',') ?? 'all', origins?.join(',') ?? '-', created_at],
+    ...[last_used_at ?? '-', revoked_at ?? '-'],
   ])
-  const table = toTable([['ID', 'KEY', 'NAME', 'SCOPES', 'CREATED', 'REVOKED'], ...rows])
+  const table = toTable([['ID', 'KEY', 'NAME', 'SCOPES', 'ENDPOINTS', 'PUBLIC FROM', 'CREATED', 'LAST USED', 'REVOKED'], ...rows])
   this.process.stdout.write(keys.length === 0 ? 'There are no keys.\n' : table)
 }
 

@@ -24,19 +24,20 @@ export async function listAllNodes(this: CliContext): Promise<void> {
     offset = page.next_offset
   }
   const now = this.clock.now()
-  const rows = nodes.map(({ id, region, ingest_address, ipv4, ipv6, credential, ingest, delivery, segments }) => [
+  const rows = nodes.map(({ id, region, version, ingest_address, ipv4, ipv6, credential, ingest, delivery, segments, disk }) => [
     ...[
       id,
       region,
+      version ?? 'unknown',
       ingest_address,
       listSome([...ipv4, ...ipv6]),
       describeProcess(ingest, now),
       describeProcess(delivery, now),
       credential,
     ],
-    ...[String(countSegments(segments)), String(segments.bytes)],
+    ...[String(countSegments(segments)), String(segments.bytes), disk === null ? 'unknown' : String(disk.free_bytes)],
   ])
-  const heads = ['ID', 'REGION', 'ADDRESS', 'DNS', 'INGEST', 'DELIVERY', 'CREDENTIAL', 'SEGMENTS', 'BYTES']
+  const heads = ['ID', 'REGION', 'VERSION', 'ADDRESS', 'DNS', 'INGEST', 'DELIVERY', 'CREDENTIAL', 'SEGMENTS', 'BYTES', 'FREE']
   this.process.stdout.write(nodes.length === 0 ? 'There are no nodes.\n' : toTable([heads, ...rows]))
 }
 

@@ -1,10 +1,14 @@
 /** The composition of the control process. */
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { KeyUse } from '#auth/key-use.ts'
+import { createSignIn } from '#auth/lazy-sign-in.ts'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { openKeyring } from '#auth/secret-key.ts'
 import { secretsEqual } from '#auth/secrets.ts'
-import { baseUrlOf, type Config, certificateSourcesOf, httpUrl, options } from '#config.ts'
+import { type Config, options } from '#config.ts'
+import { baseUrlOf, certificateSourcesOf, httpUrl, signInProviderOf } from '#config-addresses.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
@@ -14,24 +18,30 @@ import { rootOf } from '#lib/root-certificate.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
+import { hasAllowedBuckets, storeTraitsOf } from '#model/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
+import { QueryWorkers } from '#query/query-workers.ts'
 import { listCertificates } from '#store/certificates.ts'
 import { readDatabaseTime } from '#store/database-time.ts'
 import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
+import { recordKeyUse } from '#store/key-use.ts'
 import { newestHeartbeat } from '#store/nodes.ts'
+import { findRole } from '#store/people.ts'
 import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
-import { type Db, openStore, type Store } from '#store/store.ts'
+import { type Db, openStore, type Store, transact } from '#store/store.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from './leadership.ts'
+import { controlLimits } from './limits.ts'
 import { warnAboutLocalBuckets } from './local-buckets.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
@@ -47,10 +57,14 @@ import { Accounts } from './services/accounts.ts'
 import { AuditTrail } from './services/audit-trail.ts'
 import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
+import { BucketFiles } from './services/bucket-files.ts'
 import { announceChanges } from './services/changes.ts'
 import { commitService } from './services/commits.ts'
+import { compactionService } from './services/compactions.ts'
+import { deliveredRecordService } from './services/delivered-records.ts'
 import { destinationService } from './services/destinations.ts'
 import { dlqFileService } from './services/dlq-files.ts'
+import { DownloadLinks } from './services/download-links.ts'
 import { createDrainRemoval } from './services/drains.ts'
 import { endpointService } from './services/endpoints.ts'
 import { EpochFeed, registerEpochMetric } from './services/epoch-feed.ts'
@@ -63,11 +77,15 @@ import { joinTokenService } from './services/join-tokens.ts'
 import { keyService } from './services/keys.ts'
 import { nodeAccess } from './services/node-access.ts'
 import { nodeService } from './services/nodes.ts'
+import { peopleService } from './services/people.ts'
+import { Queries } from './services/queries.ts'
 import { quotaService } from './services/quotas.ts'
+import { seriesService } from './services/series.ts'
 import { createSettlements } from './services/settlements.ts'
 import { createWindowRemoval, rateLimitStore } from './services/shared-rate-limits.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
+import { testEventService } from './services/test-events.ts'
 import { Tokens } from './services/tokens.ts'
 import { viewService } from './services/views.ts'
 import { comparedOptions, reportSettingDifferences } from './setting-differences.ts'
@@ -80,6 +98,10 @@ export type AppHooks = {
   readonly usesDatabaseClock?: boolean
   /** Called once, at the startup that creates the first account. */
   readonly onBootstrap: (made: Bootstrapped) => void | Promise<void>
+  /** Whether somebody at a terminal starts this process. */
+  readonly isAtTerminal?: boolean
+  /** Called with a one-time link into the console as long as nobody has signed in. */
+  readonly onFirstLink?: (url: string) => void | Promise<void>
 }
 
 /** The listen addresses, with the actual ports if the system chose them. */
@@ -119,7 +141,7 @@ const lockedHint =
   'is another control process running on this SQLite database? Stop it, or use Postgres, which several processes can share'
 
 async function serveStore(store: Store, config: Config, hooks: AppHooks): Promise<App> {
-  const { logger, onBootstrap } = hooks
+  const { logger, onBootstrap, onFirstLink } = hooks
   const databaseClock =
     store.dialect === 'postgres' && hooks.usesDatabaseClock === true
       ? await DatabaseClock.open({ readTime: () => readDatabaseTime(store.db), clock: hooks.clock, logger })
@@ -139,11 +161,21 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
   const opened = await openObjectStores(config, { clock, signedUrls })
   const objectStores = opened.stores
+  const storeTraits = storeTraitsOf(config)
   warnAboutLocalBuckets(config, store.dialect === 'postgres', logger)
   await opened.local?.adopt(async (bucket) => {
     const [owner, ...others] = await listBucketAccounts(store.db, bucket)
     if (others.length > 0) logger.warn({ bucket, owner, others }, 'bucket no longer shared by accounts')
     return owner
+  })
+  const sessionSecret = await getOrInsertSecret(store.db, keyring, 'sessions', () => randomBytes(32).toString('base64url'))
+  const people = peopleService({ store, baseUrl, providerRole: config.oidcRole, clock, logger })
+  const provider = signInProviderOf(config)
+  const signIn = createSignIn({
+    ...{ database: store.db, baseUrl, secret: sessionSecret, provider, clock },
+    providerTimeoutMs: controlLimits.signInProviderTimeoutMs,
+    ...{ useLink: people.useLink, refuseToJoin: people.refuseToJoin, join: people.join },
+    warnings: new ThrottledWarnings({ clock, logger, intervalMs: controlLimits.warnIntervalMs }),
   })
   const joinSecret = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))
@@ -167,14 +199,21 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const feed = new EpochFeed({ readEpoch, clock, logger })
   const applyChange = announceChanges(store, feed)
   const leadership = createLeadership(store, { clock, logger })
-  const tokens = new Tokens({ store, keyring, applyChange, feed, clock, logger, issuer: baseUrl })
+  const reportKeyUse = (ids: readonly string[]) => transact(store, (db) => recordKeyUse(db, ids, clock.now()))
+  const keyUse = new KeyUse({ report: reportKeyUse, clock, logger })
+  const tokens = new Tokens({ store, keyring, applyChange, feed, keyUse, clock, logger, issuer: baseUrl })
   const auditTrail = new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger })
-  const accounts = new Accounts({ store, applyChange, feed, clock, logger })
+  const accounts = new Accounts({
+    ...{ store, applyChange, feed, clock, logger },
+    hasAllowedBuckets: hasAllowedBuckets(storeTraits),
+  })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const dnsProvider = await openDnsProvider(config, clock)
   const dnsKeeper = config.dnsProvider === null ? 'nobody' : dnsProvider === undefined ? 'operator' : 'inlet'
-  const provisioner = new Provisioner({ store, clock, hosts, outages, dnsKeeper })
-  const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger, config.workerUser) })
+  const provisioner = new Provisioner({ store, clock, hosts, baseUrl, outages, dnsKeeper })
+  const sandbox = await openSandbox(logger, config.workerUser)
+  const previewWorkers = new PreviewWorkers({ clock, logger, sandbox })
+  const queryWorkers = new QueryWorkers({ clock, logger, sandbox, directory: config.paths.queries })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { store, clock, byEndpoint: config.metricsToken !== null })
@@ -194,7 +233,9 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     requestSeconds: registerRequestSeconds(metrics),
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
   }
-  const commits = commitService({ store, clock })
+  const downloadLinks = new DownloadLinks({ store, objectStores, logger })
+  const commits = commitService({ store, clock, downloadLinks })
+  const bucketFiles = new BucketFiles({ store, objectStores, logger })
   const access = nodeAccess({ store, joinSecret, clock, logger })
   const certificates = await openCertificates(
     { ...config, baseUrl },
@@ -235,6 +276,8 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     credentials: {
       verifyToken: (token) => tokens.verify(token),
       isOperatorToken: (token) => secretsEqual(token, operatorToken),
+      findSession: (cookie) => signIn.find(cookie),
+      findRole: (person_id, account_id) => findRole(store.db, person_id, account_id),
       isSuspended: (account_id) => accounts.isSuspended(account_id),
     },
     notReadyReasons: async () =>
@@ -254,28 +297,40 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
       auditTrail,
       accounts,
       tokens,
-      keys: keyService({ store, applyChange, clock, logger }),
+      keys: keyService({ store, applyChange, publicKeys: config.publicKeys === 'true', clock, logger }),
       destinations: destinationService({
         store,
         applyChange,
         objectStores,
+        storeTraits,
         clock,
         logger,
         awsPrincipalArn: config.awsPrincipalArn,
       }),
       endpoints: endpointService({ store, applyChange, provisioner, clock, logger }),
+      testEvents: testEventService({
+        ...{ store, provisioner, tokens, clock },
+        ca: config.certificates === 'development' ? await readFile(config.paths.developmentCa) : undefined,
+      }),
       views: viewService({ store, applyChange, definitions: previewWorkers, clock }),
-      dlqFiles: dlqFileService({ store, objectStores, logger }),
+      dlqFiles: dlqFileService({ store, downloadLinks }),
       previews: previewWorkers,
-      suggestions: new Suggestions({ store, objectStores, runner: previewWorkers, logger }),
+      deliveredRecords: deliveredRecordService({ store, bucketFiles, reader: previewWorkers }),
+      suggestions: new Suggestions({ store, bucketFiles, runner: previewWorkers }),
       bindings: bindingService({ store, applyChange, clock }),
       commits,
       jobs: jobService({ store, clock }),
+      compactions: compactionService({ store, clock }),
       inventory: inventoryService({ store, clock }),
       nodeAccess: access,
       joinTokens: joinTokenService({ store, rootCertificate, clock, logger }),
+      queries: new Queries({ store, objectStores, runner: queryWorkers, logger }),
       quotas: quotaService({ store, clock }),
+      people,
+      series: seriesService({ store, clock }),
     },
+    signIn,
+    signInProvider: provider,
   })
 
   const { baseDomain, dnsServer } = config
@@ -286,6 +341,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     ...(databaseClock === undefined ? [] : [databaseClock]),
     ...certificates.services,
     tokens,
+    keyUse,
     leadership,
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
@@ -304,6 +360,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     }),
     ...(isShared ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
+    queryWorkers,
     ...(dnsPublisher === undefined ? [] : [createDnsPublishing(dnsPublisher, leadership, { clock, logger })]),
     ...(certificates.renewals === undefined ? [] : [certificates.renewals]),
     feed,
@@ -313,10 +370,14 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   let url: string
   let nodeApiUrl: string
   try {
-    const { region, bootstrapApiKey: apiKey } = config
-    const hasLocalBucket = opened.local !== undefined
-    const made = await bootstrap({ store, applyChange, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
+    const { region, bootstrapApiKey: apiKey, s3Buckets: buckets } = config
+    const made = await bootstrap({
+      ...{ store, applyChange, objectStores, storeTraits, buckets, clock, region, hosts, apiKey },
+      isAtTerminal: hooks.isAtTerminal === true,
+    })
     if (made !== undefined) await onBootstrap(made)
+    const link = await people.firstLink()
+    if (link !== undefined) await onFirstLink?.(link)
     nodeApiUrl = await nodeServer.listen({ ...config.nodeApiListen })
     url = await server.listen({ ...config.controlListen })
   } catch (error) {

@@ -59,12 +59,12 @@ function first<Hook>(hooks: Hook | Hook[] | undefined, hook: Hook): Hook[] {
 
 /** `other` is who calls without an access token. */
 function beginTrace(request: FastifyRequest, trail: AuditTrail, other: 'operator' | 'unknown'): Trace {
-  const { failure, ip, id, routeOptions } = request
+  const { failure, ip, id, routeOptions, signedIn } = request
   const principal = request.principal ?? (failure instanceof RevokedKeyError ? failure.principal : undefined)
   const named = Object.values(request.params as Record<string, string>).at(-1)
   const resource_id = isUuid(named) ? named.toLowerCase() : null
   const attempt = {
-    actor: principal === undefined ? other : actorOf(principal),
+    actor: principal !== undefined ? actorOf(principal) : signedIn === null ? other : (`person:${signedIn.person.id}` as const),
     // Only the operator may put an event into the trail of another account.
     account_id: principal?.account_id ?? (other === 'operator' && isAccountRoute(request) ? resource_id : null),
     address: ip,
@@ -81,7 +81,8 @@ function nameCreated(request: FastifyRequest, payload: unknown): void {
   if (trace === null || typeof payload !== 'object' || payload === null || !('id' in payload)) return
   if (typeof payload.id !== 'string') return
   trace.attempt.resource_id = payload.id
-  if (trace.attempt.actor === 'operator' && isAccountRoute(request)) trace.attempt.account_id = payload.id
+  // An operation on an account that exists named it when it began.
+  if (trace.principal === undefined && isAccountRoute(request)) trace.attempt.account_id ??= payload.id
 }
 
 function isAccountRoute({ routeOptions }: FastifyRequest): boolean {

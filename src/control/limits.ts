@@ -1,5 +1,5 @@
 /** Tuning of control. Limits that are part of the API are in `model/limits.ts`. */
-import { MiB } from '#lib/bytes.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { nodeLimits } from '#model/limits.ts'
 
 export const controlLimits = {
@@ -18,6 +18,12 @@ export const controlLimits = {
   timeoutCheckMs: 1_000,
   /** Between two log lines about requests that fail for the same cause. */
   warnIntervalMs: 60_000,
+  /** A person waits for it at a button. */
+  signInProviderTimeoutMs: 10_000,
+  /** A test event: how long ingest may take, how large its response may be, when to try again. */
+  testEventTimeoutMs: 10_000,
+  testEventResponseBytesMax: 64 * KiB,
+  testEventRetrySeconds: 5,
   /** Minimum duration of a rejected token exchange, whatever is wrong with the key. */
   exchangeRejectionMs: 250,
   /** Requests are counted in windows of this length. */
@@ -56,13 +62,15 @@ export const controlLimits = {
   housekeepingIntervalMs: 900_000,
   /** Rows that one statement of housekeeping removes; of counters, those of one bucket. */
   rowsRemovedAtOnce: 1_000,
+  /** Each has up to ten thousand files. */
+  compactionsRemovedAtOnce: 10,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,
   /** Longer than the day that the API reports, to tolerate clock skew. */
   viewCountersKeptMs: 26 * 3_600_000,
   /** How often the age of the signing keys is checked. */
   rotationCheckMs: 600_000,
-  /** Time for one step of a validation (assume the role, put, remove). */
+  /** Time for one step of a validation (write with the role, list, read, upload in parts, delete). */
   validationTimeoutMs: 10_000,
 } as const
 

@@ -13,8 +13,9 @@ import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/ac
 import { ApiKey } from '#model/api-key.ts'
 import { AuditEvent } from '#model/audit-event.ts'
 import { AttachView, Binding } from '#model/binding.ts'
-import { Commit } from '#model/commit.ts'
+import { Commit, CommitFiles } from '#model/commit.ts'
 import { Column, Definition, Filter } from '#model/definition.ts'
+import { DeliveredRecord, DlqRecord } from '#model/delivered-record.ts'
 import {
   BucketPolicy,
   ChangeDestination,
@@ -23,14 +24,30 @@ import {
   DestinationWithCount,
   TrustPolicy,
 } from '#model/destination.ts'
+import { ValidatedDestination, ValidationStep } from '#model/destination-validation.ts'
 import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
 import { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
-import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { ObjectStoreSettings } from '#model/object-store.ts'
+import {
+  AcceptInvitation,
+  ChangePerson,
+  CreatedInvitation,
+  Invitation,
+  Invite,
+  Membership,
+  OpenSession,
+  Person,
+  Session,
+} from '#model/person.ts'
+import { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { QueriedTable, QueryResult, RunQuery } from '#model/query.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
+import { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries } from '#model/series.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
+import { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
 import { mayChange, type RouteScope } from './authenticate.ts'
@@ -43,9 +60,24 @@ import { serveReferencePage } from './reference-page.ts'
 const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {
   admin: 'Needs a token of scope `admin`.',
   metrics: 'Needs a token of scope `metrics` or `admin`.',
+  query: 'Needs a token of scope `query` or `admin`.',
   any: 'Accepts a token of any scope.',
-  operator: 'Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`.',
+  owner: 'Needs a session of the console, of an owner of the account.',
+  person: 'Needs a session of the console.',
+  operator:
+    'Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do.',
   public: 'Needs no token.',
+}
+
+/** Why a caller with valid credentials is refused. */
+const forbidden: Readonly<Record<Exclude<RouteScope, 'public'>, string>> = {
+  admin: 'the access token lacks the scope admin, or the role of the person does',
+  metrics: 'the access token lacks the scope metrics',
+  query: 'the access token lacks the scope query',
+  any: 'the person does not belong to the account',
+  owner: 'the person is no owner of the account',
+  person: 'the call comes from another page',
+  operator: 'the token is a credential of an account, or the person is no operator',
 }
 
 const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
@@ -53,7 +85,7 @@ const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
 const FieldError = z.object({
   path: z.string().meta({ description: 'dotted, empty for the whole body' }),
   message: z.string(),
-  line: z.int().optional().meta({ description: 'line in a definition that was sent as text, from 1' }),
+  line: z.int().optional().meta({ description: 'line in a statement, or in a definition that was sent as text, from 1' }),
   column: z.int().optional().meta({ description: 'column in the line, from 1' }),
 })
 
@@ -78,6 +110,7 @@ export function problem(description: string) {
 }
 
 const components = {
+  AcceptInvitation,
   AccessToken,
   Account,
   ApiKey,
@@ -90,12 +123,15 @@ const components = {
   ChangeDestination,
   ChangeEndpoint,
   ChangeMqttConfig,
+  ChangePerson,
   ChangeQuotas,
   ChangeView,
   Column,
   Commit,
+  CommitFiles,
   CreateAccount,
   CreatedAccount,
+  CreatedInvitation,
   CreatedJoinToken,
   CreateDestination,
   CreateEndpoint,
@@ -103,43 +139,69 @@ const components = {
   CreateView,
   CreateViewVersion,
   Definition,
+  DeliveredRecord,
   Destination,
   DestinationWithCount,
   DlqFile,
+  DlqRecord,
   Endpoint,
+  EndpointBucket,
+  EndpointSeries,
   ExchangeToken,
   FieldError,
   Filter,
   ForcedDeletion,
+  Invitation,
+  Invite,
   Job,
   JobDetail,
   JoinToken,
   LogOwner,
+  Membership,
   MqttConfig,
   Node,
   NodeLog,
   NodeProcess,
   NodeRemoval,
+  ObjectStoreSettings,
+  OpenSession,
+  Person,
+  DefinitionWarning,
   PreviewColumn,
   PreviewIssue,
   PreviewRequest,
   PreviewResult,
+  QueriedTable,
+  QueryResult,
   Problem,
   Quotas,
   QuotaUse,
   Redrive,
   SegmentTotals,
+  RunQuery,
+  SendTestEvent,
+  Session,
   SuggestedColumn,
   Suggestion,
   SuggestRequest,
+  TestEvent,
   TrustPolicy,
+  ValidatedDestination,
+  ValidationStep,
   View,
+  ViewBucket,
   ViewDetail,
+  ViewSeries,
   ViewWithUsage,
 }
 
 const registry = z.globalRegistry
 for (const [id, schema] of Object.entries(components)) registry.add(schema, { ...registry.get(schema), id })
+
+/** What every GET responds to a client that has the response already (unchanged.ts). */
+const unchanged = {
+  304: z.undefined().describe('unchanged since the response whose `ETag` the request names in `If-None-Match`; without a body'),
+}
 
 type Described = {
   readonly method?: string | readonly string[] | undefined
@@ -153,11 +215,10 @@ function impliedProblems({ method, config, schema }: Described): Readonly<Record
   const isChange = mayChange([method].flat()[0] ?? '', scope ?? 'admin')
   const validated = schema?.body !== undefined || schema?.querystring !== undefined
   return {
-    ...(scope === 'public' ? {} : { 401: problem('the access token is missing or not valid') }),
-    ...(scope === 'operator' ? { 403: problem('the token is a credential of an account') } : {}),
-    ...(scope === 'admin' || scope === 'metrics'
-      ? { 403: problem(`the access token lacks the scope ${scope}${isChange ? ', or the account is suspended' : ''}`) }
-      : {}),
+    ...(scope === 'public' ? {} : { 401: problem('the access token or the session is missing or not valid') }),
+    ...(scope === 'public'
+      ? {}
+      : { 403: problem(`${forbidden[scope ?? 'admin']}${isChange ? ', or the account is suspended' : ''}`) }),
     ...(schema?.params === undefined ? {} : { 404: problem('the account has no such resource') }),
     406: problem('the client does not accept application/json'),
     ...(schema?.body === undefined
@@ -173,8 +234,10 @@ function impliedProblems({ method, config, schema }: Described): Readonly<Record
 const description = `The management API of Inlet: endpoints receive events, destinations store them, views give them types.
 
 Exchange an API key for an access token, then send it with every call: \`Authorization: Bearer <access token>\`. The field \`x-scope\` of an
-operation is the scope that its token needs: \`admin\`, \`metrics\` (\`admin\` works too), or \`any\`. Operations with \`operator\`
+operation is the scope that its token needs: \`admin\`, \`metrics\` or \`query\` (\`admin\` works too), or \`any\`. Operations with \`operator\`
 need the operator token of the installation instead.
+
+A GET has an \`ETag\`. Name it in \`If-None-Match\` to get 304 without a body while nothing changed.
 
 Errors have the format of RFC 7807, and \`type\` is the address of a page that explains the error. If an error has \`retry\`, send the same request again, after \`Retry-After\` seconds if that header is present.`
 
@@ -197,6 +260,12 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
       components: {
         securitySchemes: {
           accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'from POST /v1/token/exchange' },
+          session: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: 'inlet.session_token',
+            description: 'of somebody who signed in to the console; calls also need the header `inlet-account`',
+          },
           operatorToken: { type: 'http', scheme: 'bearer', description: 'the secret of the operator of this installation' },
         },
       },
@@ -207,9 +276,13 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
       if (schema?.operationId === undefined) return jsonSchemaTransform({ ...input, schema: { ...schema, hide: true } })
       const described = {
         ...schema,
-        response: { ...impliedProblems(route as RouteOptions), ...(schema.response as object) },
+        response: {
+          ...(route.method === 'GET' ? unchanged : {}),
+          ...impliedProblems(route as RouteOptions),
+          ...(schema.response as object),
+        },
         description: credentials[scope ?? 'admin'],
-        security: scope === 'public' ? [] : [scope === 'operator' ? { operatorToken: [] } : { accessToken: [] }],
+        security: securityOf(scope),
         'x-scope': scope,
         ...(schema.body instanceof z.ZodOptional ? { [optionalBody]: true } : {}),
       }
@@ -228,6 +301,12 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
     reply.type('application/yaml')
     return app.swagger({ yaml: true })
   })
+}
+
+function securityOf(scope: RouteScope | undefined): Record<string, string[]>[] {
+  if (scope === 'public') return []
+  if (scope === 'owner' || scope === 'person') return [{ session: [] }]
+  return [scope === 'operator' ? { operatorToken: [] } : { accessToken: [] }, { session: [] }]
 }
 
 /** Fastify's plugin calls every body required. */

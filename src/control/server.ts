@@ -4,19 +4,22 @@
  * Owns: credentials and rates of requests. Does not own: the routes, what every request is subject to (http-server.ts).
  */
 import helmet from '@fastify/helmet'
-import rateLimit, { type FastifyRateLimitStoreCtor, normalizeIP } from '@fastify/rate-limit'
+import rateLimit, { type FastifyRateLimitStoreCtor } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
-import { AppError } from '#errors.ts'
+import type { SignIn, SignInProvider } from '#auth/sign-in.ts'
 import { auditChanges } from './audit.ts'
 import { authenticate, type Credentials, requireScopes } from './authenticate.ts'
+import { serveConsole } from './console.ts'
 import { createHttpServer, type HttpServerOptions } from './http-server.ts'
 import { controlLimits } from './limits.ts'
 import { describe } from './openapi.ts'
+import { byAddress, tooMany } from './request-rates.ts'
 import { accountRoutes } from './routes/accounts.ts'
 import { auditEventRoutes, installationAuditEventRoutes } from './routes/audit-events.ts'
 import { bindingRoutes } from './routes/bindings.ts'
 import { definitionRoutes, type PreviewRunner } from './routes/definitions.ts'
+import { deliveredRecordRoutes } from './routes/delivered-records.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
 import { type Health, healthRoutes } from './routes/health.ts'
@@ -26,13 +29,21 @@ import { keyRoutes } from './routes/keys.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { pageRoutes } from './routes/pages.ts'
+import { ownSessionRoutes, peopleRoutes, sessionRoutes } from './routes/people.ts'
+import { queryRoutes } from './routes/queries.ts'
 import { quotaRoutes } from './routes/quotas.ts'
+import { endpointSeriesRoutes, viewSeriesRoutes } from './routes/series.ts'
+import { signInRoutes } from './routes/sign-in.ts'
+import { testEventRoutes } from './routes/test-events.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
 import type { Accounts } from './services/accounts.ts'
+import { actorOf } from './services/actor.ts'
 import type { AuditTrail } from './services/audit-trail.ts'
 import type { Bindings } from './services/bindings.ts'
 import type { Commits } from './services/commits.ts'
+import type { Compactions } from './services/compactions.ts'
+import type { DeliveredRecords } from './services/delivered-records.ts'
 import type { Destinations } from './services/destinations.ts'
 import type { DlqFiles } from './services/dlq-files.ts'
 import type { Endpoints } from './services/endpoints.ts'
@@ -41,10 +52,15 @@ import type { Jobs } from './services/jobs.ts'
 import type { JoinTokens } from './services/join-tokens.ts'
 import type { Keys } from './services/keys.ts'
 import type { NodeAccess } from './services/node-access.ts'
+import type { People } from './services/people.ts'
+import type { Queries } from './services/queries.ts'
 import type { Quotas } from './services/quotas.ts'
+import type { Series } from './services/series.ts'
 import type { Suggestions } from './services/suggestions.ts'
+import type { TestEvents } from './services/test-events.ts'
 import type { Tokens } from './services/tokens.ts'
 import type { Views } from './services/views.ts'
+import { skipUnchanged } from './unchanged.ts'
 import { rejectUnacceptable, rejectUnrouted } from './unrouted.ts'
 
 export type ServerOptions = HttpServerOptions & {
@@ -62,6 +78,9 @@ export type ServerOptions = HttpServerOptions & {
   /** Counts requests together with other control processes. Undefined: this process counts its own. */
   readonly rateLimitStore: FastifyRateLimitStoreCtor | undefined
   readonly services: Services
+  readonly signIn: SignIn
+  /** Null if people sign in by other ways only. */
+  readonly signInProvider: SignInProvider | null
   readonly downloads: Downloads
 }
 
@@ -72,6 +91,8 @@ type Services = {
   readonly keys: Keys
   readonly destinations: Destinations
   readonly endpoints: Endpoints
+  readonly testEvents: TestEvents
+  readonly deliveredRecords: DeliveredRecords
   readonly views: Views
   readonly previews: PreviewRunner
   readonly suggestions: Suggestions
@@ -79,10 +100,14 @@ type Services = {
   readonly bindings: Bindings
   readonly commits: Commits
   readonly jobs: Jobs
+  readonly compactions: Compactions
   readonly inventory: Inventory
   readonly nodeAccess: NodeAccess
   readonly joinTokens: JoinTokens
+  readonly queries: Queries
   readonly quotas: Quotas
+  readonly people: People
+  readonly series: Series
 }
 
 export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
@@ -105,9 +130,12 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   auditChanges(app, services.auditTrail)
   await describe(app, baseUrl)
   await app.register(healthRoutes({ notReadyReasons: options.notReadyReasons, metrics, metricsToken }))
-  await app.register(pageRoutes(baseUrl))
+  await app.register(pageRoutes(baseUrl, await serveConsole(app)))
   await app.register(jwksRoutes(services.tokens))
   await app.register(objectRoutes(options.downloads))
+  const { signIn, signInProvider: provider, exchangesPerMinute: triesPerMinute } = options
+  const audit = { signIn, trail: services.auditTrail, people: services.people }
+  await app.register(signInRoutes({ audit, baseUrl, provider, triesPerMinute }), { prefix: '/auth' })
   await app.register(managementApi(options), { prefix: '/v1' })
   return app
 }
@@ -115,28 +143,45 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 function managementApi({ services, requestsPerMinute, exchangesPerMinute }: ServerOptions): FastifyPluginAsync {
   return async (api) => {
     await rejectUnacceptable(api)
+    skipUnchanged(api)
     await api.register(tokenRoutes(services.tokens, { max: exchangesPerMinute, keyGenerator: byAddress('exchange') }))
     await api.register(async (byKey) => {
-      const keyGenerator = ({ principal }: FastifyRequest) => `key ${principal.key_id}`
+      const keyGenerator = ({ principal }: FastifyRequest) => actorOf(principal)
       byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator }))
       await byKey.register(keyRoutes(services.keys))
+      await byKey.register(peopleRoutes(services.people))
       await byKey.register(auditEventRoutes(services.auditTrail))
       await byKey.register(destinationRoutes(services.destinations))
       await byKey.register(endpointRoutes(services.endpoints, services.commits))
+      await byKey.register(testEventRoutes(services.testEvents))
+      await byKey.register(deliveredRecordRoutes(services.deliveredRecords))
+      await byKey.register(endpointSeriesRoutes(services.series))
       await byKey.register(viewRoutes(services))
+      await byKey.register(viewSeriesRoutes(services.series))
       await byKey.register(definitionRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
-      await byKey.register(jobRoutes(services.jobs))
+      await byKey.register(jobRoutes(services.jobs, services.compactions))
+      await byKey.register(queryRoutes(services.queries))
       await byKey.register(quotaRoutes(services.quotas))
     })
+    await api.register(async (bySession) => {
+      bySession.addHook('onRequest', bySession.rateLimit({ max: requestsPerMinute, keyGenerator: byAddress('session') }))
+      await bySession.register(sessionRoutes(services.people))
+      await bySession.register(ownSessionRoutes(services.people))
+    })
     await api.register(async (byOperator) => {
-      byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
-      await byOperator.register(accountRoutes(services.accounts, services.quotas))
+      byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: operatorOf }))
+      await byOperator.register(accountRoutes(services.accounts, services.quotas, services.people))
       await byOperator.register(nodeRoutes(services.inventory, services.nodeAccess))
       await byOperator.register(joinTokenRoutes(services.joinTokens))
       await byOperator.register(installationAuditEventRoutes(services.auditTrail))
     })
   }
+}
+
+/** A person who looks at screens must not use up what programs with the operator token may call. */
+function operatorOf({ signedIn }: FastifyRequest): string {
+  return signedIn === null ? 'operator' : `operator person:${signedIn.person.id}`
 }
 
 /** Applies before authentication, by route: a path has many spellings. Monitoring and pages are exempt. */
@@ -147,16 +192,5 @@ function limitAddresses(app: FastifyInstance, max: number): void {
     if (!request.is404 && url?.startsWith('/v1/') !== true) return
     const counted = await limit(request)
     if (!counted.isAllowed && counted.isExceeded) throw tooMany(counted.ttl)
-  })
-}
-
-/** Names a caller by its address and the limit, because limits may share a store. */
-function byAddress(limit: string): (request: FastifyRequest) => string {
-  return ({ ip }) => `${limit} ${normalizeIP(ip)}`
-}
-
-function tooMany(waitMs: number): AppError {
-  return new AppError('too_many_requests', 'too many requests; wait before the next one', {
-    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
   })
 }

@@ -8,8 +8,19 @@ import type { Store } from '#store/store.ts'
 /** Options in which control processes must agree: each of them may lead, and any of them may handle a call. */
 export const comparedOptions = [
   ...(['baseDomain', 'certificates', 'acmeDirectory', 'dnsProvider', 'dnsServer', 'dnsTtlSeconds', 'dnsRoute53ZoneId'] as const),
-  ...(['objectStore', 's3Endpoint', 'stsEndpoint', 'awsPrincipalArn', 'commitsKeptDays', 'auditKeptDays'] as const),
+  ...([
+    'objectStore',
+    's3Endpoint',
+    's3Credentials',
+    's3Buckets',
+    's3Region',
+    'stsEndpoint',
+    'awsPrincipalArn',
+    'commitsKeptDays',
+    'auditKeptDays',
+  ] as const),
   ...(['apiRequestsPerMinute', 'exchangeRequestsPerMinute', 'addressRequestsPerMinute'] as const),
+  ...(['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcRole'] as const),
 ]
 
 export type ComparedSettings = {

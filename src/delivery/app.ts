@@ -1,5 +1,6 @@
 /** The composition of the delivery process. */
-import { type Config, controlOf } from '#config.ts'
+import type { Config } from '#config.ts'
+import { controlOf } from '#config-addresses.ts'
 import type { Clock } from '#lib/clock.ts'
 import { EventLoopDelay } from '#lib/event-loop-delay.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
@@ -34,6 +35,7 @@ import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
 import { countWaiting, type Held } from './held.ts'
 import { Janitor } from './janitor.ts'
+import { runCompaction } from './jobs/compaction-run.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
 import { LagReports } from './lag-report.ts'
@@ -142,11 +144,12 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
+  const unitOptions = { scratch: paths.scratch, memoryBytes, builds, conversions, stores, clock }
   const jobs = new JobWorker({
     nodeId,
     control,
     isConfigured: () => feed.current() !== undefined,
-    run: (unit, signal) => runUnit(unit, { scratch: paths.scratch, memoryBytes, builds, conversions, stores, clock }, signal),
+    run: (unit, signal) => ('compaction' in unit ? runCompaction(unit, unitOptions, signal) : runUnit(unit, unitOptions, signal)),
     clock,
     logger,
   })

@@ -52,8 +52,8 @@ export type SegmentFacts = {
 /** The destination that is bound now, and the session name that the owner of the role sees. */
 export type DeliveryTarget = DestinationTarget & { readonly session: string }
 
-/** Whether both targets are the same bucket, prefix and encryption key. */
+/** Whether both targets are the same bucket, prefix and encryption. */
 export function isSameLocation(a: DestinationTarget, b: DestinationTarget): boolean {
   const isSameBucket = a.id === b.id && a.bucket === b.bucket && a.region === b.region
-  return isSameBucket && a.prefix === b.prefix && a.kms_key_arn === b.kms_key_arn
+  return isSameBucket && a.prefix === b.prefix && a.encryption === b.encryption && a.kms_key_arn === b.kms_key_arn
 }

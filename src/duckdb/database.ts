@@ -18,6 +18,8 @@ export type DatabaseOptions = {
   /** Where DuckDB may spill to disk, and how much. Without it, nothing is spilled. */
   readonly spill?: { readonly directory: string; readonly bytesMax: number }
   readonly memoryBytes: number
+  /** Lets DuckDB reorder joins and share subexpressions. Statements of views depend on neither being done. */
+  readonly optimizesFully?: boolean
   readonly clock?: Clock
 }
 
@@ -29,6 +31,12 @@ export type Rows = {
   readonly columns: readonly string[]
   readonly types: readonly string[]
   readonly rows: readonly (readonly Value[])[]
+}
+
+export type RowReader = {
+  readonly columns: (names: readonly string[], types: readonly string[]) => void
+  /** Returns whether to go on. */
+  readonly take: (row: readonly Value[]) => boolean
 }
 
 /** Appends rows to a table, one value at a time. */
@@ -88,7 +96,8 @@ export class Database {
     this.#clock = clock
   }
 
-  static async open({ directories, spill, memoryBytes, clock = systemClock }: DatabaseOptions): Promise<Database> {
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const { directories, spill, memoryBytes, optimizesFully = false, clock = systemClock } = options
     // Loaded with the first database: an idle process needs neither the library nor its memory.
     const library = await import('@duckdb/node-api')
     const instance = await library.DuckDBInstance.create(':memory:', {
@@ -109,7 +118,8 @@ export class Database {
       await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
       // A join keeps the order of its left side only if its right side is hashed. Common subexpression elimination would move an
       // expression that occurs twice out of its TRY, so that its error would no longer be caught.
-      await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side,common_subexpressions'")
+      if (!optimizesFully)
+        await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side,common_subexpressions'")
       await connection.run('SET enable_external_access = false')
       await connection.run('SET lock_configuration = true')
       connection.closeSync()
@@ -161,6 +171,23 @@ export class Connection {
       types: reader.columnTypes().map(String),
       rows: reader.getRowsJson() as unknown as readonly (readonly Value[])[],
     }
+  }
+
+  /**
+   * Runs a statement and passes its rows to `take` as they are found, until it returns false. The rest is not computed. `columns` is called
+   * once, before the first row. For results of any size.
+   */
+  async read(sql: string, { columns, take }: RowReader, options: StatementOptions = {}): Promise<void> {
+    const { JsonDuckDBValueConverter } = this.#library
+    await this.#bounded(async () => {
+      const result = await this.#connection.stream(sql)
+      columns(result.deduplicatedColumnNames(), result.columnTypes().map(String))
+      for (let chunk = await result.fetchChunk(); chunk !== null && chunk.rowCount > 0; chunk = await result.fetchChunk()) {
+        for (let row = 0; row < chunk.rowCount; row += 1) {
+          if (!take(chunk.convertRowValues(row, JsonDuckDBValueConverter) as unknown as readonly Value[])) return
+        }
+      }
+    }, options)
   }
 
   /** Returns an appender for a table. Appending latin1 strings is fastest. */

@@ -41,9 +41,9 @@ async function setUp(endpoints = [endpoint]) {
       bytesOnDisk: () => walBytes.value,
       health: () => ({ healthy: state.failure === undefined, reasons: state.failure === undefined ? [] : [state.failure] }),
     },
-    freeBytes: async () => {
+    space: async () => {
       if (state.unreadable) throw new Error('EIO')
-      return state.freeBytes
+      return { free_bytes: state.freeBytes, total_bytes: 100 * GiB }
     },
     maxInFlightBytes: 10 * MiB,
     disk,
@@ -68,7 +68,7 @@ describe('admission', () => {
   test('rejects before the first disk check', () => {
     const admission = new Admission({
       wal: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
-      freeBytes: async () => 10 * GiB,
+      space: async () => ({ free_bytes: 10 * GiB, total_bytes: 100 * GiB }),
       maxInFlightBytes: 1,
       disk: new FairShares(1),
       diskReserveBytes: 0,

@@ -1,11 +1,12 @@
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { DiskSpace } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { EndpointRoom, type NodeState, type Resource } from './endpoint-room.ts'
-import { type Bound, FairShares } from './fair-shares.ts'
+import { type Bound, FairShares, memberOf } from './fair-shares.ts'
 import { ingestLimits } from './limits.ts'
 
 /** The state of the WAL that admission depends on. */
@@ -17,7 +18,8 @@ interface WalStatus {
 export type AdmissionOptions = {
   readonly wal: WalStatus
   /** Free space of the file system that holds the WAL. */
-  readonly freeBytes: () => Promise<number>
+  /** Of the disk with the WAL. */
+  readonly space: () => Promise<DiskSpace>
   readonly maxInFlightBytes: number
   /** Shares of the disk budget, by log. Bytes in the WAL are counted by the caller, bytes in flight here. */
   readonly disk: FairShares
@@ -52,7 +54,7 @@ export class Admission implements Service, NodeState {
   /** How often a share or the node had no room, as `<resource>_<bound>`. */
   readonly refusals = new Map<string, number>()
   /** As of the last check. Between two checks, the growth of the WAL is subtracted from the free space. */
-  #freeBytes = 0
+  #space: DiskSpace = { free_bytes: 0, total_bytes: 0 }
   #checkedWalBytes = 0
   #reasons: readonly string[] = ['the disk has not been checked yet']
   /** Whether the last line in the log says that data is rejected. */
@@ -100,11 +102,7 @@ export class Admission implements Service, NodeState {
   }
 
   #divide(endpoints: readonly SnapshotEndpoint[]): void {
-    const members = endpoints.map(({ id, account_id, account_weight }) => ({
-      name: id,
-      account: account_id,
-      weight: account_weight,
-    }))
+    const members = endpoints.map(memberOf)
     this.#memory.configure(members)
     this.#disk.configure(members)
     this.#unread.configure(members)
@@ -158,17 +156,22 @@ export class Admission implements Service, NodeState {
     return this.#freeNow() < this.#options.diskReserveBytes ? 'the disk of this node is full up to its reserve' : undefined
   }
 
+  /** As of the last check; undefined before the first. */
+  get space(): DiskSpace | undefined {
+    return this.#space.total_bytes === 0 ? undefined : this.#space
+  }
+
   #freeNow(): number {
-    return this.#freeBytes - Math.max(0, this.#options.wal.bytesOnDisk() - this.#checkedWalBytes)
+    return this.#space.free_bytes - Math.max(0, this.#options.wal.bytesOnDisk() - this.#checkedWalBytes)
   }
 
   async #check(): Promise<void> {
-    const { wal, freeBytes, logger } = this.#options
+    const { wal, space, logger } = this.#options
     // Deleted endpoints use less by now: their accounts have more of their guarantee again.
     if ([this.#memory, this.#disk, this.#unread].some((shares) => shares.isOutdated)) this.#divide(this.#configured ?? [])
     const reasons: string[] = []
     try {
-      this.#freeBytes = await freeBytes()
+      this.#space = await space()
       this.#checkedWalBytes = wal.bytesOnDisk()
     } catch (error) {
       reasons.push(`the free disk space cannot be read: ${errorMessage(error)}`)
@@ -180,7 +183,7 @@ export class Admission implements Service, NodeState {
     const isRejecting = now.length > 0
     if (isRejecting === this.#isRejectionLogged) return
     this.#isRejectionLogged = isRejecting
-    const bytes = { walBytes: wal.bytesOnDisk(), budgetBytes: this.#disk.total, freeBytes: this.#freeBytes }
+    const bytes = { walBytes: wal.bytesOnDisk(), budgetBytes: this.#disk.total, freeBytes: this.#space.free_bytes }
     if (isRejecting) logger.error({ reasons: now, ...bytes }, 'ingest stopped accepting data')
     else logger.notice('ingest accepting data')
   }

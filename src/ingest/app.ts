@@ -1,5 +1,7 @@
 /** The composition of the ingest process. */
-import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config.ts'
+import { KeyUse } from '#auth/key-use.ts'
+import type { Config } from '#config.ts'
+import { baseUrlOf, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config-addresses.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -10,6 +12,7 @@ import { MetricsText } from '#lib/metrics-text.ts'
 import { type ListenAddress, reachableAt } from '#lib/option-types.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { readVersion } from '#lib/version.ts'
 import type { Heartbeat as HeartbeatMessage } from '#model/node-protocol.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
@@ -31,10 +34,13 @@ import { blockedEndpoints } from './blocked-endpoints.ts'
 import { Configuration } from './configuration.ts'
 import { ConnectionBudget } from './connection-budget.ts'
 import { Departure } from './departure.ts'
+import { EndpointCounts } from './endpoint-counters.ts'
 import { FairShares } from './fair-shares.ts'
 import { Gate } from './gate.ts'
+import { Cors } from './http/cors.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
 import { HttpServer } from './http/server.ts'
+import { StoredRequests } from './idempotency/stored-requests.ts'
 import { ingestLimits } from './limits.ts'
 import { registerNodeMetrics } from './metrics.ts'
 import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
@@ -42,6 +48,8 @@ import { MqttServer } from './mqtt/server.ts'
 import { Sessions } from './mqtt/sessions.ts'
 import { WebSocketRoute } from './mqtt/websocket-route.ts'
 import { reportedAddresses } from './reported-addresses.ts'
+import { SeriesReport } from './series-report.ts'
+import { SpaceReport } from './space-report.ts'
 
 export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
 
@@ -77,6 +85,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       region: config.region,
       ...reportedAddresses(config, logger),
       ingest_address: httpUrl(reachableAt(config.ingestListen, config.advertiseAddresses)).slice('http://'.length),
+      version: await readVersion(),
       tls_ports: certificateSourcesOf(config).ingest === null ? [] : listenPorts(config),
     },
     logger,
@@ -95,28 +104,44 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const disk = new FairShares(config.diskBudgetBytes, {
     reserve: Math.floor(config.diskBudgetBytes * ingestLimits.diskPartForNewcomers),
   })
+  const storedRequests = new StoredRequests({
+    directory: config.paths.storedRequests,
+    max: config.idempotencyKeysMax,
+    files,
+    clock,
+    logger,
+  })
   const wal = new Wal({
     directory: config.paths.wal,
     files,
     clock,
     logger,
+    observer: storedRequests,
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
     // What waits is in flight, too. Above that, this bound refuses nobody who has a share of the memory.
     limits: { waitingBytesMax: 2 * config.maxInFlightBytes },
   })
   const admission = new Admission({
     wal,
-    freeBytes: () => files.freeBytes(config.paths.wal),
+    space: () => files.space(config.paths.wal),
     maxInFlightBytes: config.maxInFlightBytes,
     disk,
     diskReserveBytes: config.diskReserveBytes,
     clock,
     logger,
   })
-  const authenticator = new Authenticator({ contact: feed.contact, clock })
+  const authenticator = new Authenticator({ contact: feed.contact, publicKeys: config.publicKeys === 'true', clock })
   const allowances = new Allowances({ nodeId, control, clock, logger })
-  const configuration = new Configuration({ authenticator, allowances, wal, admission, logger })
-  const gate = new Gate({ configuration, capacity: admission, allowances, wal, clock, logger })
+  const keyUse = new KeyUse({
+    report: (keys, signal) => control.reportKeyUse({ node_id: nodeId, keys: [...keys] }, signal),
+    connected: () => sessions.keyIds(),
+    clock,
+    logger,
+  })
+  const counts = new EndpointCounts()
+  const series = new SeriesReport({ nodeId, counts, control, clock, logger })
+  const configuration = new Configuration({ authenticator, allowances, wal, admission, storedRequests, logger })
+  const gate = new Gate({ configuration, capacity: admission, allowances, keyUse, counts, wal, storedRequests, clock, logger })
 
   const connections = new ConnectionBudget({
     max: config.maxConnections,
@@ -157,6 +182,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     listen: addresses.http,
     connections,
     certificate,
+    cors: config.corsOrigins === null ? undefined : new Cors(config.corsOrigins),
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     exchange: {
       nodeId,
@@ -190,6 +216,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
 
+  const spaceReport = new SpaceReport(() => admission.space, clock)
   const message = (): HeartbeatMessage => {
     const reasons = notReadyReasons()
     return {
@@ -201,9 +228,13 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       disk_full: admission.isDiskFull(),
       leaving: departure.isLeaving,
       blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
+      ...spaceReport.next(),
     }
   }
-  const sink = heartbeatSink(control, feed, (recorded) => departure.heard(recorded))
+  const sink = heartbeatSink(control, feed, (recorded) => {
+    departure.heard(recorded)
+    spaceReport.recorded()
+  })
   const heartbeat = new Heartbeat({ control: sink, message, clock, logger })
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
@@ -243,10 +274,13 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   })
   // Stopped in reverse: MQTT and HTTP finish accepted requests, which are then reported, and the WAL seals last.
   const services = [
+    storedRequests,
     wal,
     feed,
     admission,
     allowances,
+    keyUse,
+    series,
     ...(certificate === undefined ? [] : [certificate]),
     http,
     mqtt,

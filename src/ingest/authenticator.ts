@@ -2,14 +2,16 @@ import { AccessTokenVerifier } from '#auth/access-tokens.ts'
 import { KeyVerifier } from '#auth/key-verifier.ts'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { Principal } from '#model/api-key.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { ControlContact } from '#node/control-contact.ts'
 import { ingestLimits } from './limits.ts'
-import { tryAgain } from './rejection.ts'
+import { Rejection, tryAgain } from './rejection.ts'
 
 export type AuthenticatorOptions = {
   readonly contact: Pick<ControlContact, 'mayLackChanges' | 'ageMs'>
+  /** Whether the operator allows public keys. */
+  readonly publicKeys: boolean
   readonly clock: Clock
 }
 
@@ -18,11 +20,13 @@ export class Authenticator {
   readonly #contact: AuthenticatorOptions['contact']
   readonly #keys: KeyVerifier
   readonly #tokens: AccessTokenVerifier
+  readonly #publicKeys: boolean
   #revision = 0
 
-  constructor({ contact, clock }: AuthenticatorOptions) {
+  constructor({ contact, publicKeys, clock }: AuthenticatorOptions) {
     const refuseUnknown = (detail: string) => this.#refuseUnknown(detail)
     this.#contact = contact
+    this.#publicKeys = publicKeys
     this.#keys = new KeyVerifier(refuseUnknown)
     this.#tokens = new AccessTokenVerifier({ issuer: '', clock, refuseUnknown })
   }
@@ -44,14 +48,32 @@ export class Authenticator {
     return this.#keys.isActive(keyId)
   }
 
-  /** Throws AppError unauthorized, or Rejection. */
-  verifyKey(secret: string): Principal {
-    return this.#keys.verify(secret)
+  /** `origin` names the web page that sends, if one does. Throws AppError unauthorized, or Rejection. */
+  verifyKey(secret: string, origin: string | undefined): KeyPrincipal {
+    const principal = this.#keys.verify(secret)
+    const { origins } = principal
+    if (origins !== null && origins !== undefined) this.#requireOrigin(origins, origin)
+    return principal
+  }
+
+  /** Verifies a key that was part of a URL, which others than its owner may have read. Throws like `verifyKey`. */
+  verifyUrlKey(secret: string, origin: string | undefined): KeyPrincipal {
+    if (!this.#publicKeys) throw noPublicKeys()
+    const principal = this.verifyKey(secret, origin)
+    if (principal.origins !== null && principal.origins !== undefined) return principal
+    throw new Rejection('forbidden', 'only a public key may be in the query: URLs end up in logs; send this one in X-API-Key')
   }
 
   /** Rejects with AppError unauthorized, or Rejection. */
-  verifyToken(token: string): Promise<Principal> {
+  verifyToken(token: string): Promise<KeyPrincipal> {
     return this.#tokens.verify(token)
+  }
+
+  #requireOrigin(origins: readonly string[], origin: string | undefined): void {
+    if (!this.#publicKeys) throw noPublicKeys()
+    if (origin !== undefined && origins.includes(origin)) return
+    const from = origin === undefined ? 'this request has no Origin header' : `this request comes from ${origin}`
+    throw new Rejection('forbidden', `a public key sends only from web pages of its origins, and ${from}`)
   }
 
   /** A credential may be newer than the configuration of this node. The sender has to repeat the request until that is ruled out. */
@@ -64,4 +86,12 @@ export class Authenticator {
       ingestLimits.retryUnverifiableSeconds,
     )
   }
+}
+
+function noPublicKeys(): Rejection {
+  const message = 'public keys, and keys in the query, are not allowed here'
+  return new Rejection(
+    'forbidden',
+    `${message}; send another key in X-API-Key, or ask the operator to set INLET_PUBLIC_KEYS=true`,
+  )
 }

@@ -11,12 +11,14 @@ import type { Admission } from './admission.ts'
 import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
 import { EndpointTable } from './endpoint-table.ts'
+import type { StoredRequests } from './idempotency/stored-requests.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
   readonly allowances: Pick<Allowances, 'configure'>
   readonly wal: Pick<Wal, 'configure' | 'close' | 'retireExcept'>
   readonly admission: Pick<Admission, 'configure'>
+  readonly storedRequests: Pick<StoredRequests, 'configure'>
   readonly logger: Logger
 }
 
@@ -40,7 +42,7 @@ export class Configuration {
   }
 
   apply(snapshot: Snapshot): void {
-    const { authenticator, allowances, wal, admission, logger } = this.#options
+    const { authenticator, allowances, wal, admission, storedRequests, logger } = this.#options
     authenticator.update(snapshot)
     for (const endpoint of snapshot.endpoints) {
       const { id, account_id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
@@ -57,6 +59,7 @@ export class Configuration {
     }
     wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
     admission.configure(snapshot.endpoints)
+    storedRequests.configure(snapshot.endpoints)
     allowances.configure(snapshot.endpoints)
     this.#endpoints = new EndpointTable(snapshot)
     this.#epoch = snapshot.epoch

@@ -1,4 +1,4 @@
-import type { Principal } from '#model/api-key.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { ingestLimits } from './limits.ts'
 import { Rejection } from './rejection.ts'
@@ -9,10 +9,12 @@ export interface Route {
   readonly host: string | undefined
   /** `endpoint=<id>`, or empty. */
   readonly query: string
+  /** The origin of the web page that the client is part of. */
+  readonly origin?: string | undefined
 }
 
 /**
- * Finds the endpoint that a client sends to: by host, otherwise by the query's `endpoint`, otherwise the only endpoint of its account.
+ * Finds the endpoint that a client sends to: by host, otherwise by the query's `endpoint`, otherwise the only endpoint that its key is for.
  * There is one table per snapshot.
  */
 export class EndpointTable {
@@ -42,8 +44,8 @@ export class EndpointTable {
     }
   }
 
-  /** Throws Rejection. An endpoint of another account is rejected like one that does not exist. */
-  resolve(principal: Principal, route: Route): SnapshotEndpoint {
+  /** Throws Rejection. An endpoint of another account is rejected like one that does not exist. Whether it accepts data is `requireAccepting`. */
+  resolve(principal: KeyPrincipal, route: Route): SnapshotEndpoint {
     if (this.#suspendedAccounts.size > 0 && this.#suspendedAccounts.has(principal.account_id)) throw accountSuspended()
     const { host, query } = route
     const reached = this.#domains.size === 0 || host === undefined ? undefined : this.#atHost(host, principal)
@@ -52,7 +54,7 @@ export class EndpointTable {
       throw invalid(`the host ${reached.ingest_host} names another endpoint than the query does; leave one of them out`)
     }
     const endpoint = reached ?? named ?? this.#only(principal)
-    requireAccepting(endpoint)
+    if (principal.endpoint_ids?.includes(endpoint.id) === false) throw notForKey(endpoint)
     return endpoint
   }
 
@@ -65,7 +67,7 @@ export class EndpointTable {
     requireAccepting(endpoint)
   }
 
-  #atHost(host: string, { account_id }: Principal): SnapshotEndpoint | undefined {
+  #atHost(host: string, { account_id }: KeyPrincipal): SnapshotEndpoint | undefined {
     const known = this.#byHost.get(host)
     if (known?.account_id === account_id) return known
     const name = host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
@@ -78,7 +80,7 @@ export class EndpointTable {
     )
   }
 
-  #named(query: string, { account_id }: Principal): SnapshotEndpoint {
+  #named(query: string, { account_id }: KeyPrincipal): SnapshotEndpoint {
     const parameters = new URLSearchParams(query)
     for (const name of parameters.keys()) {
       if (name !== 'endpoint') throw invalid(`unknown query parameter "${name}"; the only one is endpoint`, name)
@@ -90,23 +92,27 @@ export class EndpointTable {
     throw new Rejection('unknown_endpoint', `the account of the key has no endpoint ${id} in region ${this.#region}`)
   }
 
-  #only({ account_id }: Principal): SnapshotEndpoint {
-    const own = this.#byAccount.get(account_id) ?? []
+  #only({ account_id, endpoint_ids }: KeyPrincipal): SnapshotEndpoint {
+    const all = this.#byAccount.get(account_id) ?? []
+    const own = endpoint_ids === null ? all : all.filter(({ id }) => endpoint_ids.includes(id))
     const [first] = own
     if (first !== undefined && own.length === 1) return first
+    if (first === undefined && all.length > 0) {
+      throw invalid(`the key is for no endpoint in region ${this.#region}; send to the region of its endpoints`)
+    }
     if (first === undefined) {
       throw invalid(`the key's account has no endpoint in region ${this.#region}; create one with POST /v1/endpoints`)
     }
     const choice = own.slice(0, 5).map(({ id }) => id)
     const more = own.length > choice.length ? ', …' : ''
     throw invalid(
-      `the key's account has ${own.length} endpoints in region ${this.#region}: name one with ?endpoint=<id> (${choice.join(', ')}${more})`,
+      `the key is for ${own.length} endpoints in region ${this.#region}: name one with ?endpoint=<id> (${choice.join(', ')}${more})`,
     )
   }
 }
 
 /** Throws Rejection unless the owner wants the endpoint to accept data. */
-function requireAccepting({ desired_state }: SnapshotEndpoint): void {
+export function requireAccepting({ desired_state }: SnapshotEndpoint): void {
   switch (desired_state) {
     case 'active':
       return
@@ -117,6 +123,10 @@ function requireAccepting({ desired_state }: SnapshotEndpoint): void {
     case 'draining':
       throw deleted()
   }
+}
+
+function notForKey({ id }: SnapshotEndpoint): Rejection {
+  return new Rejection('forbidden', `the key is not for the endpoint ${id}; send to one that it is for, or use another key`)
 }
 
 function deleted(): Rejection {

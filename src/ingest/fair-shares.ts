@@ -14,7 +14,15 @@
  * uses no more than then stays free. `take` never exceeds the total. `force` may, so callers of `force` stop when there is no room. What
  * removed endpoints still use takes from the guarantee of their account: otherwise each new endpoint would bring it again.
  */
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+
 export type Member = { readonly account: string; readonly weight: number; readonly name: string }
+
+export type MemberEndpoint = Pick<SnapshotEndpoint, 'id' | 'account_id' | 'account_weight'>
+
+export function memberOf({ id, account_id, account_weight }: MemberEndpoint): Member {
+  return { name: id, account: account_id, weight: account_weight }
+}
 
 /** What a request would exceed: the share of its endpoint, the share of its account, or the total. */
 export type Bound = 'endpoint' | 'account' | 'node'

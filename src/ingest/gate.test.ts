@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { InvariantError } from '#lib/assert.ts'
-import type { Principal } from '#model/api-key.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import { WalError } from '#wal/wal-error.ts'
 import { aGate } from '../../test/support/gate.ts'
 import { anEndpoint } from '../../test/support/ingest-node.ts'
 import { Rejection } from './rejection.ts'
 
 const endpoint = anEndpoint({ account_id: 'account' })
-const principal: Principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] }
+const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
 const route = { host: undefined, query: '' }
 const gate = aGate({ endpoints: [endpoint] })
 
@@ -38,6 +38,24 @@ describe('open', () => {
     ['invalid_route', 'for an unknown parameter', principal, { ...route, query: 'endpont=none' }],
   ])('rejects as %s %s', (outcome, _, sender, to) => {
     expect(outcomeOf(() => gate.open(sender, to))).toBe(outcome)
+  })
+
+  describe('for a key that is limited to endpoints', () => {
+    const other = anEndpoint({ account_id: 'account' })
+    const both = aGate({ endpoints: [endpoint, other] })
+    const limited = { ...principal, endpoint_ids: [endpoint.id] }
+    const to = (id: string) => ({ ...route, query: `endpoint=${id}` })
+
+    test('returns its only endpoint, which the sender need not name', () => {
+      expect(both.open(limited, route)).toBe(endpoint)
+      expect(both.open(limited, to(endpoint.id))).toBe(endpoint)
+      expect(outcomeOf(() => both.open(principal, route))).toBe('invalid_route')
+    })
+
+    test('rejects every other endpoint of the account', () => {
+      expect(outcomeOf(() => both.open(limited, to(other.id)))).toBe('forbidden')
+      expect(outcomeOf(() => both.open({ ...limited, endpoint_ids: ['deleted'] }, route))).toBe('invalid_route')
+    })
   })
 
   test('rejects paused and draining endpoints', () => {

@@ -8,17 +8,20 @@
  * Does not own: credentials on the wire, connections, acknowledgements, bounds on what one client may send.
  * Law: `append` resolves after fdatasync; until then nothing may be acknowledged (law 1).
  */
+import type { KeyUse } from '#auth/key-use.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Principal } from '#model/api-key.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError } from '#wal/wal-error.ts'
 import type { Capacity, Room } from './admission.ts'
 import type { Allowance, NodeQuota } from './allowance.ts'
 import type { Allowances } from './allowances.ts'
-import type { EndpointTable, Route } from './endpoint-table.ts'
+import type { EndpointCounters, EndpointCounts } from './endpoint-counters.ts'
+import { type EndpointTable, type Route, requireAccepting } from './endpoint-table.ts'
+import type { Outcome, StoredRequests } from './idempotency/stored-requests.ts'
 import { ingestLimits } from './limits.ts'
 import { Rejection, tryAgain } from './rejection.ts'
 
@@ -27,7 +30,10 @@ export type GateOptions = {
   readonly configuration: { readonly endpoints: EndpointTable | undefined }
   readonly capacity: Capacity
   readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
+  readonly keyUse: Pick<KeyUse, 'add'>
+  readonly counts: Pick<EndpointCounts, 'of'>
   readonly wal: { append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }> }
+  readonly storedRequests: Pick<StoredRequests, 'once'>
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -36,15 +42,21 @@ export class Gate {
   readonly #capacity: Capacity
   readonly #configuration: GateOptions['configuration']
   readonly #allowances: GateOptions['allowances']
+  readonly #keyUse: GateOptions['keyUse']
+  readonly #counts: GateOptions['counts']
   readonly #wal: GateOptions['wal']
+  readonly #storedRequests: GateOptions['storedRequests']
   readonly #clock: Clock
   readonly #logger: Logger
 
-  constructor({ configuration, capacity, allowances, wal, clock, logger }: GateOptions) {
+  constructor({ configuration, capacity, allowances, keyUse, counts, wal, storedRequests, clock, logger }: GateOptions) {
     this.#capacity = capacity
     this.#configuration = configuration
     this.#allowances = allowances
+    this.#keyUse = keyUse
+    this.#counts = counts
     this.#wal = wal
+    this.#storedRequests = storedRequests
     this.#clock = clock
     this.#logger = logger
   }
@@ -61,17 +73,29 @@ export class Gate {
   }
 
   /** Returns the endpoint that the principal may send to. Throws Rejection, or an error that `route` throws. */
-  open(principal: Principal, route: Route): SnapshotEndpoint {
+  open(principal: KeyPrincipal, route: Route): SnapshotEndpoint {
     const endpoints = this.requireConfiguration()
     if (!principal.scopes.includes('ingest')) {
       throw new Rejection('forbidden', 'the key or token lacks the scope ingest; use one that has it')
     }
     const endpoint = endpoints.resolve(principal, route)
-    const now = this.#clock.now()
-    const allowance = this.allowance(endpoint.account_id)
-    const exceeded = allowance.exceeded(now)
-    if (exceeded !== undefined) throw this.exceeded(allowance, exceeded, now)
+    try {
+      requireAccepting(endpoint)
+      const now = this.#clock.now()
+      const allowance = this.allowance(endpoint.account_id)
+      const exceeded = allowance.exceeded(now)
+      if (exceeded !== undefined) throw this.exceeded(allowance, exceeded, now)
+    } catch (error) {
+      if (error instanceof Rejection) this.counters(endpoint.id).refused(error.outcome)
+      throw error
+    }
+    this.#keyUse.add(principal.key_id)
     return endpoint
+  }
+
+  /** Returns what the endpoint counts, for the moment: do not keep it. Refusals of `open` are counted there. */
+  counters(endpointId: string): EndpointCounters {
+    return this.#counts.of(endpointId)
   }
 
   /** Returns what the account of an endpoint may still send. */
@@ -111,6 +135,17 @@ export class Gate {
    */
   append(endpointId: string, frame: FrameInput): Promise<{ readonly seq: number }> {
     return this.#wal.append(endpointId, frame)
+  }
+
+  /**
+   * Appends the frame of a request that its sender may repeat, unless it was stored before. `spend` is called before the append, and may
+   * throw. Rejects like `append`.
+   */
+  async appendOnce(endpointId: string, key: string, frame: FrameInput, spend?: () => void): Promise<Outcome> {
+    return await this.#storedRequests.once(endpointId, key, frame, async () => {
+      spend?.()
+      return await this.append(endpointId, frame)
+    })
   }
 
   /** Maps a failure to its outcome. Logs unexpected ones; a broken invariant ends the process. */

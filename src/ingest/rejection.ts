@@ -19,6 +19,10 @@ export type Outcome =
   | 'unverifiable'
   /** No configuration from control yet. */
   | 'not_configured'
+  /** The idempotency key is none. */
+  | 'invalid_idempotency_key'
+  /** Other records were stored with this idempotency key. */
+  | 'idempotency_key_reused'
   /** Memory or disk is full. */
   | 'no_room'
   /** The log could not store the records. */

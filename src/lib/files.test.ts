@@ -87,7 +87,9 @@ describe('names', () => {
   })
 
   test('reports free space', async () => {
-    expect(await files.freeBytes(directory)).toBeGreaterThan(0)
+    const { free_bytes, total_bytes } = await files.space(directory)
+    expect(free_bytes).toBeGreaterThan(0)
+    expect(total_bytes).toBeGreaterThanOrEqual(free_bytes)
   })
 })
 

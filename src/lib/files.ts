@@ -56,9 +56,11 @@ export interface Files {
    * does not tell. Only a hint: some file systems report nothing. Throws if the system has no room for a watch. Returns a function that stops it.
    */
   watch(directory: string, onChange: (name: string | null) => void): () => void
-  /** Returns the free bytes of the file system that holds the path. */
-  freeBytes(path: string): Promise<number>
+  /** Returns the room of the file system that holds the path. */
+  space(path: string): Promise<DiskSpace>
 }
+
+export type DiskSpace = { readonly free_bytes: number; readonly total_bytes: number }
 
 let temporaryNames = 0
 
@@ -140,9 +142,9 @@ export const systemFiles: Files = {
     watcher.on('error', () => watcher.close())
     return () => watcher.close()
   },
-  async freeBytes(path) {
-    const { bavail, bsize } = await fs.promises.statfs(path)
-    return bavail * bsize
+  async space(path) {
+    const { bavail, blocks, bsize } = await fs.promises.statfs(path)
+    return { free_bytes: bavail * bsize, total_bytes: blocks * bsize }
   },
 }
 

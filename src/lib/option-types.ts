@@ -7,6 +7,7 @@ import { isIP } from 'node:net'
 import { GiB, KiB, MiB } from './bytes.ts'
 import { findAddressFault } from './ip-addresses.ts'
 import { isKeyList } from './keyring.ts'
+import { isOrigin } from './origin.ts'
 import { splitPostgresUrl } from './postgres-urls.ts'
 import { UserError } from './user-error.ts'
 
@@ -38,6 +39,20 @@ export const endpointUrl = checked(
 )
 export const database = checked(isDatabase, 'must be postgres://user:password@host:5432/name, or the path of an SQLite file')
 export const proxies = checked((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
+
+/** Buckets, each with or without a prefix, separated by commas. Whoever uses them checks the names. */
+export const buckets: OptionType<readonly string[]> = (list) => {
+  const parts = list.split(',').map((part) => part.trim())
+  if (parts.every((part) => /^[a-z0-9.-]+(\/[^/]+)*\/?$/.test(part))) return parts
+  throw new OptionError('must be buckets separated by commas, each with or without a prefix, such as lake,archive/raw')
+}
+
+/** Origins of web pages, separated by commas, or `*` for all. */
+export const origins: OptionType<readonly string[]> = (list) => {
+  const parts = list.split(',').map((part) => part.trim())
+  if (list.trim() === '*' || parts.every(isOrigin)) return parts
+  throw new OptionError('must be * or origins separated by commas, without a path, such as https://app.example.com')
+}
 
 /** IP addresses that clients can connect to, separated by commas: at most `max` of each version. */
 export function addresses(max: number): OptionType<readonly string[]> {

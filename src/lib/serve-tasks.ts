@@ -12,11 +12,11 @@ import type { WorkerMessage } from './process-pool.ts'
 
 /**
  * Runs one task after the other for the parent process. `run` must not throw. It may report what it does, which starts a new time limit.
- * A nicer process leaves the processor to others.
+ * A nicer process leaves the processor to others. `usesUp` says after which tasks it gets no further one.
  */
 export function serveTasks<Task, Reply, Report = never>(
   run: (task: Task, report: (report: Report) => void) => Promise<Reply>,
-  { niceness }: { readonly niceness: number },
+  { niceness, usesUp }: { readonly niceness: number; readonly usesUp?: (task: Task) => boolean },
 ): void {
   // Whoever started Inlet may have made it nicer, and only a privileged user may take that back.
   if (getPriority() < niceness) setPriority(niceness)
@@ -29,7 +29,7 @@ export function serveTasks<Task, Reply, Report = never>(
   const isFull = memoryGauge()
   process.on('message', async (task) => {
     const reply = await run(task as Task, (report) => send({ report }))
-    send(isFull() ? { reply, isLast: true } : { reply })
+    send(isFull() || usesUp?.(task as Task) ? { reply, isLast: true } : { reply })
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })

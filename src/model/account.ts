@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AllowedBuckets } from './allowed-bucket.ts'
 import { CreatedApiKey } from './api-key.ts'
 import { Id } from './id.ts'
 import { ChangeQuotas, Quotas, Weight } from './quota.ts'
@@ -17,6 +18,10 @@ export const Account = z.object({
   }),
   weight: Weight,
   quotas: Quotas,
+  allowed_buckets: z.array(z.string()).nullable().meta({
+    description:
+      'with `INLET_S3_CREDENTIALS=own`: the buckets that the account may use, each with or without a prefix (`lake/raw`); null where there is no such list',
+  }),
   created_at: Timestamp,
 })
 export type Account = z.infer<typeof Account>
@@ -31,6 +36,9 @@ export const ChangeAccount = z.strictObject({
   status: AccountStatus.optional(),
   weight: Weight.optional(),
   quotas: ChangeQuotas.optional(),
+  allowed_buckets: AllowedBuckets.optional().meta({
+    description: 'replaces the list. Nodes stop within seconds to use what is no longer on it',
+  }),
 })
 export type ChangeAccount = z.infer<typeof ChangeAccount>
 

@@ -1,9 +1,11 @@
 import { z } from 'zod'
+import { isOrigin } from '#lib/origin.ts'
 import { Id } from './id.ts'
+import { keyLimits } from './limits.ts'
 import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
-export const scopes = ['ingest', 'metrics', 'admin'] as const
+export const scopes = ['ingest', 'metrics', 'query', 'admin'] as const
 export const Scope = z.enum(scopes)
 export type Scope = z.infer<typeof Scope>
 
@@ -13,23 +15,76 @@ export const ApiKey = z.object({
   name: z.string(),
   prefix: z.string().meta({ description: 'the first characters of the key, to recognise it' }),
   scopes: z.array(Scope),
+  endpoint_ids: z
+    .array(Id)
+    .nullable()
+    .meta({ description: 'the only endpoints that the key may send to and read; null for all of the account' }),
+  public: z.boolean().meta({ description: 'whether web pages may hold the key: it sends from its `origins` only' }),
+  origins: z.array(z.string()).nullable().meta({ description: 'origins of the pages of a public key; null for other keys' }),
   created_at: Timestamp,
+  last_used_at: Timestamp.nullable().meta({
+    description:
+      'the minute in which the key, or a token of it, was last accepted, or a connection with it was open; null before the first use',
+  }),
   revoked_at: Timestamp.nullable(),
 })
 export type ApiKey = z.infer<typeof ApiKey>
 
-export const CreateApiKey = z.strictObject({
-  name: properName(128).meta({ examples: ['warehouse loader'] }),
-  scopes: z
-    .array(Scope)
-    .min(1, 'must name at least one scope')
-    .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
-    .meta({ uniqueItems: true }),
-})
+const isUnique = (list: readonly string[]) => new Set(list).size === list.length
+
+export const CreateApiKey = z
+  .strictObject({
+    name: properName(128).meta({ examples: ['warehouse loader'] }),
+    scopes: z
+      .array(Scope)
+      .min(1, 'must name at least one scope')
+      .refine(isUnique, 'must not name a scope twice')
+      .meta({ uniqueItems: true }),
+    endpoint_ids: z
+      .array(Id)
+      .min(1, 'must name at least one endpoint; null for all')
+      .max(keyLimits.endpointsMax)
+      .refine(isUnique, 'must not name an endpoint twice')
+      .meta({ uniqueItems: true })
+      .nullable()
+      .default(null)
+      .meta({ description: 'limits the key to these endpoints of the account; not for a key with the scope `admin`' }),
+    public: z.boolean().default(false).meta({
+      description:
+        'for a key that web pages hold: scope `ingest` only, one endpoint, and `origins`. Such a key may be in the query (`?key=`). The operator has to allow public keys',
+    }),
+    origins: z
+      .array(
+        z
+          .string()
+          .max(keyLimits.originBytesMax)
+          .refine(isOrigin, 'must be an origin without a path, such as https://app.example.com'),
+      )
+      .min(1, 'must name at least one origin')
+      .max(keyLimits.originsMax)
+      .refine(isUnique, 'must not name an origin twice')
+      .meta({ uniqueItems: true })
+      .nullable()
+      .default(null)
+      .meta({ description: 'origins of the pages that a public key sends from', examples: [['https://app.example.com']] }),
+  })
+  .refine(({ scopes, endpoint_ids }) => endpoint_ids === null || !scopes.includes('admin'), {
+    path: ['endpoint_ids'],
+    message: 'must be null for a key with the scope admin, which manages the whole account',
+  })
+  .refine((key) => !key.public || (key.scopes.length === 1 && key.scopes[0] === 'ingest'), {
+    path: ['scopes'],
+    message: 'must be only ingest for a public key, which everybody can read in the page',
+  })
+  .refine((key) => !key.public || key.endpoint_ids?.length === 1, {
+    path: ['endpoint_ids'],
+    message: 'must name exactly one endpoint for a public key',
+  })
+  .refine((key) => key.public === (key.origins !== null), {
+    path: ['origins'],
+    message: 'must name the origins of a public key, and be null for other keys',
+  })
 export type CreateApiKey = z.infer<typeof CreateApiKey>
 
 export const CreatedApiKey = ApiKey.extend({ api_key: z.string().meta({ description: 'the key itself, returned only now' }) })
 export type CreatedApiKey = z.infer<typeof CreatedApiKey>
-
-/** The authenticated caller. `key_id` names the key that the token was issued for. */
-export type Principal = { readonly account_id: string; readonly key_id: string; readonly scopes: readonly Scope[] }

@@ -114,6 +114,49 @@ export function additionId(commitId: string, { name, version }: ViewVersion): st
   return `${commitId}.${name}-v${version}`
 }
 
+const commitIdPattern = /^([0-9a-f-]{36})-([A-Za-z0-9_-]+)-([0-9]{12,})$/
+
+/** Returns the key of a file of a segment, given the id of the marker that lists it, and the UTC date of its seal. */
+export function keyOfListed(folder: EndpointFolder, markerId: string, kind: ArtifactKind): string {
+  const [commit = ''] = markerId.split('.')
+  const [, nodeId, log, seq] = commitIdPattern.exec(commit) ?? []
+  if (nodeId === undefined || log === undefined) throw new Error(`${JSON.stringify(markerId)} is not the id of a marker`)
+  const { prefix, endpointId, date } = folder
+  return objectKey(prefix, { endpointId, nodeId, log, seq: Number(seq), sealedAtMicros: Date.parse(date) * 1000 }, kind)
+}
+
+/** Where the files of an endpoint are that were sealed on one day, in UTC. */
+export type EndpointFolder = { readonly prefix: string; readonly endpointId: string; readonly date: string }
+
+/** Whether files of the kind can be merged: Parquet. */
+export function isCompactable({ type }: ArtifactKind): boolean {
+  return type === 'parquet' || type === 'view'
+}
+
+/** Returns the key of the file that a compaction makes. It has the content in its name: who repeats the compaction changes no file. */
+export function compactedKey(
+  { prefix, endpointId, date }: EndpointFolder,
+  kind: ArtifactKind,
+  id: string,
+  sha256: string,
+): string {
+  const { folder } = layoutOf(kind)
+  return `${endpointFolder(prefix, endpointId)}${folder}/dt=${date}/${id}-${sha256.slice(0, 16)}.parquet`
+}
+
+const compactionName = /\/dt=([0-9]{4}-[0-9]{2}-[0-9]{2})\/(compact-[0-9a-f-]{36})\.json$/
+
+/** Returns the key of the marker of a compaction, or without an id what the keys of all those of the day begin with. */
+export function compactionMarkerKey({ prefix, endpointId, date }: EndpointFolder, id?: string): string {
+  return `${markerFolder(prefix, endpointId)}dt=${date}/${id === undefined ? 'compact-' : `${id}.json`}`
+}
+
+/** Returns the compaction whose marker has this key, or undefined if no such marker has it. */
+export function parseCompactionMarkerKey(key: string): { readonly id: string; readonly date: string } | undefined {
+  const [, date, id] = compactionName.exec(key) ?? []
+  return date === undefined || id === undefined ? undefined : { id, date }
+}
+
 export function contentTypeOf({ type }: ArtifactKind): string {
   switch (type) {
     case 'segment':

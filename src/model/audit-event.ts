@@ -7,8 +7,16 @@ import { Timestamp, TimestampInput } from './timestamp.ts'
 export const AuditResult = z.enum(['succeeded', 'failed'])
 export type AuditResult = z.infer<typeof AuditResult>
 
-/** Who tried to change something. `key:<id>` names an API key. */
-export type AuditActor = `key:${string}` | 'operator' | 'cli' | 'bootstrap' | `join-token:${string}` | 'join-secret' | 'unknown'
+/** Who tried to change something. `key:<id>` names an API key, `person:<id>` somebody with a session of the console. */
+export type AuditActor =
+  | `key:${string}`
+  | `person:${string}`
+  | 'operator'
+  | 'cli'
+  | 'bootstrap'
+  | `join-token:${string}`
+  | 'join-secret'
+  | 'unknown'
 
 /** An attempt to change something, with what came of it. It never has a secret or a body in it. */
 export const AuditEvent = z.object({
@@ -17,17 +25,24 @@ export const AuditEvent = z.object({
   account_id: Id.nullable().meta({ description: 'the account that the call belongs to; null if it belongs to none' }),
   actor: z.string().meta({
     description:
-      '`key:<id>`: a token of this API key; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `unknown`: no valid credentials',
+      '`key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `unknown`: no valid credentials',
     examples: ['key:4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'],
   }),
+  actor_name: z
+    .string()
+    .nullable()
+    .meta({ description: 'of the person or key, as it is called now; null if it is not known here' }),
   address: z
     .string()
     .nullable()
     .meta({ description: 'the client, as control sees it; null for commands, and for calls of the operator' }),
-  operation: z
-    .string()
-    .meta({ description: 'the `operationId` in this description; `joinNode` for a node that joined', examples: ['createKey'] }),
+  operation: z.string().meta({
+    description:
+      'the `operationId` in this description; `joinNode` for a node that joined; `signInByEmail` and the like for people at the console',
+    examples: ['createKey'],
+  }),
   resource_id: z.string().nullable().meta({ description: 'what was created, changed or named' }),
+  resource_name: z.string().nullable().meta({ description: 'as it is called now; null if it is gone or not of the account' }),
   result: AuditResult,
   status: z.int().nullable().meta({ description: 'of the response; null for commands and starts' }),
   error: z.string().nullable().meta({ description: 'the error code of a failed call' }),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { boundedList } from './bounded-list.ts'
 import { Id } from './id.ts'
 import { commitLimits, reportedTextMax } from './limits.ts'
-import { PageLimit } from './page.ts'
+import { inQuery, PageLimit } from './page.ts'
 import { ReportedCount } from './reported-count.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { isComplete } from './view-metrics.ts'
@@ -94,17 +94,58 @@ export const Commit = z.object({
   id: z.string(),
   node_id: Id,
   seq: z.int(),
+  records: z.int(),
   /** Records that were acknowledged and then lost to damage on the node: at least so many. */
   records_damaged: z.int().min(0),
   wal_bytes: z.int(),
   duration_ms: z.int(),
+  sealed_at: Timestamp,
   uploaded_at: Timestamp,
+  bucket: z.string(),
   artifacts: z.record(z.string(), z.object({ key: z.string(), bytes: z.int() })),
 })
 export type Commit = z.infer<typeof Commit>
 
-export const CommitsQuery = z.strictObject({
-  limit: PageLimit,
-  before: TimestampInput.optional(),
+/** Opaque, so that a request for anything else is 404. */
+export const CommitId = z
+  .string()
+  .regex(/^[\w-]{1,200}$/)
+  .meta({ description: '`id` of a commit', examples: ['4f8c1f0e-6a53-4c0e-9d3b-0000000000f1-k3v9x2m7q1-000000000042'] })
+
+/** A commit with links to its files. */
+export const CommitFiles = Commit.omit({ artifacts: true }).extend({
+  files: z
+    .array(
+      z.object({
+        kind: z.string().meta({ examples: ['parquet'] }),
+        key: z.string(),
+        bytes: z.int(),
+        download_url: z.string().nullable().meta({
+          description: 'valid for one hour, needs no credentials; null if the destination was deleted or denies reading',
+        }),
+      }),
+    )
+    .meta({ description: 'also those that jobs added' }),
 })
+export type CommitFiles = z.infer<typeof CommitFiles>
+
+const segmentPair = 'node_id and segment_seq go together: take both from the receipt'
+
+export const CommitsQuery = z
+  .strictObject({
+    limit: PageLimit,
+    before: TimestampInput.optional(),
+    node_id: Id.optional().meta({ description: 'with `segment_seq`: only the commit of this receipt' }),
+    segment_seq: inQuery(z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()).meta({
+      description: 'with `node_id`: only the commit of this receipt; no items until its segment is delivered',
+    }),
+  })
+  .refine(({ node_id, segment_seq }) => node_id === undefined || segment_seq !== undefined, {
+    path: ['segment_seq'],
+    message: segmentPair,
+  })
+  .refine(({ node_id, segment_seq }) => segment_seq === undefined || node_id !== undefined, {
+    path: ['node_id'],
+    message: segmentPair,
+  })
 export type CommitsQuery = z.infer<typeof CommitsQuery>

@@ -9,6 +9,10 @@ import { lineOfText, paragraphs } from './text.ts'
 export const CastFailures = z.enum(['null', 'dlq'])
 export type CastFailures = z.infer<typeof CastFailures>
 
+/** Forms in Parquet that not every engine reads, or not in the same way. */
+export const ParquetForm = z.enum(['native', 'naive'])
+export type ParquetForm = z.infer<typeof ParquetForm>
+
 export const Column = z.strictObject({
   name: lineOfText(definitionLimits.columnNameBytesMax)
     .min(1)
@@ -32,6 +36,10 @@ export const Column = z.strictObject({
     .meta({ description: 'a JSONPath, or $$.<field> of the envelope: docs/views.md', examples: ['$.user.id'] }),
   required: z.boolean().optional(),
   cast_failures: CastFailures.optional(),
+  parquet: ParquetForm.optional().meta({
+    description:
+      'how Parquet stores the column; if not set, in a form that every engine reads. `native` stores a UUID, TIME, JSON or unsigned integer as such, `naive` a TIMESTAMP that is not marked as UTC',
+  }),
 })
 export type Column = z.infer<typeof Column>
 

@@ -16,7 +16,7 @@ const reservedSuffixes = ['-s3alias', '--ol-s3', '.mrap', '--x-s3', '--table-s3'
 
 const Name = properName(128).meta({ examples: ['lake'] })
 /** https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
-const Bucket = z
+export const Bucket = z
   .string()
   .regex(
     /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
@@ -36,7 +36,7 @@ const Bucket = z
     description: `without two dots in a row, not of the form of an IP address, not starting with ${reservedPrefixes.join(', ')} and not ending with ${reservedSuffixes.join(', ')}`,
     examples: ['example-lake'],
   })
-const Prefix = lineOfText(512)
+export const Prefix = lineOfText(512)
   .regex(/^[^\\]*$/, 'must not contain backslashes')
   .meta({ description: 'without the parts . and ..; slashes at both ends are removed', examples: ['raw/events'] })
   .transform(normalizePrefix)
@@ -56,13 +56,34 @@ const KmsKeyArn = z
   .regex(/^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]*:(key|alias)\/[\w/:-]+$/, 'must be the ARN of a KMS key')
   .meta({ examples: ['arn:aws:kms:eu-central-1:123456789012:key/4f8c1f0e-6a53-4c0e-9d3b-0000000000f2'] })
 
+/** How objects are encrypted. */
+export const Encryption = z.enum(['sse-s3', 'kms', 'bucket-default'])
+export type Encryption = z.infer<typeof Encryption>
+
+/** What Inlet adds to puts beside the signature, which covers their SHA-256 anyway. */
+export const Checksums = z.enum(['standard', 'none'])
+export type Checksums = z.infer<typeof Checksums>
+
+const role_arn = RoleArn.nullable().meta({
+  description: 'the role that Inlet assumes; required except with `INLET_S3_CREDENTIALS=own`, where it is not used',
+})
+const encryption = Encryption.meta({
+  description:
+    '`sse-s3`: the keys of the store; `kms`: the key of `kms_key_arn`, which implies it; `bucket-default`: as the bucket does by itself, no header is sent',
+})
+const checksums = Checksums.meta({
+  description: '`standard`: puts carry a SHA-256, parts of large files a CRC32; `none`: for stores that reject them',
+})
+
 export const CreateDestination = z.strictObject({
   name: Name,
   bucket: Bucket,
   region: Region,
-  role_arn: RoleArn,
+  role_arn: role_arn.default(null),
   prefix: Prefix.default(''),
+  encryption: encryption.optional(),
   kms_key_arn: KmsKeyArn.nullable().default(null),
+  checksums: checksums.default('standard'),
   path_style: z.boolean().default(false),
 })
 export type CreateDestination = z.infer<typeof CreateDestination>
@@ -72,8 +93,10 @@ export const ChangeDestination = z.strictObject({
   bucket: Bucket.optional(),
   prefix: Prefix.optional(),
   region: Region.optional(),
-  role_arn: RoleArn.optional(),
+  role_arn: role_arn.optional(),
+  encryption: encryption.optional(),
   kms_key_arn: KmsKeyArn.nullable().optional(),
+  checksums: checksums.optional(),
   path_style: z.boolean().optional(),
 })
 export type ChangeDestination = z.infer<typeof ChangeDestination>
@@ -85,9 +108,11 @@ export const StoredDestination = z.object({
   bucket: z.string(),
   prefix: z.string(),
   region: z.string(),
-  role_arn: z.string(),
+  role_arn: z.string().nullable(),
   external_id: z.string(),
+  encryption: Encryption,
   kms_key_arn: z.string().nullable(),
+  checksums: Checksums,
   path_style: z.boolean(),
   status: DestinationStatus,
   validated_at: Timestamp.nullable(),
@@ -123,15 +148,15 @@ export const BucketPolicy = z.object({
 export type BucketPolicy = z.infer<typeof BucketPolicy>
 
 export const Destination = StoredDestination.extend({
-  trust_policy: TrustPolicy.meta({ description: 'paste it as the trust policy of the role' }),
-  bucket_policy: BucketPolicy.meta({ description: 'paste it as the policy of the bucket' }),
+  trust_policy: TrustPolicy.nullable().meta({ description: 'paste it as the trust policy of the role; null without a role' }),
+  bucket_policy: BucketPolicy.nullable().meta({ description: 'paste it as the policy of the bucket; null without a role' }),
 })
 export type Destination = z.infer<typeof Destination>
 
 export const DestinationWithCount = Destination.extend({ ref_count: z.int().min(0) })
 export type DestinationWithCount = z.infer<typeof DestinationWithCount>
 
-/** The part of a destination that nodes get: all that is needed to access the bucket. */
+/** The part of a destination that nodes get: all that is needed to access the bucket, and what its account may use. */
 export const DestinationTarget = StoredDestination.pick({
   id: true,
   bucket: true,
@@ -139,9 +164,11 @@ export const DestinationTarget = StoredDestination.pick({
   region: true,
   role_arn: true,
   external_id: true,
+  encryption: true,
   kms_key_arn: true,
+  checksums: true,
   path_style: true,
-})
+}).extend({ allowed_buckets: z.array(z.string()) })
 export type DestinationTarget = z.infer<typeof DestinationTarget>
 
 /** A destination that the operator of a node names for a log without one. */

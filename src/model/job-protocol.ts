@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { boundedList } from './bounded-list.ts'
 import { ArtifactFile, ArtifactFiles, ViewOutcome } from './commit.ts'
+import { CompactedSource } from './compaction.ts'
 import { Definition } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { Id } from './id.ts'
@@ -9,7 +10,7 @@ import { ReportedCount } from './reported-count.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
- * How nodes run jobs, in addition to `node-protocol.ts`. A unit is one segment of one job. A lease is the right to work on it.
+ * How nodes run jobs, in addition to `node-protocol.ts`. A unit is one segment of one job, or one new file of a compaction. A lease is the right to work on it.
  *
  *   POST /internal/v1/jobs/lease    LeaseRequest  → 200 Leases. Renews the named leases, returns the node's others, and leases up to `max` more units.
  *   POST /internal/v1/jobs/report   UnitReports   → 200 UnitsReported. Idempotent.
@@ -53,8 +54,35 @@ export const Unit = z.object({
 })
 export type Unit = z.infer<typeof Unit>
 
+/** A file that a compaction reads. `id` is that of the marker that lists it, which also says its key. */
+export const SourceOfCompaction = CompactedSource.extend({ bytes: z.int(), sha256: z.string() })
+
+/** One new file of a compaction. */
+export const CompactionUnit = z.object({
+  lease_id: Id,
+  lease_ms: z.int(),
+  job_id: Id,
+  account_id: Id,
+  compaction: z.object({
+    id: z.string(),
+    endpoint_id: Id,
+    kind: z.string(),
+    /** The UTC date on which all sources were sealed. */
+    date: z.string(),
+    view: z.object({ id: Id, version: z.int() }).nullable(),
+    /** In the order of their rows. */
+    sources: z.array(SourceOfCompaction),
+  }),
+  /** The bucket and the prefix that the segments were committed to. */
+  target: DestinationTarget,
+})
+export type CompactionUnit = z.infer<typeof CompactionUnit>
+
+export const JobUnit = z.union([Unit, CompactionUnit])
+export type JobUnit = z.infer<typeof JobUnit>
+
 export const Leases = z.object({
-  units: z.array(Unit),
+  units: z.array(JobUnit),
   /** The named leases that are still valid. */
   held: z.array(Id),
   /** More units may be available right now. */
@@ -63,11 +91,14 @@ export const Leases = z.object({
 export type Leases = z.infer<typeof Leases>
 
 const reason = z.string().max(jobLimits.reasonCharsMax)
+/** `commit_id` is the id of the compaction, if the unit is one. */
 const unitName = { lease_id: Id, job_id: Id, commit_id: z.string().max(reportedTextMax) }
 
 export const UnitReport = z.discriminatedUnion('outcome', [
   /** The artifacts and their marker are in the bucket. */
   z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: ArtifactFiles, view: ViewOutcome }),
+  /** The new file and its marker are in the bucket. */
+  z.strictObject({ ...unitName, outcome: z.literal('compacted'), file: ArtifactFile }),
   /** A retry would fail too. `records` have no outcome because the view failed as a whole; 0 if something else failed. */
   z.strictObject({ ...unitName, outcome: z.literal('failed'), reason, records: ReportedCount }),
   /** A retry may succeed. */

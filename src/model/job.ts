@@ -7,8 +7,9 @@ import { ViewCounts } from './view-metrics.ts'
 /**
  * - `backfill`: applies a view version to segments that were committed without it
  * - `redrive`: applies a view version to the DLQ rows of another version of the view
+ * - `compaction`: merges small files of an endpoint
  */
-export const JobKind = z.enum(['backfill', 'redrive'])
+export const JobKind = z.enum(['backfill', 'redrive', 'compaction'])
 export type JobKind = z.infer<typeof JobKind>
 
 /** `failed`: the job ended, and some of its segments failed. */
@@ -40,19 +41,27 @@ export const Job = z.object({
   id: Id,
   kind: JobKind,
   status: JobStatus,
-  view_id: Id,
-  view_name: z.string(),
-  view_version: z.int(),
+  view_id: Id.nullable().meta({ description: 'null for a compaction, which covers all views and raw Parquet' }),
+  view_name: z.string().nullable(),
+  view_version: z.int().nullable(),
   from_version: z.int().nullable().meta({ description: 'redrive only: the version whose DLQ rows are read' }),
   endpoint_id: Id,
   endpoint_name: z.string(),
   from: Timestamp.nullable(),
   to: Timestamp.nullable(),
-  segments: z
-    .object({ total: z.int(), done: z.int(), skipped: z.int(), failed: z.int() })
-    .meta({ description: 'skipped: there was nothing to do or nothing to read; see `reasons`' }),
-  counters: ViewCounts.meta({ description: 'rows of this job alone; the metrics of the view count live delivery only' }),
+  segments: z.object({ total: z.int(), done: z.int(), skipped: z.int(), failed: z.int() }).meta({
+    description:
+      'skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its new files instead of segments',
+  }),
+  counters: ViewCounts.meta({
+    description:
+      'rows of this job alone; the metrics of the view count live delivery only. Of a compaction: rows that were moved',
+  }),
   created_by: z.string(),
+  created_by_name: z
+    .string()
+    .nullable()
+    .meta({ description: 'of the person or key, as it is called now; null if it is not of the account any more' }),
   created_at: Timestamp,
   started_at: Timestamp.nullable().meta({ description: 'when a node leased the first segment' }),
   finished_at: Timestamp.nullable(),

@@ -18,6 +18,16 @@ export const quotaLimits = {
   records_per_second: { min: 1, max: 1_000_000_000, default: 10_000_000 },
 } as const
 
+export const keyLimits = {
+  /** Endpoints that a key may be limited to: each access token of the key names them, and has to fit into a header. */
+  endpointsMax: 50,
+  /** Origins that a public key may send from. */
+  originsMax: 20,
+  originBytesMax: 300,
+  /** Keys in one report of a node about their use. It reports the others in the next ones. */
+  reportedMax: 2_000,
+} as const
+
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 
 export const segmentLimits = {
@@ -64,6 +74,12 @@ export const reportedCountMax = 2 ** 48
 
 /** What the commit of one segment may have: views, and those of them with quality. Its files are bounded by the fields of an object. */
 export const commitLimits = { viewsMax: 2_000, measuredViewsMax: 150, keyCharsMax: 8_192 } as const
+
+export const idempotencyLimits = {
+  keyBytesMax: 255,
+  /** A request that is repeated within this time is stored once. */
+  rememberedMs: 24 * 3_600_000,
+} as const
 
 export const recordLimits = {
   /** One NDJSON line without its line break, or one MQTT payload. */
@@ -113,6 +129,40 @@ export const previewLimits = {
   perAccountMax: 4,
 } as const
 
+/** Delivered records, and dead letters, that are shown as samples: how many, how much of a payload, and what is read for them. */
+export const recordSampleLimits = {
+  max: 100,
+  default: 20,
+  charsMax: 64 * KiB,
+  commitsMax: 50,
+  filesMax: 8,
+  /** Files that are searched for a reason, and whose reasons are counted: one reason may be rare. */
+  searchedFilesMax: 50,
+  reasonsMax: 100,
+  bytesMax: 64 * MiB,
+} as const
+
+/** A query over delivered files. It is for looking: what needs more belongs in a warehouse. */
+export const queryLimits = {
+  sqlCharsMax: 16 * KiB,
+  /** Rows of a result, and its size as JSON. */
+  rowsDefault: 1_000,
+  rowsMax: 10_000,
+  resultBytesMax: 8 * MiB,
+  columnsMax: 1_000,
+  /** Tables that a statement names, and the newest files of all of them together that are read. */
+  tablesMax: 8,
+  bytesMax: 256 * MiB,
+  filesMax: 500,
+  /** Time to fetch the files, and to run the statement. */
+  fetchTimeoutMs: 20_000,
+  timeoutMs: 15_000,
+  /** Memory of the statement. Nothing is spilled to disk. */
+  memoryBytes: 512 * MiB,
+  /** Queries of one account that run or wait. */
+  perAccountMax: 4,
+} as const
+
 /** Column quality, and paths that no column reads. */
 export const qualityLimits = {
   /** Length of a text that is a minimum or maximum. */
@@ -125,7 +175,10 @@ export const qualityLimits = {
   pathCharsMax: 200,
 } as const
 
-export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
+export const dlqLimits = { filesMax: 1_000 } as const
+
+/** How long a link to a file in a bucket is valid. */
+export const downloadLimits = { seconds: 3_600 } as const
 
 export const bindingLimits = {
   /** Detached views of an endpoint that its nodes may still need for segments that were sealed before. */
@@ -175,11 +228,27 @@ export const joinTokenLimits = {
   keptMs: 90 * 86_400_000,
 } as const
 
+/** Buckets, or parts of them, that an account may use. Nodes get them with each destination. */
+export const allowedBucketsMax = 50
+
 /** A destination can be validated once in this time. */
 export const validationIntervalSeconds = 30
 
 /** Length of the time buckets of view counters. */
 export const metricsBucketSeconds = 300
+
+export type SeriesStep = '10s' | '1m' | '5m' | '1h'
+
+/** Series of endpoints and views. */
+export const seriesLimits = {
+  /** How long buckets are kept, by their length. */
+  keptMs: { '10s': 3_600_000, '1m': 2 * 86_400_000, '5m': 30 * 86_400_000, '1h': 30 * 86_400_000 },
+  windowMsDefault: 3_600_000,
+  /** Buckets of a response for which no length is asked: as many as a chart shows. */
+  bucketsPreferred: 720,
+  /** Versions of a view in one response. */
+  versionsMax: 20,
+} as const
 
 /** An HTTP request to ingest. `config.ts` has the bounds that an operator may change. */
 export const requestLimits = {
@@ -197,4 +266,32 @@ export const requestLimits = {
   /** The chunks of a chunked body (RFC 9112 §7.1) must have this size on average, once there are more than so many. */
   smallChunksMax: 10_000,
   chunkBytesMin: 16,
+} as const
+
+export const signInLimits = {
+  /** A session ends after this time without a visit. */
+  sessionSeconds: 14 * 24 * 3600,
+  sessionExtendedAfterSeconds: 3600,
+  passwordChars: { min: 10, max: 128 },
+  linkChars: 64,
+  /** From whatever addresses: whoever guesses the password of one person may have many. */
+  triesOfEmailPerMinute: 10,
+  /** Of the link that a first start prints, and of those of the command line. */
+  linkHours: 24,
+  invitationDays: 7,
+  peopleOfAccountMax: 500,
+  invitationsOfAccountMax: 200,
+} as const
+
+/** Compactions: one new file, and what may be planned at once. */
+export const compactionLimits = {
+  /** Bytes of the sources of one file, and how many they are. */
+  bytesMax: 256_000_000,
+  sourcesMax: 10_000,
+  /** A source of this size is large enough. */
+  bytesEnough: 128_000_000,
+  /** Commits that one job covers: the oldest. */
+  commitsMax: 20_000,
+  /** How long after its end a period is compacted: most late segments have been delivered by then. */
+  marginMs: { hour: 600_000, day: 3_600_000 },
 } as const

@@ -4,9 +4,10 @@ import { boundedList } from './bounded-list.ts'
 import { SegmentCommit } from './commit.ts'
 import { Region } from './endpoint.ts'
 import { Id } from './id.ts'
-import { nodeLimits, reportedTextMax } from './limits.ts'
+import { keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
 import { ReportedCount } from './reported-count.ts'
+import { IngestCounts } from './series.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
@@ -22,9 +23,16 @@ export const reportLimits = {
 
 /**
  * Values in the JSON of a call, where the bound of the management API is too low: a report of 20 000 logs, 100 commits with 100 views each or
- * one with the quality of 200, all units that a node can lease, and 2 000 accounts.
+ * one with the quality of 200, all units that a node can lease, 2 000 accounts, 2 000 keys, and 500 buckets with all reasons and durations.
  */
-export const nodeBodyPartsMax = { heartbeat: 320_000, commits: 320_000, jobReport: 150_000, usage: 15_000 } as const
+export const nodeBodyPartsMax = {
+  heartbeat: 320_000,
+  commits: 320_000,
+  jobReport: 150_000,
+  usage: 15_000,
+  keyUse: 3_000,
+  series: 100_000,
+} as const
 
 const isReachable = (address: string) => findAddressFault(address) === undefined
 const unreachable = 'must be an address that clients can connect to, not an unspecified, multicast or broadcast one'
@@ -47,6 +55,8 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/heartbeat            Heartbeat   → 200 HeartbeatRecorded; 409 if its logs build on a report that control does not have
  *   GET  /internal/v1/heartbeat            ?node_id= → 200 LastHeartbeat
  *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
+ *   POST /internal/v1/key-use              KeyUseReport → 200 KeyUseRecorded. Idempotent.
+ *   POST /internal/v1/series               SeriesReport → 200 SeriesRecorded. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
  *   GET  /internal/v1/certificate          → 200 IssuedCertificate for the region of the node, 404
@@ -61,6 +71,8 @@ export const Register = z.strictObject({
   ingest_address: z.string().max(300),
   /** Ports at these addresses where clients find TLS; none if not set. */
   tls_ports: z.array(z.int().min(0).max(65_535)).max(reportLimits.tlsPortsMax).optional(),
+  /** Of the Inlet that it runs. */
+  version: z.string().max(64).optional(),
 })
 export type Register = z.infer<typeof Register>
 
@@ -154,6 +166,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     /** Whether it was asked to stop: it accepts data until clients no longer find it, but gets no new clients. */
     leaving: z.boolean().optional(),
     blocked: boundedList(BlockedLog, reportLimits.logsMax),
+    /** Now and then. */
+    disk: z.strictObject({ free_bytes: ReportedCount, total_bytes: ReportedCount }).optional(),
   }),
   z.strictObject({
     process: z.literal('delivery'),
@@ -211,6 +225,29 @@ export const UsageTotals = z.object({
   accounts: z.array(z.object({ account_id: Id, day: z.iso.date(), bytes: z.int().min(0) })),
 })
 export type UsageTotals = z.infer<typeof UsageTotals>
+
+/** Keys with which clients sent data lately, or are connected. */
+export const KeyUseReport = z.strictObject({ node_id: Id, keys: boundedList(Id, keyLimits.reportedMax) })
+export type KeyUseReport = z.infer<typeof KeyUseReport>
+
+/** Keys of other regions, and unknown ones, are not counted. */
+export const KeyUseRecorded = z.object({ recorded: z.int().min(0) })
+export type KeyUseRecorded = z.infer<typeof KeyUseRecorded>
+/** Buckets in one report. Ingest reports the others in the next ones. */
+export const seriesItemsMax = 500
+
+/** What ingest accepted and refused since its previous report. Control adds it up, so it tells reports that arrive twice by their number. */
+export const SeriesReport = z.strictObject({
+  node_id: Id,
+  /** Random, new at each start of ingest. */
+  run: z.string().min(1).max(32),
+  /** Of this run, increasing. A report is repeated with its number until control responded. */
+  number: z.int().min(0),
+  items: boundedList(IngestCounts.extend({ endpoint_id: Id, at: Timestamp }), seriesItemsMax),
+})
+export type SeriesReport = z.infer<typeof SeriesReport>
+
+export const SeriesRecorded = z.object({ recorded: z.literal(true) })
 
 /** What the nodes of a region serve. `certificate` of a snapshot says when there is another one. */
 export const IssuedCertificate = z.object({

@@ -41,6 +41,11 @@ export const Node = z.object({
   ingest_address: z.string(),
   registered_at: Timestamp,
   join_token_id: Id.nullable().meta({ description: 'the token with which the node last joined; null for the join secret' }),
+  version: z.string().nullable().meta({ description: 'of the Inlet that the node runs; null for one that does not say so' }),
+  disk: z
+    .object({ free_bytes: z.int().min(0), total_bytes: z.int().min(0) })
+    .nullable()
+    .meta({ description: 'the disk with the write-ahead log, as of the last minutes; null before the first report' }),
   credential: CredentialState.meta({ description: '`none`: the next node that registers under the id sets it' }),
   healthy: z
     .boolean()

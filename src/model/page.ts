@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { pageLimits } from './limits.ts'
 
 /** An integer in a query. Coercion alone would take an empty text for 0. */
-function inQuery<Integer extends z.ZodType>(integer: Integer) {
+export function inQuery<Integer extends z.ZodType>(integer: Integer) {
   return z.preprocess((text) => (typeof text === 'string' && text.trim() === '' ? Number.NaN : text), integer)
 }
 

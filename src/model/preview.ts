@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { KiB } from '#lib/bytes.ts'
+import { nameWarningCodes } from './column-names.ts'
 import { type Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
 import { previewLimits } from './limits.ts'
 import { ViewCounts } from './view-metrics.ts'
 
-const Sample = z
+export const Sample = z
   .string()
   .max(previewLimits.sampleBytesMax, { abort: true })
   .refine(
@@ -28,11 +29,26 @@ export type PreviewRequest = z.infer<typeof PreviewRequest>
 /** A preview whose definition is parsed. */
 export type DefinedPreview = { readonly definition: Definition; readonly samples: readonly string[] }
 
+/** A part of a definition that works, but makes work for readers. */
+export const DefinitionWarning = z.object({
+  path: z.string(),
+  code: z.enum(nameWarningCodes),
+  message: z.string(),
+  line: z.int().optional().meta({ description: 'position in a definition that was sent as text, from 1' }),
+  column: z.int().optional(),
+})
+export type DefinitionWarning = z.infer<typeof DefinitionWarning>
+
 export const PreviewIssue = z.object({
   sample_index: z.int().nullable().meta({ description: 'null if it concerns all samples' }),
   column: z.string().nullable(),
   code: z.string(),
   message: z.string(),
+  path: z.string().optional().meta({ description: 'the part of the definition that it is about' }),
+  place: z
+    .object({ line: z.int(), column: z.int() })
+    .optional()
+    .meta({ description: 'where that part is in a definition that was sent as text, from 1' }),
 })
 export type PreviewIssue = z.infer<typeof PreviewIssue>
 

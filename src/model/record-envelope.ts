@@ -11,6 +11,8 @@ export type RecordEnvelope = {
   readonly topic?: string
   readonly client_id?: string
   readonly content_type?: string
+  /** By which the sender marked a request over HTTP that it may repeat. Over MQTT it is one of the user properties. */
+  readonly idempotency_key?: string
   /** A name that occurs several times has a list of its values. */
   readonly user_properties?: Readonly<Record<string, string | readonly string[]>>
 }
@@ -31,6 +33,18 @@ export function parseEnvelope(text: string): RecordEnvelope {
   const envelope: unknown = JSON.parse(text)
   if (!isEnvelope(envelope)) throw new Error(`not a record envelope: ${text.slice(0, 200)}`)
   return envelope
+}
+
+/** The user property of MQTT that corresponds to the header `Idempotency-Key`. */
+export const idempotencyProperty = 'idempotency-key'
+
+/** Returns the key of an encoded envelope. Looks for it before it decodes, as nearly no envelope has one. */
+export function idempotencyKeyIn({ buffer, byteOffset, byteLength }: Uint8Array): string | undefined {
+  const bytes = Buffer.from(buffer, byteOffset, byteLength)
+  if (!bytes.includes('idempotency')) return undefined
+  const { idempotency_key, user_properties } = parseEnvelope(bytes.toString('utf8'))
+  const property = user_properties?.[idempotencyProperty]
+  return idempotency_key ?? (typeof property === 'string' ? property : property?.[0])
 }
 
 function isEnvelope(value: unknown): value is RecordEnvelope {

@@ -61,6 +61,10 @@ export const KeySection = z.object({
   /** SHA-256 of the key, lowercase hex. */
   hash: z.string(),
   scopes: z.array(Scope),
+  /** The only endpoints that the key is for; null for all of the account. */
+  endpoint_ids: z.array(Id).nullable(),
+  /** The only origins that a public key may send from; null for other keys. */
+  origins: z.array(z.string()).nullable().default(null),
 })
 
 export const ViewSection = z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
 import { Id } from './id.ts'
+import { DefinitionWarning } from './preview.ts'
 import { lineOfText, paragraphs } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
@@ -57,6 +58,15 @@ export const View = z.object({
   published_at: Timestamp.nullable(),
 })
 export type View = z.infer<typeof View>
+
+/** The response to a request that checked the definition. */
+export const CheckedView = View.extend({
+  warnings: z.array(DefinitionWarning).meta({
+    description:
+      'names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent',
+  }),
+})
+export type CheckedView = z.infer<typeof CheckedView>
 
 export const ViewWithUsage = View.extend({ usage_count: z.int().min(0) })
 export type ViewWithUsage = z.infer<typeof ViewWithUsage>

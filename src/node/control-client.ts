@@ -12,9 +12,13 @@ import {
   IssuedCertificate,
   type Join,
   Joined,
+  KeyUseRecorded,
+  type KeyUseReport,
   LastHeartbeat,
   type Register,
   Registered,
+  SeriesRecorded,
+  type SeriesReport,
   type UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
@@ -115,6 +119,14 @@ export class ControlClient {
   /** Returns what all nodes accepted, for the accounts and days of the report. */
   async reportUsage(body: UsageReport, signal: AbortSignal): Promise<UsageTotals> {
     return this.#json(UsageTotals, 'POST', 'usage', { body, signal })
+  }
+
+  async reportKeyUse(body: KeyUseReport, signal: AbortSignal): Promise<KeyUseRecorded> {
+    return this.#json(KeyUseRecorded, 'POST', 'key-use', { body, signal })
+  }
+
+  async reportSeries(body: SeriesReport, signal: AbortSignal): Promise<void> {
+    await this.#json(SeriesRecorded, 'POST', 'series', { body, signal })
   }
 
   /** Returns the ids of the commits that are now durable in the store. */

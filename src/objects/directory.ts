@@ -103,8 +103,9 @@ class DirectoryStore implements ObjectStore {
     return found?.isFile() === true ? found.size : undefined
   }
 
-  async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
-    signal?.throwIfAborted()
+  async getFile(key: string, path: string, signal?: AbortSignal, bytesMax = Number.POSITIVE_INFINITY): Promise<boolean> {
+    const bytes = await this.size(key, signal)
+    if (bytes !== undefined && bytes > bytesMax) throw new Error(`the object ${key} is larger than ${bytesMax} bytes`)
     return copyFile(await this.#path(key), path, constants.COPYFILE_FICLONE).then(
       () => true,
       (error) => {

@@ -1,3 +1,5 @@
+import type { Checksums, Encryption } from '#model/destination.ts'
+
 /** Metadata and headers of one put. */
 export type PutOptions = {
   readonly contentType: string
@@ -26,11 +28,13 @@ export interface ObjectStore {
   get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined>
   /** Returns the size in bytes, or undefined if the object is missing. */
   size(key: string, signal?: AbortSignal): Promise<number | undefined>
-  /** Downloads the object to a new local file. Returns false if the object is missing. */
-  getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean>
+  /** Downloads the object to a new local file. Returns false if the object is missing. Throws if it is larger than `bytesMax`. */
+  getFile(key: string, path: string, signal?: AbortSignal, bytesMax?: number): Promise<boolean>
   /** Returns a URL from which anyone can download the object for that time. The object may be missing. */
   presign(key: string, seconds: number): Promise<string>
   remove(key: string, signal?: AbortSignal): Promise<void>
+  /** Uploads a small part of the object and abandons the upload. Stores that never upload in parts do not have it. */
+  tryParts?(key: string, options: PutOptions): Promise<void>
   /** Yields the objects whose keys start with the prefix, in the order of their UTF-8 bytes. */
   list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry>
 }
@@ -42,9 +46,13 @@ export type BucketTarget = {
   /** The part of the bucket that the role may use, for error messages. Keys include it anyway. */
   readonly prefix?: string
   readonly region: string
-  readonly role_arn: string
+  readonly role_arn: string | null
   readonly external_id: string
+  readonly encryption: Encryption
   readonly kms_key_arn: string | null
+  readonly checksums: Checksums
+  /** What the account may use where no role decides. */
+  readonly allowed_buckets: readonly string[]
   readonly path_style: boolean
   /** Session name that the owner of the role finds in its logs: see `sessionName`. */
   readonly session?: string

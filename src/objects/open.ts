@@ -10,6 +10,7 @@ export type ObjectStoresConfig = {
   readonly paths: { readonly buckets: string }
   readonly bucketsGroup: number | null
   readonly s3Endpoint: string | null
+  readonly s3Credentials: 'roles' | 'own'
   readonly stsEndpoint: string | null
   readonly awsPrincipalArn: string | null
 }
@@ -40,7 +41,7 @@ export async function openObjectStores(
   }
   // Imported on demand: the AWS SDK is large.
   const { S3Stores } = await import('./s3.ts')
-  const { s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn } = config
-  const s3 = new S3Stores({ s3Endpoint, stsEndpoint, principalArn, clock })
+  const { s3Credentials, s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn } = config
+  const s3 = new S3Stores({ s3Endpoint, hasRoles: s3Credentials === 'roles', stsEndpoint, principalArn, clock })
   return { stores: s3, local: undefined, close: () => s3.close() }
 }

@@ -20,6 +20,8 @@ type Failure = {
 export type DescribedTarget = BucketTarget & {
   /** AWS identity of this installation, if the operator configured it. */
   readonly principalArn?: string | null
+  /** Whether a role signs the requests. If not, the credentials of this installation do. */
+  readonly hasRoles?: boolean
 }
 
 /** Returns an ObjectStoreError for a failure of the store, and any other error unchanged. */
@@ -27,8 +29,8 @@ export function describeFailure(error: unknown, step: StoreStep, target: Describ
   if (!(error instanceof Error) || error instanceof ObjectStoreError) return error
   const failure = read(error)
   if (failure === undefined) return error
-  const reason = reasonOf(failure, step)
-  return new ObjectStoreError(reason, step, failure.code, messageFor(reason, step, failure, target))
+  const reason = reasonOf(failure, step, target)
+  return new ObjectStoreError(reason, step, failure.code, messageFor(reason, step, failure, target), failure.region)
 }
 
 /** Returns the error for a response with status 200 that does not come from S3 or STS, but from something in between. */
@@ -67,7 +69,7 @@ function read(error: Error): Failure | undefined {
   return { code: named ? name : `HTTP ${status ?? 'error'}`, status, text: message, region }
 }
 
-function reasonOf({ code, status, text }: Failure, step: StoreStep): StoreErrorReason {
+function reasonOf({ code, status, text }: Failure, step: StoreStep, { hasRoles = true }: DescribedTarget): StoreErrorReason {
   if (code === 'CredentialsProviderError' || code === 'TokenProviderError') return 'credentials_missing'
   if (networkCodes.has(code) || tlsCode.test(code) || code === 'TimeoutError') return 'unreachable'
   if (/^RequestTimeTooSkewed|^RequestExpired$|^RequestInTheFuture$/.test(code)) return 'clock_skew'
@@ -75,6 +77,7 @@ function reasonOf({ code, status, text }: Failure, step: StoreStep): StoreErrorR
   if (/^(SlowDown|Throttl|TooManyRequests|RequestLimitExceeded|BandwidthLimitExceeded)/.test(code) || status === 429)
     return 'throttled'
   if (step === 'assume_role') return reasonOfSts(code, status)
+  if (!hasRoles && refusesCredentials(code, text)) return 'credentials_refused'
   // If using the key is denied, the code is AccessDenied and the text names a KMS action. If the key is unusable, the code is KMS.….
   if (/^KMS\./.test(code) || (status === 403 && /\bkms:\w/i.test(text))) return 'kms_denied'
   if (code === 'NoSuchBucket') return 'bucket_missing'
@@ -85,10 +88,23 @@ function reasonOf({ code, status, text }: Failure, step: StoreStep): StoreErrorR
   if (/^(BadDigest|InvalidDigest|XAmzContentSHA256Mismatch|XAmzContentChecksumMismatch|IncompleteBody)$/.test(code))
     return 'damaged'
   if (code === 'RequestTimeout') return 'unreachable'
+  if (step === 'put' && (status === 501 || status === 400)) {
+    if (/encrypt|\bsse\b/i.test(text)) return 'encryption_refused'
+    if (/checksum/i.test(`${code} ${text}`)) return 'checksums_refused'
+  }
+  if (status === 501) return 'refused'
   if (status !== undefined && status >= 500) return 'unavailable'
   if (/^(OperationAborted|InternalError|ServiceUnavailable)$/.test(code)) return 'unavailable'
   if (status === 403 || status === 401) return denied[step]
   return 'refused'
+}
+
+/** Keys that a store does not know or accept. Garage and versitygw have words of their own. */
+function refusesCredentials(code: string, text: string): boolean {
+  return (
+    /^(InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken)$/.test(code) ||
+    /\baccess key\b|No such key: |Invalid signature/i.test(text)
+  )
 }
 
 const denied = {
@@ -97,6 +113,7 @@ const denied = {
   sign: 'get_denied',
   list: 'list_denied',
   remove: 'delete_denied',
+  abort: 'abort_denied',
 } as const satisfies Record<Exclude<StoreStep, 'assume_role'>, StoreErrorReason>
 
 function reasonOfSts(code: string, status: number | undefined): StoreErrorReason {
@@ -119,13 +136,18 @@ const operations = {
   sign: 'signing a URL',
   list: 'listing',
   remove: 'deleting',
+  abort: 'abandoning an upload',
 } as const satisfies Record<StoreStep, string>
 
 function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure, target: DescribedTarget): string {
-  const { bucket, prefix = '', region, role_arn, external_id, kms_key_arn } = target
-  const arn = `arn:${partitionOf(role_arn)}:s3:::${bucket}`
+  const { bucket, prefix = '', region, role_arn, external_id, encryption, kms_key_arn, hasRoles = true } = target
+  const arn = `arn:${partitionOf(role_arn ?? '')}:s3:::${bucket}`
   const objects = prefix === '' ? `${arn}/*` : `${arn}/${prefix}/*`
   const what = step === 'assume_role' ? `assuming the role ${role_arn} failed` : `${operations[step]} in bucket ${bucket} failed`
+  const who = hasRoles ? `the role ${role_arn}` : 'the credentials of this installation'
+  const compare = hasRoles
+    ? 'compare with bucket_policy of the destination'
+    : 'its operator must check that the keys are right, and what they may do'
   return `${what} (${failure.code}${denyingPolicy(failure.text)}): ${advice()}`
 
   function advice(): string {
@@ -133,7 +155,9 @@ function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure,
       case 'credentials_missing':
         return 'this installation has no AWS credentials; its operator must provide them to control and nodes, for example as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or as the role of the machine'
       case 'credentials_refused':
-        return `STS in ${region} rejected the AWS credentials of this installation; its operator must check that they are correct and not expired, and that the region is enabled for its AWS account`
+        return hasRoles
+          ? `STS in ${region} rejected the AWS credentials of this installation; its operator must check that they are correct and not expired, and that the region is enabled for its AWS account`
+          : 'the store rejected the credentials of this installation; its operator must check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what provides them, for control and nodes'
       case 'assume_role_denied':
         return `either there is no such role, or its trust policy does not allow ${callerDescription(target, failure.text)} to assume it with the external id ${external_id}, or that identity is not allowed sts:AssumeRole; compare with trust_policy of the destination`
       case 'role_missing':
@@ -147,23 +171,35 @@ function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure,
           ? `the bucket is not in region ${region}; set the region of the destination to that of the bucket`
           : `the bucket is in region ${failure.region}, not in ${region}; set the region of the destination to ${failure.region}`
       case 'put_denied':
-        return `the role ${role_arn} must be allowed s3:PutObject on ${objects}, by its own policy and, if the bucket belongs to another account, by the bucket policy; also look for a Deny`
+        return hasRoles
+          ? `${who} must be allowed s3:PutObject on ${objects}, by its own policy and, if the bucket belongs to another account, by the bucket policy; also look for a Deny`
+          : `${who} must be allowed s3:PutObject on ${objects}; ${compare}`
       case 'get_denied':
-        return `the role ${role_arn} must be allowed s3:GetObject on ${objects}; compare with bucket_policy of the destination`
+        return `${who} must be allowed s3:GetObject on ${objects}; ${compare}`
       case 'list_denied':
-        return `the role ${role_arn} must be allowed s3:ListBucket on ${arn}; compare with bucket_policy of the destination`
+        return `${who} must be allowed s3:ListBucket on ${arn}; ${compare}`
       case 'delete_denied':
-        return `the role ${role_arn} must be allowed s3:DeleteObject on ${objects}; compare with bucket_policy of the destination`
+        return `${who} must be allowed s3:DeleteObject on ${objects}; ${compare}`
+      case 'abort_denied':
+        return `${who} must be allowed s3:AbortMultipartUpload on ${objects}; ${compare}`
       case 'kms_denied':
-        return `the KMS key ${kms_key_arn ?? 'that the bucket encrypts with'} cannot be used: it must exist and be enabled in region ${region}, and the role ${role_arn} must be allowed kms:GenerateDataKey and kms:Decrypt by its own policy and by that of the key`
+        return `the KMS key ${kms_key_arn ?? 'that the bucket encrypts with'} cannot be used: it must exist and be enabled in region ${region}, and ${who} must be allowed kms:GenerateDataKey and kms:Decrypt by its own policy and by that of the key`
+      case 'encryption_refused':
+        return encryption === 'kms'
+          ? `the store rejects encryption with a KMS key: set encryption to sse-s3 or bucket-default`
+          : `the store rejects server-side encryption: set encryption to bucket-default`
+      case 'checksums_refused':
+        return 'the store rejects checksums: set checksums to none'
+      case 'not_allowed':
+        return 'the operator of this installation has not allowed it'
       case 'clock_skew':
-        return 'the clock of this installation differs too much from that of AWS; its operator must correct it'
+        return 'the clock of this installation differs too much from that of the store; its operator must correct it, for example with NTP'
       case 'damaged':
         return 'the data was damaged in transit; it will be sent again'
       case 'throttled':
         return 'the store is throttling requests; retrying more slowly'
       case 'unreachable':
-        return `${step === 'assume_role' ? 'STS' : 'S3'} in region ${region} ${unreachableBecause(failure.code)}`
+        return `${step === 'assume_role' ? 'STS' : 'S3'} in region ${region} ${unreachableBecause(failure.code, target)}`
       case 'unavailable':
         return 'the store returned a server error; retrying'
       case 'refused':
@@ -172,14 +208,26 @@ function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure,
   }
 }
 
-function unreachableBecause(code: string): string {
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return 'was not found in DNS; check the region and, if path_style is false, the name of the bucket'
+function unreachableBecause(code: string, { path_style }: DescribedTarget): string {
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return path_style
+      ? 'was not found in DNS; check the region, or the host in INLET_S3_ENDPOINT'
+      : 'was not found in DNS; check the region and the name of the bucket; for a gateway set path_style to true'
+  }
+  if (code === 'EPROTO')
+    return 'does not speak TLS; if the store is a gateway without TLS, INLET_S3_ENDPOINT must begin with http://'
   if (code === 'ECONNREFUSED') return 'refused the connection; check that it is running and that no firewall blocks it'
-  if (tlsCode.test(code)) return 'has an untrusted certificate; a gateway needs one that the nodes trust'
+  if (tlsCode.test(code))
+    return 'has an untrusted certificate; name the PEM file of its CA in NODE_EXTRA_CA_CERTS for control and nodes'
   if (code === 'ETIMEDOUT' || code === 'TimeoutError' || code === 'RequestTimeout')
     return 'did not respond in time; check the network and any firewall in between'
   return 'closed the connection; check the network and any proxy in between'
+}
+
+/** Returns the error for a destination without a role, where only a role opens buckets. */
+export function missingRole(): ObjectStoreError {
+  const message = 'assuming the role failed (NoRole): the destination has no role_arn; set it to the role of the bucket'
+  return new ObjectStoreError('role_missing', 'assume_role', 'NoRole', message)
 }
 
 /** Names the identity that the trust policy must allow. If this installation runs as a role itself, AWS reports the role's session. */

@@ -23,7 +23,7 @@ afterAll(() => rm(directory, { recursive: true }))
 describe('a large file', { timeout: 30_000 }, () => {
   test('is uploaded in parts, each with its checksum, with the KMS key, and reads back intact', async () => {
     const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
-    await using at = await newDoubleBucket({ kms_key_arn })
+    await using at = await newDoubleBucket({ encryption: 'kms', kms_key_arn })
     await at.store.putFile('large', file('large'), options)
     expect(at.double.count('UploadPart')).toBe(9)
     for (const { operation, headers } of at.double.calls) {
@@ -90,5 +90,34 @@ describe('a large file', { timeout: 30_000 }, () => {
       code: 'InternalError',
     })
     expect(at.double.buckets.get('lake')?.uploads.size).toBe(0)
+  })
+})
+
+describe('a trial of uploads in parts', () => {
+  test('leaves neither object nor parts, with the KMS key of the destination', async () => {
+    await using at = await newDoubleBucket({
+      encryption: 'kms',
+      kms_key_arn: 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd',
+    })
+    await at.store.tryParts?.('trial', options)
+    expect(at.double.buckets.get('lake')).toMatchObject({ objects: new Map(), uploads: new Map() })
+    const begun = at.double.calls.find(({ operation }) => operation === 'CreateMultipartUpload')
+    expect(begun?.headers).toMatchObject({ 'x-amz-server-side-encryption': 'aws:kms' })
+  })
+
+  test('abandons the upload if the part is denied', async () => {
+    await using at = await newDoubleBucket()
+    at.role.denied.add('UploadPart')
+    expect(await failureOf(at.store.tryParts?.('trial', options) ?? Promise.resolve())).toMatchObject({ reason: 'put_denied' })
+    expect(at.double.buckets.get('lake')?.uploads.size).toBe(0)
+  })
+
+  test('fails if the upload cannot be abandoned', async () => {
+    await using at = await newDoubleBucket()
+    at.role.denied.add('AbortMultipartUpload')
+    expect(await failureOf(at.store.tryParts?.('trial', options) ?? Promise.resolve())).toMatchObject({
+      reason: 'abort_denied',
+      message: expect.stringContaining('s3:AbortMultipartUpload'),
+    })
   })
 })

@@ -7,12 +7,16 @@
 import { createReadStream } from 'node:fs'
 import {
   AbortMultipartUploadCommand,
+  CreateMultipartUploadCommand,
   ListMultipartUploadsCommand,
   type PutObjectCommandInput,
   type S3Client,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
+import type { Checksums } from '#model/destination.ts'
 import { s3Limits } from './limits.ts'
+import { foreignResponse } from './s3-failure.ts'
 
 export type PutInParts = {
   readonly client: S3Client
@@ -20,16 +24,21 @@ export type PutInParts = {
   readonly path: string
   readonly bytes: number
   readonly signal: AbortSignal | undefined
+  readonly checksums: Checksums
 }
 
-export async function putInParts({ client, input, path, bytes, signal }: PutInParts): Promise<void> {
+function sumsOf(checksums: Checksums) {
+  return checksums === 'none' ? {} : ({ ChecksumAlgorithm: 'CRC32' } as const)
+}
+
+export async function putInParts({ client, input, path, bytes, signal, checksums }: PutInParts): Promise<void> {
   await abortEarlierUploads(client, input, signal)
   const failed = new AbortController()
   const either = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal])
   const body = createReadStream(path, { highWaterMark: s3Limits.readBytes })
   const upload = new Upload({
     client: withSignal(client, either, (error) => failed.abort(error)),
-    params: { ...input, Body: body, ContentLength: bytes, ChecksumAlgorithm: 'CRC32' },
+    params: { ...input, Body: body, ContentLength: bytes, ...sumsOf(checksums) },
     partSize: s3Limits.partBytes,
     queueSize: s3Limits.partsParallel,
     leavePartsOnError: false,
@@ -43,6 +52,23 @@ export async function putInParts({ client, input, path, bytes, signal }: PutInPa
   }
 }
 
+/** Begins an upload with one small part, and returns its id. The caller abandons it. If the part fails, no upload is left that can be removed. */
+export async function beginParts({ client, input, signal, checksums }: Omit<PutInParts, 'path' | 'bytes'>): Promise<string> {
+  const options = signal === undefined ? {} : { abortSignal: signal }
+  const { Bucket, Key } = input
+  const sums = sumsOf(checksums)
+  const { UploadId } = await client.send(new CreateMultipartUploadCommand({ ...input, ...sums }), options)
+  if (UploadId === undefined) throw foreignResponse('CreateMultipartUpload')
+  const part = { Bucket, Key, UploadId, PartNumber: 1, Body: Buffer.from('inlet'), ...sums }
+  try {
+    await client.send(new UploadPartCommand(part), options)
+    return UploadId
+  } catch (error) {
+    await abandon(client, new AbortMultipartUploadCommand({ Bucket, Key, UploadId }))
+    throw error
+  }
+}
+
 /**
  * Returns the client with every request bound to the signal. `Upload.abort` resolves before its requests have ended, and a failed part does
  * not stop the others. With the signal all of them end. Only the final AbortMultipartUpload is not bound to it.
@@ -50,8 +76,7 @@ export async function putInParts({ client, input, path, bytes, signal }: PutInPa
 function withSignal(client: S3Client, abortSignal: AbortSignal, onFailure: (error: unknown) => void): S3Client {
   const send = async (command: Parameters<S3Client['send']>[0]) => {
     if (command instanceof AbortMultipartUploadCommand) {
-      // If this fails, the next attempt or the bucket's lifecycle rule removes the parts.
-      return client.send(command, { abortSignal: AbortSignal.timeout(s3Limits.cleanUpTimeoutMs) }).catch(() => undefined)
+      return abandon(client, command)
     }
     try {
       return await client.send(command as never, { abortSignal })
@@ -61,6 +86,11 @@ function withSignal(client: S3Client, abortSignal: AbortSignal, onFailure: (erro
     }
   }
   return Object.create(client, { send: { value: send } })
+}
+
+/** If this fails, the next attempt or the bucket's lifecycle rule removes the parts. */
+function abandon(client: S3Client, command: AbortMultipartUploadCommand) {
+  return client.send(command, { abortSignal: AbortSignal.timeout(s3Limits.cleanUpTimeoutMs) }).catch(() => undefined)
 }
 
 /**

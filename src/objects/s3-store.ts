@@ -3,8 +3,8 @@
  *
  * Owns: the requests of each operation, and a few quick retries. Does not own: credentials and connections, or retrying for longer, which is
  * up to the caller.
- * Law: every put carries the SHA-256 of its content, which S3 verifies, and the encryption of the destination. Every failure of the store is
- * an ObjectStoreError. When the signal aborts, its reason is thrown.
+ * Law: the signature of every put covers the SHA-256 of its content, which S3 verifies, and puts are encrypted as the destination says. Every
+ * failure of the store is an ObjectStoreError. When the signal aborts, its reason is thrown.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -12,6 +12,7 @@ import { rm, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import {
+  AbortMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
@@ -29,7 +30,7 @@ import { s3Limits } from './limits.ts'
 import type { ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
 import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
-import { putInParts } from './s3-multipart.ts'
+import { beginParts, putInParts } from './s3-multipart.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export type S3StoreOptions = {
@@ -80,7 +81,7 @@ export class S3Store implements ObjectStore {
         ...this.#input(key, options),
         Body: body,
         ContentLength: bytes,
-        ...checksum(sha256),
+        ...(this.#options.target.checksums === 'none' ? {} : checksum(sha256)),
       })
       signPayload(command, sha256)
       try {
@@ -101,7 +102,7 @@ export class S3Store implements ObjectStore {
     const { signal } = options
     using _slot = await this.#options.multiparts.acquire(1, signal ?? new AbortController().signal)
     await this.#try('put', { signal }, ({ client }) =>
-      putInParts({ client, input: this.#input(key, options), path, bytes, signal }),
+      putInParts({ client, input: this.#input(key, options), path, bytes, signal, checksums: this.#options.target.checksums }),
     )
   }
 
@@ -112,7 +113,7 @@ export class S3Store implements ObjectStore {
       for await (const chunk of body) {
         bytes += chunk.length
         // The bucket belongs to the customer, so the object may have any size.
-        if (bytes > s3Limits.getBytesMax) throw tooLarge(key, this.#options.target.bucket)
+        if (bytes > s3Limits.getBytesMax) throw tooLarge(key, this.#options.target.bucket, s3Limits.getBytesMax)
         chunks.push(chunk)
       }
       return Buffer.concat(chunks)
@@ -129,10 +130,10 @@ export class S3Store implements ObjectStore {
     )
   }
 
-  async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
+  async getFile(key: string, path: string, signal?: AbortSignal, bytesMax = Number.POSITIVE_INFINITY): Promise<boolean> {
     const found = await this.#read(key, signal, async (body) => {
       try {
-        await pipeline(body, createWriteStream(path))
+        await pipeline(body, atMost(bytesMax, tooLarge(key, this.#options.target.bucket, bytesMax)), createWriteStream(path))
         return true
       } catch (error) {
         await rm(path, { force: true })
@@ -160,6 +161,18 @@ export class S3Store implements ObjectStore {
     const Bucket = this.#options.target.bucket
     await this.#try('remove', { signal }, ({ client }) =>
       client.send(new DeleteObjectCommand({ Bucket, Key: key }), sendOptions(signal)),
+    )
+  }
+
+  async tryParts(key: string, options: PutOptions): Promise<void> {
+    const { signal } = options
+    const input = this.#input(key, options)
+    const UploadId = await this.#try('put', { signal }, ({ client }) =>
+      beginParts({ client, input, signal, checksums: this.#options.target.checksums }),
+    )
+    const { Bucket, Key } = input
+    await this.#try('abort', { signal }, ({ client }) =>
+      client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), sendOptions(signal)),
     )
   }
 
@@ -205,22 +218,25 @@ export class S3Store implements ObjectStore {
     } catch (error) {
       if (!(error instanceof ObjectStoreError) || error.reason !== 'get_denied') throw error
       // If listing is allowed only under a prefix, gateways respond 403 for a missing object.
-      const { Contents = [] } = await this.#list(key, undefined, 1, signal)
+      // Without listing it cannot be told. The denial of the object itself says more.
+      const { Contents = [] } = await this.#list(key, undefined, 1, signal).catch((listing: unknown) => {
+        throw listing instanceof ObjectStoreError && listing.reason === 'list_denied' ? error : listing
+      })
       if (Contents.some(({ Key }) => Key === key)) throw error
       return undefined
     }
   }
 
   #input(key: string, { contentType, metadata }: PutOptions): PutObjectCommandInput {
-    const { bucket, kms_key_arn } = this.#options.target
+    const { bucket, encryption, kms_key_arn } = this.#options.target
     return {
       Bucket: bucket,
       Key: key,
       ContentType: contentType,
       Metadata: metadata,
-      ...(kms_key_arn === null
-        ? { ServerSideEncryption: 'AES256' }
-        : { ServerSideEncryption: 'aws:kms', SSEKMSKeyId: kms_key_arn, BucketKeyEnabled: true }),
+      ...(encryption === 'sse-s3' && { ServerSideEncryption: 'AES256' }),
+      ...(encryption === 'kms' &&
+        kms_key_arn !== null && { ServerSideEncryption: 'aws:kms', SSEKMSKeyId: kms_key_arn, BucketKeyEnabled: true }),
     }
   }
 
@@ -291,8 +307,20 @@ function undefinedIfMissing(error: unknown): undefined {
   throw error
 }
 
-function tooLarge(key: string, bucket: string): ObjectStoreError {
-  const advice = `it is larger than ${s3Limits.getBytesMax} bytes, so Inlet did not write it; delete it`
+/** Passes bytes on, and throws if there are more. */
+function atMost(bytesMax: number, error: Error): (body: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array> {
+  return async function* (body) {
+    let bytes = 0
+    for await (const chunk of body) {
+      bytes += chunk.length
+      if (bytes > bytesMax) throw error
+      yield chunk
+    }
+  }
+}
+
+function tooLarge(key: string, bucket: string, bytesMax: number): ObjectStoreError {
+  const advice = `it is larger than ${bytesMax} bytes, so Inlet did not write it; delete it`
   return new ObjectStoreError('refused', 'get', 'TooLarge', `reading ${key} in bucket ${bucket} failed: ${advice}`)
 }
 

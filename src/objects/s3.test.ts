@@ -60,7 +60,7 @@ describe('a PUT request', () => {
   })
 
   test('has the KMS key of the destination', async () => {
-    await using at = await newDoubleBucket({ kms_key_arn })
+    await using at = await newDoubleBucket({ encryption: 'kms', kms_key_arn })
     await at.store.put('k', Buffer.from('x'), options)
     expect(at.double.object('lake', 'k')?.headers).toMatchObject(underKms)
   })
@@ -190,7 +190,7 @@ describe('list', () => {
     at.double.fault = () => undefined
     expect(await at.store.size('there')).toBe(1)
     at.role.denied.add('GetObject').add('HeadObject').add('ListObjectsV2')
-    expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'list_denied' })
+    expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'get_denied', step: 'get' })
   })
 
   test('get rejects large objects', async () => {

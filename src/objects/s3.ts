@@ -1,10 +1,10 @@
 /**
- * Buckets of customers on S3. Each is accessed with the role of its destination.
+ * Buckets on S3. Each is accessed with the role of its destination, or all with the credentials of this installation.
  *
  * Owns: connections, and the caches of clients and role sessions. Does not own: operations on a bucket (`s3-store.ts`), or the credentials
  * of this installation, which the SDK finds.
  * Law: only the role of a destination signs requests to its bucket. Destinations share a session only if their region, role,
- * external id and session name are equal.
+ * external id and session name are equal. Without roles the credentials of this installation sign, only for keys that `AllowedStore` lets through.
  */
 import type { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -15,17 +15,20 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '#lib/clock.ts'
 import { http } from '#lib/http.ts'
 import { Semaphore } from '#lib/semaphore.ts'
+import { AllowedStore } from './allowed-store.ts'
 import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
 import { type GrantedCredentials, RoleSession, type RoleSessionOptions } from './role-session.ts'
-import { describeFailure, foreignResponse } from './s3-failure.ts'
+import { describeFailure, foreignResponse, missingRole } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
 
 export type S3StoresOptions = {
   /** URL of a gateway; null for AWS. */
   readonly s3Endpoint: string | null
   readonly stsEndpoint: string | null
+  /** False: the credentials of this installation sign every request. */
+  readonly hasRoles?: boolean
   readonly clock: Clock
   /** AWS identity of this installation, for error messages. */
   readonly principalArn?: string | null
@@ -69,6 +72,8 @@ export class S3Stores implements ObjectStores {
   readonly #clients: Cache<RoleClient>
   readonly #sessions: Cache<RoleSession>
   readonly #sts: Cache<STSClient>
+  /** Sign with the credentials of this installation. By region and style of addresses. */
+  readonly #own: Cache<RoleClient>
 
   constructor(options: S3StoresOptions) {
     this.#options = options
@@ -83,19 +88,22 @@ export class S3Stores implements ObjectStores {
     this.#clients = newCache(clock, clientsMax)
     this.#sessions = newCache(clock, s3Limits.sessionsMax)
     this.#sts = newCache(clock, s3Limits.regionsMax)
+    this.#own = newCache(clock, s3Limits.regionsMax)
   }
 
   open(target: BucketTarget, { fresh = false }: OpenOptions = {}): ObjectStore {
-    const { principalArn = null } = this.#options
-    const own = fresh ? this.#newClient(target, this.#newSession(target, 'request')) : undefined
-    const client = () => own ?? this.#client(target, 'request')
-    return new S3Store({
-      target: { ...target, principalArn },
-      client,
-      linkClient: () => this.#client(target, 'link'),
+    const { principalArn = null, hasRoles = true } = this.#options
+    const own = fresh && hasRoles ? this.#newClient(target, this.#newSession(target, 'request')) : undefined
+    const clientFor = (purpose: RoleSessionOptions['purpose']) =>
+      hasRoles ? this.#client(target, purpose) : this.#ownClient(target)
+    const store = new S3Store({
+      target: { ...target, principalArn, hasRoles },
+      client: () => own ?? clientFor('request'),
+      linkClient: () => clientFor('link'),
       multiparts: this.#multiparts,
       clock: this.#options.clock,
     })
+    return hasRoles ? store : new AllowedStore(store, target)
   }
 
   /** Closes idle connections. Requests in flight fail. */
@@ -117,14 +125,26 @@ export class S3Stores implements ObjectStores {
   }
 
   #newClient(target: BucketTarget, session: RoleSession): RoleClient {
-    const { s3Endpoint } = this.#options
     // `memoized` makes the SDK call the function for every request instead of caching the result.
-    const credentials = Object.assign(() => session.get(), { memoized: true })
-    const client: S3Client = new S3Client({
-      ...this.#clientConfig(s3Endpoint),
-      region: target.region,
-      forcePathStyle: target.path_style,
-      credentials,
+    const client = this.#newS3Client(
+      target,
+      Object.assign(() => session.get(), { memoized: true }),
+    )
+    const ready = async (signal?: AbortSignal) => {
+      await session.get(signal)
+      // Known from the Date header of the response that granted the session. A request needs it if it is signed before the first response of S3.
+      if (client.config.systemClockOffset === 0)
+        client.config.systemClockOffset = this.#stsClient(target.region).config.systemClockOffset
+    }
+    return { client, session, ready }
+  }
+
+  #newS3Client({ region, path_style }: BucketTarget, credentials: S3ClientConfig['credentials']): S3Client {
+    return new S3Client({
+      ...this.#clientConfig(this.#options.s3Endpoint),
+      region,
+      forcePathStyle: path_style,
+      ...(credentials === undefined ? {} : { credentials }),
       // Otherwise every put needs a new connection.
       expectContinueHeader: false,
       // Readers compare with our own SHA-256. The SDK's verifying stream never ends if the connection breaks.
@@ -133,18 +153,23 @@ export class S3Stores implements ObjectStores {
       requestChecksumCalculation: 'WHEN_REQUIRED',
       followRegionRedirects: false,
     })
-    const ready = async (signal?: AbortSignal) => {
-      await session.get(signal)
-      // Known from the Date header of STS. A request needs it if it is signed before the first response of S3.
-      if (client.config.systemClockOffset === 0)
-        client.config.systemClockOffset = this.#stsClient(target.region).config.systemClockOffset
-    }
-    return { client, session, ready }
+  }
+
+  #ownClient(target: BucketTarget): RoleClient {
+    const session = { discard: () => undefined, discardIfOld: () => undefined }
+    // The SDK finds the credentials at the first request, and renews them.
+    const create = () => ({
+      client: this.#newS3Client(target, this.#options.credentials),
+      session,
+      ready: () => Promise.resolve(),
+    })
+    return this.#own.memo(`${target.path_style} ${target.region}`, { context: create })
   }
 
   async #assume(target: BucketTarget, durationSeconds: number): Promise<GrantedCredentials> {
     const { principalArn = null, assumeTimeoutMs = s3Limits.assumeTimeoutMs } = this.#options
     const { role_arn, external_id, region, session = 'inlet' } = target
+    if (role_arn === null) throw missingRole()
     const sts = this.#stsClient(region)
     const command = new AssumeRoleCommand({
       RoleArn: role_arn,

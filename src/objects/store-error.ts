@@ -4,6 +4,7 @@ export type StoreErrorReason =
   | 'credentials_refused'
   | 'assume_role_denied'
   | 'role_missing'
+  | 'not_allowed'
   | 'session_refused'
   | 'bucket_missing'
   | 'wrong_region'
@@ -11,7 +12,10 @@ export type StoreErrorReason =
   | 'get_denied'
   | 'list_denied'
   | 'delete_denied'
+  | 'abort_denied'
   | 'kms_denied'
+  | 'encryption_refused'
+  | 'checksums_refused'
   | 'clock_skew'
   | 'damaged'
   | 'throttled'
@@ -20,7 +24,7 @@ export type StoreErrorReason =
   | 'refused'
 
 /** The operation that failed. */
-export type StoreStep = 'assume_role' | 'put' | 'get' | 'list' | 'remove' | 'sign'
+export type StoreStep = 'assume_role' | 'put' | 'get' | 'list' | 'remove' | 'abort' | 'sign'
 
 /** Whether the role may not read or list: then the content of the bucket is unknown. */
 export function isReadDenied(error: unknown): boolean {
@@ -40,11 +44,14 @@ export class ObjectStoreError extends Error {
   readonly step: StoreStep
   /** Error code of the store or the system, such as `AccessDenied` or `ECONNREFUSED`. */
   readonly code: string
+  /** Region of the bucket, if the store named it. */
+  readonly bucketRegion: string | undefined
 
-  constructor(reason: StoreErrorReason, step: StoreStep, code: string, message: string) {
+  constructor(reason: StoreErrorReason, step: StoreStep, code: string, message: string, bucketRegion?: string) {
     super(message)
     this.reason = reason
     this.step = step
     this.code = code
+    this.bucketRegion = bucketRegion
   }
 }

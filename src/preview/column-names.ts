@@ -1,4 +1,6 @@
 import { Buffer } from 'node:buffer'
+import { isTakenName } from '#model/column-names.ts'
+import { reservingEngines } from '#model/reserved-words.ts'
 import type { Step } from '#views/json-path.ts'
 
 type AddressedPath = { readonly steps: readonly Step[]; readonly path: string }
@@ -10,13 +12,18 @@ export function nameColumns(chosen: readonly AddressedPath[]): readonly string[]
   const taken = new Set<string>()
   const names = new Map<AddressedPath, string>()
   for (const candidate of chosen.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
-    const base = nameOf(candidate.steps)
+    const base = usable(nameOf(candidate.steps))
     let name = base
     for (let number = 2; taken.has(name.toLowerCase()); number += 1) name = `${base}_${number}`
     taken.add(name.toLowerCase())
     names.set(candidate, name)
   }
   return chosen.map((candidate) => names.get(candidate) ?? '')
+}
+
+/** Returns another name for one that a view cannot have, and for one that queries must quote. */
+function usable(name: string): string {
+  return isTakenName(name) || reservingEngines(name).length > 0 ? `${name}_` : name
 }
 
 /** Returns the names along the path in snake case; the last ones are kept if it is too long. */

@@ -1,6 +1,18 @@
 import type { FieldError } from '#errors.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
+import type { DlqRecordsQuery, RecordsQuery } from '#model/delivered-record.ts'
+import type { DefinitionWarning } from '#model/preview.ts'
 import type { ChangeView, CreateView } from '#model/view.ts'
+
+/** Rows to read from raw Parquet, all files in one directory. */
+export type RawRowsTask = Pick<RecordsQuery, 'limit' | 'contains'> & {
+  readonly files: readonly { readonly path: string; readonly commit_id: string }[]
+}
+
+/** Rows to read from DLQ files, all in one directory. */
+export type DlqRowsTask = Pick<DlqRecordsQuery, 'limit' | 'error_code' | 'column'> & {
+  readonly files: readonly { readonly path: string; readonly endpoint_id: string }[]
+}
 
 /** What a process does. A body is the bytes of a request, which nobody has looked at yet. */
 export type PreviewRequest =
@@ -11,15 +23,20 @@ export type PreviewRequest =
   | { readonly create: Uint8Array }
   /** The format is for a change that names none. */
   | { readonly change: Uint8Array; readonly format: DefinitionFormat }
+  | { readonly rawRows: RawRowsTask }
+  | { readonly dlqRows: DlqRowsTask }
+  /** Paths of DLQ files whose reasons are counted, all in one directory. */
+  | { readonly dlqReasons: readonly string[] }
   /** A definition from the store. */
   | { readonly compile: Definition }
 
 /** Message to a preview process. */
 export type PreviewTask = { readonly request: PreviewRequest; readonly timeoutMs: number }
 
-/** A body whose definition is parsed and compiles. */
-export type CheckedView = Omit<CreateView, 'definition'> & { readonly definition: Definition }
-export type CheckedChange = Omit<ChangeView, 'definition'> & { readonly definition?: Definition | undefined }
+/** A definition that is parsed and compiles. */
+export type CheckedDefinition = { readonly definition: Definition; readonly warnings: readonly DefinitionWarning[] }
+export type CheckedView = Omit<CreateView, 'definition'> & CheckedDefinition
+export type CheckedChange = Omit<ChangeView, 'definition'> & Pick<CheckedDefinition, 'warnings'> & Partial<CheckedDefinition>
 
 /** Its reply. */
 export type PreviewReply =
@@ -29,7 +46,9 @@ export type PreviewReply =
   | { readonly endpointId: string }
   | { readonly view: CheckedView }
   | { readonly change: CheckedChange }
-  | { readonly compiled: true }
+  | { readonly compiled: CheckedDefinition }
+  /** Why the files of a task cannot be read. */
+  | { readonly unreadable: string }
   /** The body is not valid, the definition does not compile, or the samples cannot be read. */
   | { readonly rejected: { readonly message: string; readonly errors: readonly FieldError[] } }
   /** An unexpected error. */

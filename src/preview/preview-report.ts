@@ -5,9 +5,20 @@ import { printType } from '#model/types/column-type.ts'
 import type { CompiledColumn } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
 import type { DecidedSample } from './decide-samples.ts'
+import type { LocatedWarning } from './definitions.ts'
 
 const SAMPLE_VALUES_MAX = 5
 const WARNINGS_MAX = 200
+
+/** Adds the warnings about names, which no sample changes, in front of the others. */
+export function withNames<T extends { readonly warnings: PreviewIssue[] }>(result: T, names: readonly LocatedWarning[]): T {
+  return { ...result, warnings: [...names.map(aboutName), ...result.warnings].slice(0, WARNINGS_MAX) }
+}
+
+function aboutName({ name, code, message, path, line, column }: LocatedWarning): PreviewIssue {
+  const place = line === undefined || column === undefined ? undefined : { line, column }
+  return { sample_index: null, column: name, code, message: `${JSON.stringify(name)} ${message}`, path, ...(place && { place }) }
+}
 
 export function issue(code: string, message: string, column: string | null = null): PreviewIssue {
   return { sample_index: null, column, code, message }

@@ -6,6 +6,7 @@
  */
 import { AppError } from '#errors.ts'
 import { systemClock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { serveTasks } from '#lib/serve-tasks.ts'
 import type { Definition, DefinitionFormat, DefinitionInput } from '#model/definition.ts'
 import { PreviewRequest as PreviewBody } from '#model/preview.ts'
@@ -13,10 +14,12 @@ import { parseJsonBody, requireValid } from '#model/request-body.ts'
 import { SuggestRequest } from '#model/suggestion.ts'
 import { ChangeView, CreateView } from '#model/view.ts'
 import { compileView } from '#views/compile.ts'
-import { withDefinition } from './definitions.ts'
+import { type LocatedWarning, withDefinition } from './definitions.ts'
 import { samplesOfParquet } from './parquet-samples.ts'
 import { previewView } from './preview.ts'
-import type { PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
+import type { CheckedDefinition, PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
+import { withNames } from './preview-report.ts'
+import { countDlqReasons, readDlqRows, readRawRows } from './stored-rows.ts'
 import { suggestView } from './suggest.ts'
 
 /** Other processes on the machine have priority. */
@@ -42,7 +45,9 @@ async function replyTo(
   if ('preview' in request) {
     const { definition, format, samples } = requireValid(PreviewBody, parseJsonBody(request.preview))
     report({ samples: samples.length })
-    return toJson(await withDefinition(definition, format, (parsed) => previewView({ definition: parsed, samples }, options)))
+    const tryIt = async (parsed: Definition, names: readonly LocatedWarning[]) =>
+      withNames(await previewView({ definition: parsed, samples }, options), names)
+    return toJson(await withDefinition(definition, format, tryIt))
   }
   if ('suggest' in request) {
     const { samples = [], endpoint_id } = requireValid(SuggestRequest, parseJsonBody(request.suggest))
@@ -51,23 +56,29 @@ async function replyTo(
   if ('suggestFrom' in request) return toJson(await suggestView(await samplesOfParquet(request.suggestFrom), options))
   if ('create' in request) {
     const view = requireValid(CreateView, parseJsonBody(request.create))
-    return { view: { ...view, definition: await read(view.definition, view.format) } }
+    return { view: { ...view, ...(await read(view.definition, view.format)) } }
   }
   if ('change' in request) {
     const { definition, ...change } = requireValid(ChangeView, parseJsonBody(request.change))
-    if (definition === undefined) return { change }
-    return { change: { ...change, definition: await read(definition, change.format ?? request.format) } }
+    if (definition === undefined) return { change: { ...change, warnings: [] } }
+    return { change: { ...change, ...(await read(definition, change.format ?? request.format)) } }
   }
-  await withDefinition(request.compile, 'json', compileView)
-  return { compiled: true }
+  if ('rawRows' in request) return replyRead(readRawRows(request.rawRows).then((items) => ({ items })))
+  if ('dlqRows' in request) return replyRead(readDlqRows(request.dlqRows).then((items) => ({ items })))
+  if ('dlqReasons' in request) return replyRead(countDlqReasons(request.dlqReasons))
+  return { compiled: await read(request.compile, 'json') }
 }
 
 /** Parses and compiles a definition. */
-function read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
-  return withDefinition(given, format, async (definition) => {
+function read(given: DefinitionInput, format: DefinitionFormat): Promise<CheckedDefinition> {
+  return withDefinition(given, format, async (definition, names) => {
     await compileView(definition)
-    return definition
+    return { definition, warnings: names.map(({ name: _, ...warning }) => warning) }
   })
+}
+
+async function replyRead(reading: Promise<object>): Promise<PreviewReply> {
+  return reading.then(toJson, (error: unknown) => ({ unreadable: errorMessage(error) }))
 }
 
 function toJson(response: unknown): PreviewReply {

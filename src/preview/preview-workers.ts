@@ -19,9 +19,18 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { previewLimits } from '#model/limits.ts'
-import type { PreviewIssue, PreviewResult } from '#model/preview.ts'
+import type { DefinitionWarning, PreviewIssue, PreviewResult } from '#model/preview.ts'
 import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
-import type { CheckedChange, CheckedView, PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
+import type {
+  CheckedChange,
+  CheckedView,
+  DlqRowsTask,
+  PreviewReply,
+  PreviewReport,
+  PreviewRequest,
+  PreviewTask,
+  RawRowsTask,
+} from './preview-protocol.ts'
 
 const workerLimits = {
   /** Number of processes; how long after its arrival a task may start, or start again: longer than another may take. */
@@ -114,11 +123,63 @@ export class PreviewWorkers implements Service {
 
   /** Like `suggest`, from the raw Parquet at a path in a directory of its own. */
   async suggestFrom(parquet: string, account: string, signal: AbortSignal): Promise<Uint8Array> {
-    const { user } = this.#options.sandbox ?? {}
-    if (user !== undefined) for (const path of [parquet, dirname(parquet)]) await chown(path, user.uid, user.gid)
+    await this.#give([parquet, dirname(parquet)])
     const { reply } = await this.#ask({ suggestFrom: parquet }, account, signal)
     if ('json' in reply) return reply.json
     throw samplesTooLarge()
+  }
+
+  /** Returns the latest records of raw Parquet, as JSON. The files are in a directory of their own. Throws conflict for unreadable ones. */
+  readRawRows(
+    files: RawRowsTask['files'],
+    query: Omit<RawRowsTask, 'files'>,
+    account: string,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
+    const { limit, contains } = query
+    return this.#readRows(files, { rawRows: { files, limit, contains } }, account, signal)
+  }
+
+  /** Like `readRawRows`, from DLQ files. */
+  readDlqRows(
+    files: DlqRowsTask['files'],
+    query: Omit<DlqRowsTask, 'files'>,
+    account: string,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
+    const { limit, error_code, column } = query
+    return this.#readRows(files, { dlqRows: { files, limit, error_code, column } }, account, signal)
+  }
+
+  /** Counts why records were rejected, from DLQ files as above. */
+  countDlqReasons(paths: readonly string[], account: string, signal: AbortSignal): Promise<Uint8Array> {
+    const files = paths.map((path) => ({ path }))
+    return this.#readRows(files, { dlqReasons: paths }, account, signal)
+  }
+
+  async #readRows(
+    files: readonly { readonly path: string }[],
+    request: PreviewRequest,
+    account: string,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
+    const paths = files.map(({ path }) => path)
+    await this.#give([...paths, ...new Set(paths.map(dirname))])
+    const { reply } = await this.#ask(request, account, signal)
+    if ('json' in reply) return reply.json
+    const { logger } = this.#options
+    if ('unreadable' in reply) logger.warn({ reason: reply.unreadable }, 'delivered file not readable')
+    const isLate = 'timedOutAfterMs' in reply
+    throw new AppError(
+      'conflict',
+      isLate ? 'reading the files took too long: ask for fewer records' : 'the files in the bucket cannot be read',
+    )
+  }
+
+  /** Makes the user of the processes the owner of these paths. */
+  async #give(paths: readonly string[]): Promise<void> {
+    const { user } = this.#options.sandbox ?? {}
+    if (user !== undefined) for (const path of paths) await chown(path, user.uid, user.gid)
   }
 
   /** Returns the view that a body describes. Its definition compiles. */
@@ -135,9 +196,11 @@ export class PreviewWorkers implements Service {
     throw cannotBeChecked(reply)
   }
 
-  async compile(definition: Definition, account: string, signal: AbortSignal): Promise<void> {
+  /** Checks a definition from the store. Returns the warnings about it. */
+  async compile(definition: Definition, account: string, signal: AbortSignal): Promise<readonly DefinitionWarning[]> {
     const { reply } = await this.#ask({ compile: definition }, account, signal)
-    if (!('compiled' in reply)) throw cannotBeChecked(reply)
+    if ('compiled' in reply) return reply.compiled.warnings
+    throw cannotBeChecked(reply)
   }
 
   /** Its waiting times together are bounded, also if it is ended for others and repeated: meanwhile its body is in memory. */

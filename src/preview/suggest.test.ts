@@ -100,6 +100,14 @@ describe('paths', () => {
     expect(await codes(`${'['.repeat(30_000)}${']'.repeat(30_000)}`, { a: 1 })).not.toEqual([])
   })
 
+  test('a column says why it is JSON, under its own name', async () => {
+    const { warnings } = await suggest({ user: { id: 1 }, id: 'a', of: [1, 'x'] }, { user: { id: 'x' }, id: 'b', of: [] })
+    expect(warnings).toEqual([
+      expect.objectContaining({ code: 'mixed_types', column: 'user_id', message: expect.stringContaining('integer and text') }),
+      expect.objectContaining({ code: 'mixed_types', column: 'of_', message: expect.stringContaining('"$.of[*]"') }),
+    ])
+  })
+
   test('no columns, if no path has values', async () => {
     for (const sample of ['', 'null', '{"a":null}']) {
       expect(await suggest(sample)).toMatchObject({ definition: null, columns: [] })
@@ -135,8 +143,9 @@ describe('required', () => {
 describe('names', () => {
   test('are in snake case and unique regardless of case', async () => {
     expect(await names({ userId: 1, HTTPStatus: 2, 'Größe (cm)': 3, '1st': 4, '💥': 5, select: 6 })).toEqual(
-      expect.arrayContaining(['user_id', 'http_status', 'größe_cm', 'n_1st', 'value', 'select']),
+      expect.arrayContaining(['user_id', 'http_status', 'größe_cm', 'n_1st', 'value', 'select_']),
     )
+    expect(await names({ dt: 1, DT: 2, at: 3, order: 4, user: { id: 5 } })).toEqual(['dt__2', 'dt_', 'at_', 'order_', 'user_id'])
     expect(await names({ a: { b: 1 }, a_b: 2, 'A-B': 3 })).toEqual(['a_b_2', 'a_b_3', 'a_b'])
   })
 

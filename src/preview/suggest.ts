@@ -6,6 +6,7 @@
  * warnings become JSON. Names depend on the set of paths, not on the order of the samples.
  */
 import type { Clock } from '#lib/clock.ts'
+import { nameWarnings } from '#model/column-names.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
@@ -15,6 +16,7 @@ import { compileView } from '#views/compile.ts'
 import { PathError, parsePath, printPath, type Step } from '#views/json-path.ts'
 import { nameColumns } from './column-names.ts'
 import { tryView } from './preview.ts'
+import { withNames } from './preview-report.ts'
 
 /** With fewer samples no column is suggested as required. */
 export const REQUIRED_SAMPLES_MIN = 10
@@ -25,7 +27,14 @@ const WARNINGS_MAX = 200
 
 export type SuggestOptions = { readonly clock: Clock; readonly timeoutMs: number }
 
-type Candidate = { readonly node: ProfileNode; readonly steps: readonly Step[]; readonly path: string; readonly type: string }
+type Candidate = {
+  readonly node: ProfileNode
+  readonly steps: readonly Step[]
+  readonly path: string
+  readonly type: string
+  /** Why the type is not that of the values. */
+  readonly note?: Pick<PreviewIssue, 'code' | 'message'>
+}
 
 export async function suggestView(samples: readonly string[], { clock, timeoutMs }: SuggestOptions): Promise<Suggestion> {
   const endsAt = clock.monotonic() + timeoutMs
@@ -43,6 +52,9 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
     warnings.push(warning('too_many_columns', `a view has at most ${definitionLimits.columnsMax} columns: ${left}`))
   }
   const names = nameColumns(chosen)
+  for (const [index, { note }] of chosen.entries()) {
+    if (note !== undefined) warnings.push(warning(note.code, note.message, { column: names[index] ?? null }))
+  }
   const columns = chosen.map(({ node, path, type }, index): Column => {
     const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && node.found === profile.samples
     return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
@@ -53,12 +65,18 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
     const { found: count = 0, nulls = 0 } = chosen[index]?.node ?? {}
     return { name, path, type, found: count, nulls, missing: profile.samples - count - nulls }
   })
+  warnings.push(...namesOf(suggested))
   return {
     definition: suggested.length === 0 ? null : { columns: suggested },
     warnings: warnings.slice(0, WARNINGS_MAX),
     sample_count: profile.samples,
     columns: stats,
   }
+}
+
+function namesOf(columns: Column[]): readonly PreviewIssue[] {
+  const names = nameWarnings({ columns }).map((each) => ({ ...each, path: `definition.${each.path}` }))
+  return withNames({ warnings: [] }, names).warnings
 }
 
 /** Tries the columns, and makes those with errors or warnings optional JSON. */
@@ -73,9 +91,11 @@ async function verifyColumns(
   const timeoutMs = Math.max(1, endsAt - clock.monotonic())
   const tried = await tryView(view, samples, { clock, timeoutMs }, timeoutMs)
   warnings.push(...tried.errors.filter(({ column }) => column === null))
-  const faulty = new Set([...tried.errors, ...tried.warnings].map(({ column }) => column))
+  const faulty = new Map([...tried.errors, ...tried.warnings].map(({ column, message }) => [column, message]))
   return columns.map(({ required, ...column }) => {
-    if (!faulty.has(column.name)) return required === undefined ? column : { ...column, required }
+    const reason = faulty.get(column.name)
+    if (reason === undefined) return required === undefined ? column : { ...column, required }
+    warnings.push(warning('does_not_fit', `it becomes a JSON column: as ${column.type}, ${reason}`, { column: column.name }))
     return { ...column, type: column.path.includes('[*]') ? 'JSON[]' : 'JSON' }
   })
 }
@@ -83,11 +103,12 @@ async function verifyColumns(
 /** Returns the possible columns, in the order of the samples. */
 function findCandidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candidate[] {
   const found: Candidate[] = []
-  const add = (node: ProfileNode, type: string, steps: readonly Step[] = node.steps): void => {
+  const add = (node: ProfileNode, type: string, note?: Candidate['note']): void => {
+    const { steps } = node
     const path = pathTo(steps)
     if (path === undefined) {
       warnings.push(warning('not_addressable', `no path can name ${quotedPath(steps)}`))
-    } else found.push({ node, steps, path, type })
+    } else found.push({ node, steps, path, type, ...(note === undefined ? {} : { note }) })
   }
   const visit = (node: ProfileNode, isInList: boolean): void => {
     if (node.found === 0) {
@@ -110,16 +131,18 @@ function findCandidates(root: ProfileNode, warnings: PreviewIssue[]): readonly C
     }
     const type = isList ? listOf(node) : scalarOf(node)
     if (type === undefined) {
-      if (!isList && !others.every((other) => other === kind)) {
-        warnings.push(
-          warning('mixed_types', `${quotedPath(node.steps)} is ${[...node.kinds].join(' and ')}: it becomes a JSON column`),
-        )
-      }
-      add(node, jsonOf(isInList))
+      add(node, jsonOf(isInList), mixed(isList ? node.items : node))
     } else add(node, isInList ? `${type}[]` : type)
   }
   visit(root, false)
   return found
+}
+
+/** Returns what to say of values of several kinds; undefined if they are of one. */
+function mixed(node: ProfileNode | undefined): Candidate['note'] {
+  if (node === undefined || node.kinds.size < 2) return undefined
+  const message = `${quotedPath(node.steps)} is ${[...node.kinds].join(' and ')}: it becomes a JSON column`
+  return { code: 'mixed_types', message }
 }
 
 function isPlainObject(node: ProfileNode): boolean {
@@ -187,6 +210,8 @@ function quotedPath(steps: readonly Step[]): string {
   return JSON.stringify(path.length > 100 ? `${path.slice(0, 100)}…` : path)
 }
 
-function warning(code: string, message: string, more: { readonly sample_index?: number } = {}): PreviewIssue {
-  return { sample_index: more.sample_index ?? null, column: null, code, message }
+type About = Partial<Pick<PreviewIssue, 'sample_index' | 'column'>>
+
+function warning(code: string, message: string, { sample_index = null, column = null }: About = {}): PreviewIssue {
+  return { sample_index, column, code, message }
 }

@@ -1,4 +1,5 @@
 import { quoteIdentifier } from '#duckdb/quote.ts'
+import { inFile } from '#model/types/file-form.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql } from '#views/extraction.ts'
@@ -36,9 +37,11 @@ export function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['val
   return extractionSql(compiled, { guarded: true, records: 'records' }).values
 }
 
-/** SQL for the rows of one view that meet the condition. */
+/** SQL for the rows of one view that meet the condition, in the types of its file. */
 export function acceptedSql({ views, values, rows }: ExtractedViews, view: number, condition: string): string {
   const names = views[view]?.compiled.columns ?? []
-  const columns = names.map(({ name }, index) => `${values[view]?.[index]} AS ${quoteIdentifier(name)}`)
+  const columns = names.map(
+    ({ name, type, parquet }, index) => `${inFile(values[view]?.[index] ?? '', type, parquet)} AS ${quoteIdentifier(name)}`,
+  )
   return `SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${condition}`
 }

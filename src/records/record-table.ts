@@ -19,6 +19,7 @@ import { dlqSql } from './dlq.ts'
 import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
 import { buildLimits } from './limits.ts'
 import { isAccepted, type Observed, Observer, sumObserved } from './observer.ts'
+import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
 import { concatenate, writePieces } from './piece-files.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from './pieces.ts'
 import { RecordSampler } from './record-sampler.ts'
@@ -135,7 +136,7 @@ export class RecordTable {
   async writeRaw(path: string): Promise<void> {
     const write = (pieces: readonly Piece[], file: string) =>
       this.#copy(
-        `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
+        `SELECT make_timestamptz(received_at) AS ingested_at, protocol, topic, client_id,
            CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
          FROM (${recordsSql(pieces)}) AS records JOIN sources ON sources.rowid = records.source`,
         file,
@@ -276,11 +277,7 @@ export class RecordTable {
 
   /** Writes one Parquet file with the rows of several. The values are only copied: less memory is needed than to extract them. */
   #mergeParquet(files: readonly string[], path: string): Promise<number> {
-    return this.#copy(
-      `SELECT * FROM read_parquet([${files.map(quoteLiteral).join(', ')}], hive_partitioning = false)`,
-      path,
-      buildLimits.rowGroupBytesMerged,
-    )
+    return this.#copy(parquetRowsSql(files), path, buildLimits.rowGroupBytesMerged)
   }
 
   get #pieces(): readonly Piece[] {
@@ -299,11 +296,8 @@ export class RecordTable {
   }
 
   /** Returns the number of rows written. */
-  async #copy(select: string, path: string, rowGroupBytes: number = buildLimits.rowGroupBytes): Promise<number> {
-    const { rows } = await this.#query(
-      `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
-       ROW_GROUP_SIZE ${buildLimits.rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`,
-    )
+  async #copy(select: string, path: string, rowGroupBytes?: number): Promise<number> {
+    const { rows } = await this.#query(copyToParquetSql(select, path, rowGroupBytes))
     return Number(rows[0]?.[0])
   }
 

@@ -1,7 +1,7 @@
 import { AppError } from '#errors.ts'
 import type { ApiKey, Scope } from '#model/api-key.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import { fromJson, toTime, toTimeOrNull } from './columns.ts'
+import { fromJson, fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
@@ -16,14 +16,28 @@ export type NewStoredApiKey = {
   /** SHA-256 of the secret, lowercase hex. The secret itself is never stored. */
   readonly hash: string
   readonly scopes: readonly Scope[]
+  /** The only endpoints that the key is for; null for all of the account. */
+  readonly endpoint_ids: readonly string[] | null
+  /** The only origins that a public key may send from; null for other keys. */
+  readonly origins: readonly string[] | null
 }
 
 /** An API key with the fields that authentication needs. */
 export type StoredApiKey = ApiKey & { readonly account_id: string; readonly hash: string }
 
-/** Throws conflict if the key already exists. */
+/** Throws conflict if the key already exists, and validation_error for an endpoint that the account does not have. */
 export async function insertApiKey(db: ChangeTx, key: NewStoredApiKey, now: number): Promise<StoredApiKey> {
-  const row = { ...key, scopes: JSON.stringify(key.scopes), created_at: now, revoked_at: null }
+  const { scopes, endpoint_ids, origins } = key
+  if (endpoint_ids !== null) await requireOwnEndpoints(db, key.account_id, endpoint_ids)
+  const row = {
+    ...key,
+    scopes: JSON.stringify(scopes),
+    endpoint_ids: toJsonOrNull(endpoint_ids),
+    origins: toJsonOrNull(origins),
+    created_at: now,
+    last_used_at: null,
+    revoked_at: null,
+  }
   await translateErrors(db.insertInto('api_keys').values(row).execute(), {
     unique: new AppError('conflict', 'this API key already exists'),
   })
@@ -84,6 +98,22 @@ export async function listApiKeysRevokedSince(db: Db, since: number): Promise<re
   return rows.map(({ id }) => id)
 }
 
+async function requireOwnEndpoints(db: Db, account_id: string, ids: readonly string[]): Promise<void> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('id', 'in', ids)
+    .where('deleted_at', 'is', null)
+    .execute()
+  const own = new Set(rows.map(({ id }) => id))
+  const foreign = ids.find((id) => !own.has(id))
+  if (foreign === undefined) return
+  throw new AppError('validation_error', `the account has no endpoint ${foreign}`, {
+    errors: [{ path: 'endpoint_ids', message: `${foreign} is not an endpoint of this account` }],
+  })
+}
+
 type Row = {
   id: string
   account_id: string
@@ -91,12 +121,24 @@ type Row = {
   prefix: string
   hash: string
   scopes: string
+  endpoint_ids: string | null
+  origins: string | null
   created_at: number
+  last_used_at: number | null
   revoked_at: number | null
 }
 
-function toApiKey({ id, name, prefix, scopes, created_at, revoked_at }: Row): ApiKey {
-  return { id, name, prefix, scopes: fromJson(scopes), created_at: toTime(created_at), revoked_at: toTimeOrNull(revoked_at) }
+function toApiKey({ id, name, prefix, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }: Row): ApiKey {
+  return {
+    ...{ id, name, prefix },
+    scopes: fromJson(scopes),
+    endpoint_ids: fromJsonOrNull(endpoint_ids),
+    public: origins !== null,
+    origins: fromJsonOrNull(origins),
+    created_at: toTime(created_at),
+    last_used_at: toTimeOrNull(last_used_at),
+    revoked_at: toTimeOrNull(revoked_at),
+  }
 }
 
 function toStoredApiKey(row: Row): StoredApiKey {

@@ -6,10 +6,14 @@
 import { isUuid, lowestUuidAt, timeOrderedUuid } from '#lib/uuid.ts'
 import type { AuditActor, AuditEvent, AuditEventPage, AuditEventQuery, AuditResult } from '#model/audit-event.ts'
 import { fromTime, toTime } from './columns.ts'
+import { idOfActor, listNames } from './names.ts'
 import type { Database } from './schema.ts'
 import type { Db } from './store.ts'
 
-export type NewAuditEvent = Omit<AuditEvent, 'at' | 'actor'> & { readonly at: number; readonly actor: AuditActor }
+export type NewAuditEvent = Omit<AuditEvent, 'at' | 'actor' | 'actor_name' | 'resource_name'> & {
+  readonly at: number
+  readonly actor: AuditActor
+}
 
 type Change = Pick<NewAuditEvent, 'actor' | 'operation' | 'account_id' | 'resource_id'>
 
@@ -62,7 +66,7 @@ export async function listAuditEvents(
   if (result !== undefined) events = events.where('result', '=', result)
   if (since !== undefined) events = events.where('id', '>=', lowestUuidAt(fromTime(since)))
   const rows = await events.execute()
-  const items = rows.slice(0, limit).map(toAuditEvent)
+  const items = await withNames(db, account_id, rows.slice(0, limit))
   return { items, next_cursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
 }
 
@@ -103,6 +107,19 @@ export async function listAuditedAccounts(db: Db): Promise<readonly (string | nu
   return [null, ...rows.map(({ id }) => id)]
 }
 
-function toAuditEvent({ at, result, ...row }: Database['audit_events']): AuditEvent {
-  return { ...row, at: toTime(at), result: result as AuditResult }
+/** Names are read and not stored: they change, and a failed call may have named what is not its own. */
+async function withNames(
+  db: Db,
+  account_id: string | undefined,
+  rows: readonly Database['audit_events'][],
+): Promise<AuditEvent[]> {
+  const ids = rows.flatMap(({ actor, resource_id }) => [idOfActor(actor) ?? [], resource_id ?? []].flat())
+  const names = await listNames(db, account_id, ids)
+  return rows.map(({ at, result, ...row }) => ({
+    ...row,
+    at: toTime(at),
+    result: result as AuditResult,
+    actor_name: names.get(idOfActor(row.actor) ?? '') ?? null,
+    resource_name: names.get(row.resource_id ?? '') ?? null,
+  }))
 }

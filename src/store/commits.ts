@@ -10,10 +10,12 @@ import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/
 import { fromJson, fromTime, toTime } from './columns.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
 import { insertDlqFiles } from './dlq-files.ts'
+import { addCommitToSeries } from './endpoint-series.ts'
 import { addToJobs } from './late-segments.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { addViewOutcomes } from './view-counters.ts'
+import { addOutcomesToSeries } from './view-series.ts'
 
 /**
  * Records a commit with its DLQ files and counters. A known commit changes nothing.
@@ -57,9 +59,14 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
   await raiseCommittedSeq(db, commit)
   await insertDlqFiles(db, commit, uploadedAt)
   await addViewOutcomes(db, endpoint_id, commit.views, uploadedAt)
+  await addCommitToSeries(db, commit, uploadedAt)
+  await addOutcomesToSeries(db, endpoint_id, commit.views, uploadedAt)
   await addToJobs(db, { id, endpoint_id, sealedAt, applied })
   return 'new'
 }
+
+/** What the receipt of a record names: the segment that holds it. */
+export type SegmentOfNode = { readonly node_id: string; readonly seq: number }
 
 export type CommitPage = {
   readonly items: readonly Commit[]
@@ -68,23 +75,51 @@ export type CommitPage = {
 }
 
 /** Returns the commits of one endpoint, newest first. The caller checks the account: commits do not store it. */
-export async function listCommits(db: Db, endpoint_id: string, { limit, before }: CommitsQuery): Promise<CommitPage> {
-  let query = db
-    .selectFrom('commits')
-    .select(['id', 'node_id', 'seq', 'records_damaged', 'wal_bytes', 'duration_ms', 'uploaded_at', 'artifacts'])
-    .where('endpoint_id', '=', endpoint_id)
+export async function listCommits(
+  db: Db,
+  endpoint_id: string,
+  { limit, before }: Pick<CommitsQuery, 'limit' | 'before'>,
+): Promise<CommitPage> {
+  let query = db.selectFrom('commits').select(columns).where('endpoint_id', '=', endpoint_id)
   if (before !== undefined) query = query.where('uploaded_at', '<', fromTime(before))
   const rows = await query
     .orderBy('uploaded_at', 'desc')
     .limit(limit + 1)
     .execute()
-  const page = rows.slice(0, limit)
-  const added = await listAddedArtifacts(
-    db,
-    page.map(({ id }) => id),
-  )
-  const items = page.map((row) => toCommit(row, added.get(row.id)))
+  const items = await toCommits(db, rows.slice(0, limit))
   return { items, next_cursor: rows.length > limit ? (items.at(-1)?.uploaded_at ?? null) : null }
+}
+
+/** Returns the commit of a segment. There are several only if a node lost its disk and control its commits, and it counted anew. */
+export async function listSegmentCommits(db: Db, endpoint_id: string, { node_id, seq }: SegmentOfNode): Promise<Commit[]> {
+  const rows = await db
+    .selectFrom('commits')
+    .select(columns)
+    .where('endpoint_id', '=', endpoint_id)
+    .where('node_id', '=', node_id)
+    .where('seq', '=', seq)
+    .execute()
+  return toCommits(
+    db,
+    rows.toSorted((a, b) => b.uploaded_at - a.uploaded_at),
+  )
+}
+
+/** A commit, and what opens its bucket. */
+export type LocatedCommit = { readonly commit: Commit; readonly destination_id: string; readonly region: string }
+
+/** Returns undefined for a commit of another endpoint. */
+export async function findEndpointCommit(db: Db, endpoint_id: string, id: string): Promise<LocatedCommit | undefined> {
+  const row = await db
+    .selectFrom('commits')
+    .select([...columns, 'destination_id', 'region'])
+    .where('endpoint_id', '=', endpoint_id)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (row === undefined) return undefined
+  const { destination_id, region, ...stored } = row
+  const added = await listAddedArtifacts(db, [id])
+  return { commit: toCommit(stored, added.get(id)), destination_id, region }
 }
 
 /** Returns the highest committed seq of each endpoint from one node. */
@@ -170,14 +205,22 @@ async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentC
     .execute()
 }
 
-type Row = Pick<
-  Database['commits'],
-  'id' | 'node_id' | 'seq' | 'records_damaged' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'
->
+const columns = [
+  ...(['id', 'node_id', 'seq', 'records', 'records_damaged', 'wal_bytes', 'duration_ms'] as const),
+  ...(['sealed_at', 'uploaded_at', 'bucket', 'artifacts'] as const),
+] as const
 
-function toCommit({ artifacts, uploaded_at, ...row }: Row, added: ArtifactFiles | undefined): Commit {
+type Row = Pick<Database['commits'], (typeof columns)[number]>
+
+async function toCommits(db: Db, rows: readonly Row[]): Promise<Commit[]> {
+  const ids = rows.map(({ id }) => id)
+  const added = await listAddedArtifacts(db, ids)
+  return rows.map((row) => toCommit(row, added.get(row.id)))
+}
+
+function toCommit({ artifacts, sealed_at, uploaded_at, ...row }: Row, added: ArtifactFiles | undefined): Commit {
   const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(
     ([kind, { key, bytes }]) => [kind, { key, bytes }] as const,
   )
-  return { ...row, uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(files) }
+  return { ...row, sealed_at: toTime(sealed_at), uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(files) }
 }

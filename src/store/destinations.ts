@@ -10,13 +10,16 @@ import { must } from '#lib/assert.ts'
 import {
   type AssignableDestination,
   type ChangeDestination,
+  type Checksums,
   type CreateDestination,
   DestinationTarget,
+  type Encryption,
   type StoredDestination,
 } from '#model/destination.ts'
+import { defaultEncryption, encryptionAfter } from '#model/destination-encryption.ts'
 import { validationIntervalSeconds } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import { fromFlag, toTime, toTimeOrNull } from './columns.ts'
+import { fromFlag, fromJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
@@ -24,23 +27,28 @@ import type { Database } from './schema.ts'
 import { touchEndpointsOfDestination } from './section-versions.ts'
 import type { Db, Tx } from './store.ts'
 
-type Row = Selectable<Database['destinations']> & { external_id: string }
+type Row = Selectable<Database['destinations']> & { external_id: string; allowed_buckets: string | null }
+
+/** A destination, with what nodes need beside it to reach its bucket. */
+export type OpenableDestination = StoredDestination & Pick<DestinationTarget, 'allowed_buckets'>
 
 /** `ref_count` is the number of endpoints that use it. */
-export type StoredDestinationWithCount = StoredDestination & { readonly ref_count: number }
+export type StoredDestinationWithCount = OpenableDestination & { readonly ref_count: number }
 
 const nameTaken = new AppError('conflict', 'destination name already exists')
 const notFound = () => new AppError('not_found', 'no such destination')
 
-/** Inserts a pending destination. Throws conflict if the name is taken. */
+/** Inserts a pending destination. Throws conflict if the name is taken, and validation_error if encryption and key contradict. */
 export async function insertDestination(
   db: Db,
   account_id: string,
   destination: CreateDestination & { readonly id: string },
   now: number,
-): Promise<StoredDestination> {
+): Promise<OpenableDestination> {
   const values = {
     ...destination,
+    ...encryptionAfter(defaultEncryption, destination),
+    role_arn: destination.role_arn ?? '',
     account_id,
     path_style: fromFlag(destination.path_style),
     status: 'pending',
@@ -70,7 +78,7 @@ export async function findDestinationTarget(db: Db, id: string): Promise<Assigna
     .selectFrom('destinations')
     .innerJoin('accounts', 'accounts.id', 'destinations.account_id')
     .selectAll('destinations')
-    .select('accounts.external_id')
+    .select(['accounts.external_id', 'accounts.allowed_buckets'])
     .where('destinations.id', '=', id)
     .executeTakeFirst()
   return row && { account_id: row.account_id, destination: DestinationTarget.parse(toDestination(row)) }
@@ -110,8 +118,8 @@ export async function listDestinations(db: Db, account_id: string, page: PageQue
 }
 
 /**
- * Changes the given fields. A new bucket, prefix, region, role, key or path style resets the status to pending.
- * Throws not_found, and conflict if the name is taken.
+ * Changes the given fields. Anything but a new name resets the status to pending.
+ * Throws not_found, conflict if the name is taken, and validation_error if encryption and key contradict.
  */
 export async function updateDestination(
   db: ChangeTx,
@@ -119,7 +127,7 @@ export async function updateDestination(
   id: string,
   change: ChangeDestination,
   now: number,
-): Promise<StoredDestination> {
+): Promise<OpenableDestination> {
   // Writes before comparing, to lock the row.
   const before = await db
     .updateTable('destinations')
@@ -134,12 +142,13 @@ export async function updateDestination(
     bucket: change.bucket ?? before.bucket,
     prefix: change.prefix ?? before.prefix,
     region: change.region ?? before.region,
-    role_arn: change.role_arn ?? before.role_arn,
-    kms_key_arn: change.kms_key_arn === undefined ? before.kms_key_arn : change.kms_key_arn,
+    role_arn: change.role_arn === undefined ? before.role_arn : (change.role_arn ?? ''),
+    ...encryptionAfter({ encryption: before.encryption as Encryption, kms_key_arn: before.kms_key_arn }, change),
+    checksums: change.checksums ?? before.checksums,
     path_style: change.path_style === undefined ? before.path_style : fromFlag(change.path_style),
   } satisfies Record<keyof ChangeDestination, unknown>
-  const settings = ['bucket', 'prefix', 'region', 'role_arn', 'kms_key_arn', 'path_style'] as const
-  const isRetargeted = settings.some((name) => after[name] !== before[name])
+  const { name: _, ...settings } = after
+  const isRetargeted = Object.entries(settings).some(([name, value]) => value !== before[name as keyof typeof settings])
   const reset = isRetargeted ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 } : {}
   const update = db
     .updateTable('destinations')
@@ -160,7 +169,7 @@ export async function removeDestination(db: Db, account_id: string, id: string):
 }
 
 /** The settings to validate, and their revision. */
-export type ValidationClaim = { readonly destination: StoredDestination; readonly revision: number }
+export type ValidationClaim = { readonly destination: OpenableDestination; readonly revision: number }
 
 /**
  * Claims the validation of a destination. One caller can do so every 30 seconds.
@@ -225,7 +234,7 @@ function select(db: Db, account_id: string) {
     .selectFrom('destinations')
     .innerJoin('accounts', 'accounts.id', 'destinations.account_id')
     .selectAll('destinations')
-    .select('accounts.external_id')
+    .select(['accounts.external_id', 'accounts.allowed_buckets'])
     .select(({ selectFrom }) =>
       selectFrom('endpoints')
         .whereRef('endpoints.account_id', '=', 'destinations.account_id')
@@ -240,21 +249,36 @@ function toDestinationWithCount(row: Row & { ref_count: number | null }): Stored
   return { ...toDestination(row), ref_count: row.ref_count ?? 0 }
 }
 
-function toDestination(row: Row): StoredDestination {
+function toDestination(row: Row): OpenableDestination {
   return {
     id: row.id,
     name: row.name,
     bucket: row.bucket,
     prefix: row.prefix,
     region: row.region,
-    role_arn: row.role_arn,
-    external_id: row.external_id,
-    kms_key_arn: row.kms_key_arn,
-    path_style: row.path_style === 1,
+    ...toAccess(row),
     status: row.status === 'valid' ? 'valid' : 'pending',
     validated_at: toTimeOrNull(row.validated_at),
     last_error: row.last_error,
     created_at: toTime(row.created_at),
     updated_at: toTime(row.updated_at),
+  }
+}
+
+type AccessColumns = Pick<
+  Row,
+  'role_arn' | 'external_id' | 'allowed_buckets' | 'encryption' | 'kms_key_arn' | 'checksums' | 'path_style'
+>
+
+/** Returns what a bucket is reached with. */
+export function toAccess({ role_arn, encryption, checksums, path_style, allowed_buckets, ...row }: AccessColumns) {
+  return {
+    role_arn: role_arn === '' ? null : role_arn,
+    external_id: row.external_id,
+    allowed_buckets: fromJsonOrNull<string[]>(allowed_buckets) ?? [],
+    encryption: encryption as Encryption,
+    kms_key_arn: row.kms_key_arn,
+    checksums: checksums as Checksums,
+    path_style: path_style === 1,
   }
 }

@@ -90,6 +90,17 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
+/** Returns the account of an endpoint that is not deleted. */
+export async function findAccountOfEndpoint(db: Db, id: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('endpoints')
+    .select('account_id')
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst()
+  return row?.account_id
+}
+
 /** Throws not_found unless the account has the endpoint, or had it before it was deleted. */
 export async function assertEverExisted(db: Db, account_id: string, id: string): Promise<void> {
   const row = await db
@@ -102,19 +113,25 @@ export async function assertEverExisted(db: Db, account_id: string, id: string):
 }
 
 export type EndpointFilter = {
+  /** Only these. */
+  readonly ids?: readonly string[] | undefined
   readonly desired_states?: readonly DesiredState[] | undefined
   readonly name?: string | undefined
 }
 
-/** Returns one page, newest first, optionally of some desired states or with one name. */
+/** Returns one page, newest first, optionally only some endpoints, of some desired states or with one name. */
 export async function listEndpoints(
   db: Db,
   account_id: string,
   page: PageQuery,
-  { desired_states, name }: EndpointFilter = {},
+  { ids, desired_states, name }: EndpointFilter = {},
 ): Promise<Page<StoredEndpoint>> {
   let count = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
   let read = select(db).where('endpoints.account_id', '=', account_id)
+  if (ids !== undefined) {
+    count = count.where('id', 'in', ids)
+    read = read.where('endpoints.id', 'in', ids)
+  }
   if (desired_states !== undefined) {
     count = count.where('desired_state', 'in', desired_states)
     read = read.where('endpoints.desired_state', 'in', desired_states)

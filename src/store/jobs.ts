@@ -1,13 +1,14 @@
 /**
- * Backfills and re-drives. The units of a job are in `job-units.ts`.
+ * Backfills, re-drives and compactions. The units of a job are in `job-units.ts`.
  *
- * Law: a view version and an endpoint have at most one unfinished job. A status change has the expected status in its WHERE.
+ * Law: a view version and an endpoint have at most one unfinished job, and an endpoint at most one unfinished compaction. A status change has the expected status in its WHERE.
  */
 import { type RawBuilder, sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { Job, JobDetail, JobKind, JobStatus, JobsQuery } from '#model/job.ts'
 import { jobLimits } from '#model/limits.ts'
 import type { Page } from '#model/page.ts'
+import { inChunks } from './chunks.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { lockCommits } from './commits.ts'
 import { translateErrors } from './database-error.ts'
@@ -22,9 +23,16 @@ const alreadyActive = new AppError(
   'another job with this version of the view is running or paused on this endpoint: wait until it finishes, or cancel it',
 )
 
+const alreadyCompacting = new AppError(
+  'conflict',
+  'another compaction is running or paused on this endpoint: wait until it finishes, or cancel it',
+)
+
+const noCounts = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0, failed_records: 0 }
+
 export type NewJob = {
   readonly id: string
-  readonly kind: JobKind
+  readonly kind: Exclude<JobKind, 'compaction'>
   readonly view_id: string
   /** For a re-drive: the version whose rejected rows it reads. */
   readonly from_view_id: string | null
@@ -49,12 +57,12 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
     .select(({ fn }) => fn.countAll<number>().as('active'))
     .where('account_id', '=', account_id)
     .where('finished_at', 'is', null)
+    .where('kind', '!=', 'compaction')
     .executeTakeFirstOrThrow()
   const activeMax = jobLimits.activePerAccountMax
   if (active >= activeMax) throw new AppError('conflict', `the account has ${activeMax} unfinished jobs: cancel one, or wait`)
-  const none = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0, failed_records: 0 }
   const insert = db.insertInto('jobs').values({
-    ...{ id, account_id, kind, status: 'running', view_id, from_view_id, endpoint_id, region, ...none, created_by },
+    ...{ id, account_id, kind, status: 'running', view_id, from_view_id, endpoint_id, region, ...noCounts, created_by },
     from_at: fromTimeOrNull(job.from),
     to_at: fromTimeOrNull(job.to),
     created_at: now,
@@ -75,6 +83,32 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
   await db.updateTable('jobs').set({ total }).where('id', '=', id).execute()
   await finishJob(db, id, now)
   return getJob(db, account_id, id)
+}
+
+export type NewCompactionJob = Pick<NewJob, 'id' | 'endpoint_id' | 'region' | 'from' | 'to' | 'created_by'>
+
+/** Inserts a job that makes these new files. Without any it succeeds at once. Throws conflict if another one is unfinished on the endpoint. */
+export async function insertCompactionJob(
+  db: Tx,
+  account_id: string,
+  { from, to, ...job }: NewCompactionJob,
+  compactions: readonly string[],
+  now: number,
+): Promise<Job> {
+  const insert = db.insertInto('jobs').values({
+    ...{ ...job, account_id, kind: 'compaction', status: 'running', view_id: null, from_view_id: null, ...noCounts },
+    total: compactions.length,
+    from_at: fromTimeOrNull(from),
+    to_at: fromTimeOrNull(to),
+    created_at: now,
+    looked_at: 0,
+  })
+  await translateErrors(insert.execute(), { unique: alreadyCompacting })
+  const unit = { job_id: job.id, view_id: null, status: 'waiting', available_at: 0, deaths: 0 }
+  const units = compactions.map((id, index) => ({ ...unit, commit_id: id, number: index + 1 }))
+  for (const some of inChunks(units)) await db.insertInto('job_units').values(some).execute()
+  await finishJob(db, job.id, now)
+  return getJob(db, account_id, job.id)
 }
 
 async function insertUnits(db: Tx, { id, view_id, from_view_id, endpoint_id, from, to }: NewJob): Promise<void> {
@@ -195,6 +229,7 @@ export async function listRunningJobIds(db: Db, region: string): Promise<readonl
   return rows.map(({ id }) => id)
 }
 
+/** Without a view it is a compaction. */
 export type RunningJob = Pick<Database['jobs'], 'id' | 'account_id' | 'view_id' | 'from_view_id' | 'endpoint_id'>
 
 /** Locks the job's row until the transaction ends. Returns undefined if the job is no longer running. */
@@ -233,27 +268,47 @@ export async function removeJobFinishedBefore(db: Db, before: number, limit: num
 function selectJobs(db: Db) {
   return db
     .selectFrom('jobs')
-    .innerJoin('views', 'views.id', 'jobs.view_id')
+    .leftJoin('views', 'views.id', 'jobs.view_id')
     .innerJoin('endpoints', 'endpoints.id', 'jobs.endpoint_id')
     .leftJoin('views as source', 'source.id', 'jobs.from_view_id')
     .selectAll('jobs')
     .select(['views.name as view_name', 'views.version as view_version', 'source.version as from_version'])
     .select('endpoints.name as endpoint_name')
+    .select(
+      sql<string | null>`coalesce(
+        (select people.name from people inner join memberships on memberships.person_id = people.id
+          where memberships.account_id = jobs.account_id and people.id = substr(jobs.created_by, ${sql.lit('person:'.length + 1)})),
+        (select api_keys.name from api_keys
+          where api_keys.account_id = jobs.account_id and api_keys.id = substr(jobs.created_by, ${sql.lit('key:'.length + 1)}))
+      )`.as('created_by_name'),
+    )
 }
 
 type Row = Database['jobs'] & {
-  view_name: string
-  view_version: number
+  view_name: string | null
+  view_version: number | null
   from_version: number | null
   endpoint_name: string
+  created_by_name: string | null
 }
 
 function toJob(row: Row): Job {
-  const { id, kind, status, view_id, view_name, view_version, from_version, created_by, last_error } = row
+  const { id, kind, status, view_id, view_name, view_version, from_version, created_by, created_by_name, last_error } = row
   const { endpoint_id, endpoint_name } = row
   const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records } = row
   return {
-    ...{ id, view_id, view_name, view_version, from_version, endpoint_id, endpoint_name, created_by, last_error },
+    ...{
+      id,
+      view_id,
+      view_name,
+      view_version,
+      from_version,
+      endpoint_id,
+      endpoint_name,
+      created_by,
+      created_by_name,
+      last_error,
+    },
     kind: kind as JobKind,
     status: status as JobStatus,
     from: toTimeOrNull(row.from_at),

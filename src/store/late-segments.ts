@@ -17,7 +17,7 @@ export type LateSegment = {
 }
 
 export async function addToJobs(db: Tx, { id, endpoint_id, sealedAt, applied }: LateSegment): Promise<void> {
-  const jobs = await db
+  const rows = await db
     .selectFrom('jobs')
     .select(['id', 'view_id', 'total', 'finished_at'])
     .where('endpoint_id', '=', endpoint_id)
@@ -38,6 +38,8 @@ export async function addToJobs(db: Tx, { id, endpoint_id, sealedAt, applied }: 
     )
     .orderBy('created_at')
     .execute()
+  // A compaction has no view. It leaves late segments to the next one.
+  const jobs = rows.flatMap(({ view_id, ...job }) => (view_id === null ? [] : [{ ...job, view_id }]))
   // A view runs one job at a time: the unfinished one if there is one, otherwise the latest.
   const byView = new Map<string, (typeof jobs)[number]>()
   for (const job of jobs) if (byView.get(job.view_id)?.finished_at !== null) byView.set(job.view_id, job)

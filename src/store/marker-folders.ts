@@ -1,5 +1,6 @@
 /** Queries for rebuilding commits from buckets: the folders of markers, and the commits already recorded. */
 import type { DestinationTarget } from '#model/destination.ts'
+import { toAccess } from './destinations.ts'
 import type { Db } from './store.ts'
 
 /** An endpoint and a destination of its account. The endpoint may have delivered to any of them. */
@@ -17,14 +18,22 @@ export async function listMarkerFolders(
     .innerJoin('destinations', 'destinations.account_id', 'endpoints.account_id')
     .innerJoin('accounts', 'accounts.id', 'endpoints.account_id')
     .select(['endpoints.account_id', 'endpoints.id as endpoint_id', 'destinations.id', 'bucket', 'prefix', 'destinations.region'])
-    .select(['role_arn', 'accounts.external_id', 'kms_key_arn', 'path_style'])
+    .select([
+      'role_arn',
+      'accounts.external_id',
+      'accounts.allowed_buckets',
+      'encryption',
+      'kms_key_arn',
+      'checksums',
+      'path_style',
+    ])
   if (endpoint_id !== undefined) query = query.where('endpoints.id', '=', endpoint_id)
   if (destination_id !== undefined) query = query.where('destinations.id', '=', destination_id)
   const rows = await query.orderBy('destinations.id').orderBy('endpoints.created_at').orderBy('endpoints.id').execute()
-  return rows.map(({ account_id, endpoint_id, path_style, ...target }) => ({
+  return rows.map(({ account_id, endpoint_id, id, bucket, prefix, region, ...access }) => ({
     account_id,
     endpoint_id,
-    target: { ...target, path_style: path_style === 1 },
+    target: { id, bucket, prefix, region, ...toAccess(access) },
   }))
 }
 

@@ -27,6 +27,15 @@ import * as dnsRecords from './migrations/0019-dns-records.ts'
 import * as provisioningChecks from './migrations/0020-provisioning-checks.ts'
 import * as leavingNodes from './migrations/0021-leaving-nodes.ts'
 import * as revokedBeforeRemoval from './migrations/0022-revoked-before-removal.ts'
+import * as people from './migrations/0023-people.ts'
+import * as keyUse from './migrations/0024-key-use.ts'
+import * as nodeSpace from './migrations/0025-node-space.ts'
+import * as commitsBySegment from './migrations/0026-commits-by-segment.ts'
+import * as series from './migrations/0027-series.ts'
+import * as storesWithoutRoles from './migrations/0028-stores-without-roles.ts'
+import * as seriesRowsOfAMinute from './migrations/0029-series-rows-of-a-minute.ts'
+import * as compactions from './migrations/0030-compactions.ts'
+import * as publicKeys from './migrations/0031-public-keys.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -55,6 +64,15 @@ const released: readonly Migration[] = [
   { version: 20, name: 'provisioning-checks', up: provisioningChecks.up },
   { version: 21, name: 'leaving-nodes', up: leavingNodes.up },
   { version: 22, name: 'revoked-before-removal', up: revokedBeforeRemoval.up },
+  { version: 23, name: 'people', up: people.up },
+  { version: 24, name: 'key-use', up: keyUse.up },
+  { version: 25, name: 'node-space', up: nodeSpace.up },
+  { version: 26, name: 'commits-by-segment', up: commitsBySegment.up },
+  { version: 27, name: 'series', up: series.up },
+  { version: 28, name: 'stores-without-roles', up: storesWithoutRoles.up },
+  { version: 29, name: 'series-rows-of-a-minute', up: seriesRowsOfAMinute.up },
+  { version: 30, name: 'compactions', up: compactions.up },
+  { version: 31, name: 'public keys', up: publicKeys.up },
 ]
 
 /** An arbitrary number, the same in every release. */

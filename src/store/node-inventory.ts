@@ -1,5 +1,6 @@
 /** Nodes and what is on their disks, over all accounts: only for operators. */
 import { type ExpressionBuilder, sql } from 'kysely'
+import type { DiskSpace } from '#lib/files.ts'
 import { safeSum } from '#lib/safe-sum.ts'
 import type { LogOwner, NodeLog, SegmentTotals } from '#model/node.ts'
 import type { Page, PageQuery } from '#model/page.ts'
@@ -15,6 +16,10 @@ export type NodeInventory = NodeFacts & {
   readonly unowned: SegmentTotals
   readonly blocked_logs: number
   readonly join_token_id: string | null
+  /** Of the Inlet that it runs; null for one that does not say so. */
+  readonly version: string | null
+  /** Of its write-ahead log; null before the first report. */
+  readonly disk: DiskSpace | null
 }
 
 /** Returns one page of the nodes of all regions, in order of their ids. */
@@ -25,7 +30,13 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
       .selectFrom('nodes')
       .select(({ fn }) => fn.countAll<number>().as('total'))
       .executeTakeFirstOrThrow(),
-    db.selectFrom('nodes').select(['id', 'join_token_id']).orderBy('id').limit(page.limit).offset(page.offset).execute(),
+    db
+      .selectFrom('nodes')
+      .select(['id', 'join_token_id', 'version', 'disk_free_bytes', 'disk_total_bytes'])
+      .orderBy('id')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
     (row) => row,
   )
   const ids = rows.map(({ id }) => id)
@@ -42,11 +53,17 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
   const items = nodes.map((node) => {
     const of = totals.filter(({ node_id }) => node_id === node.id)
     const { logs = 0 } = blocked.find(({ node_id }) => node_id === node.id) ?? {}
-    const { join_token_id = null } = rows.find(({ id }) => id === node.id) ?? {}
+    const row = rows.find(({ id }) => id === node.id)
+    const { join_token_id = null, version = null } = row ?? {}
     const unowned = add(of.filter(({ is_owned }) => is_owned === 0))
-    return { ...node, segments: add(of), unowned, blocked_logs: Number(logs), join_token_id }
+    return { ...node, segments: add(of), unowned, blocked_logs: Number(logs), join_token_id, version, disk: diskOf(row) }
   })
   return { ...rest, items }
+}
+
+function diskOf(row: Pick<Database['nodes'], 'disk_free_bytes' | 'disk_total_bytes'> | undefined): DiskSpace | null {
+  const { disk_free_bytes: free_bytes = null, disk_total_bytes: total_bytes = null } = row ?? {}
+  return free_bytes === null || total_bytes === null ? null : { free_bytes, total_bytes }
 }
 
 /** Returns everything that a node holds, as it last reported. */

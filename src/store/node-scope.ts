@@ -3,6 +3,7 @@
  *
  * Law: what this database does not know is nobody's, and is not foreign: it may be an older copy.
  */
+import { inChunks } from './chunks.ts'
 import { storeLimits } from './limits.ts'
 import type { Db } from './store.ts'
 
@@ -19,6 +20,21 @@ export async function listForeignEndpoints(db: Db, node_id: string, ids: readonl
     for (const { id } of rows) foreign.add(id)
   }
   return foreign
+}
+
+/** Returns those of the endpoints that are in the regions. */
+export async function listOwnEndpoints(db: Db, node_id: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const own = new Set<string>()
+  for (const some of inChunks(ids)) {
+    const rows = await db
+      .selectFrom('endpoints')
+      .select('id')
+      .where('id', 'in', some)
+      .where('region', 'in', regionsOf(db, node_id))
+      .execute()
+    for (const { id } of rows) own.add(id)
+  }
+  return own
 }
 
 /** Returns those of the views whose account has no endpoint in the regions. */

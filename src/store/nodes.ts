@@ -50,6 +50,7 @@ export async function registerNode(db: Db, node: Register & { readonly node_id: 
     ingest_address,
     tls_ports: JSON.stringify(node.tls_ports ?? []),
     registered_at: now,
+    version: node.version ?? null,
   }
   await db
     .insertInto('nodes')
@@ -89,8 +90,13 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
       conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
     )
   await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
-  if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag, now)
-  else await replaceBlockedLogs(db, node_id, heartbeat.blocked)
+  if (heartbeat.process === 'delivery') return replaceLags(db, node_id, heartbeat.lag, now)
+  const { blocked, disk } = heartbeat
+  if (disk !== undefined) {
+    const space = { disk_free_bytes: disk.free_bytes, disk_total_bytes: disk.total_bytes }
+    await db.updateTable('nodes').set(space).where('id', '=', node_id).execute()
+  }
+  await replaceBlockedLogs(db, node_id, blocked)
 }
 
 /** Returns the columns that a heartbeat says. */

@@ -11,7 +11,7 @@ import type { Tx } from './store.ts'
 
 /** Whether a heartbeat has no rows, and does not name a new report of logs. */
 export function isQuiet(heartbeat: Heartbeat): boolean {
-  if (heartbeat.process === 'ingest') return heartbeat.blocked.length === 0
+  if (heartbeat.process === 'ingest') return heartbeat.blocked.length === 0 && heartbeat.disk === undefined
   const { lag, lag_gone = [], lag_base, lag_version } = heartbeat
   return lag.length === 0 && lag_gone.length === 0 && lag_base === lag_version
 }

@@ -1,8 +1,10 @@
 import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson } from './columns.ts'
+import type { SegmentOfNode } from './commits.ts'
 import type { Db } from './store.ts'
 
 export type RawParquet = {
+  readonly commit_id: string
   readonly key: string
   readonly bytes: number
   readonly destination_id: string
@@ -10,17 +12,21 @@ export type RawParquet = {
   readonly region: string
 }
 
-/** Returns the raw Parquet files of the endpoint's latest commits, newest first. */
-export async function listRawParquet(db: Db, endpoint_id: string, limit: number): Promise<readonly RawParquet[]> {
-  const rows = await db
+/** Returns the raw Parquet files of the endpoint's latest commits, newest first, or those of one segment. */
+export async function listRawParquet(
+  db: Db,
+  endpoint_id: string,
+  limit: number,
+  segment?: SegmentOfNode,
+): Promise<readonly RawParquet[]> {
+  let query = db
     .selectFrom('commits')
-    .select(['destination_id', 'bucket', 'region', 'artifacts'])
+    .select(['id', 'destination_id', 'bucket', 'region', 'artifacts'])
     .where('endpoint_id', '=', endpoint_id)
-    .orderBy('uploaded_at', 'desc')
-    .limit(limit)
-    .execute()
-  return rows.flatMap(({ artifacts, ...bucketFields }) => {
+  if (segment !== undefined) query = query.where('node_id', '=', segment.node_id).where('seq', '=', segment.seq)
+  const rows = await query.orderBy('uploaded_at', 'desc').limit(limit).execute()
+  return rows.flatMap(({ id: commit_id, artifacts, ...bucketFields }) => {
     const { parquet } = fromJson<ArtifactFiles>(artifacts)
-    return parquet === undefined ? [] : [{ ...bucketFields, key: parquet.key, bytes: parquet.bytes }]
+    return parquet === undefined ? [] : [{ commit_id, ...bucketFields, key: parquet.key, bytes: parquet.bytes }]
   })
 }

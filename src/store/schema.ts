@@ -18,6 +18,8 @@ export type Database = {
     weight: number
     /** JSON of the quotas that the operator set; null for none. */
     quotas: string | null
+    /** JSON of the buckets that the operator allows; null for none. */
+    allowed_buckets: string | null
     created_at: number
   }
   /** What a node accepted on a UTC day. `run` is one start of its ingest: counters begin at 0 again. Empty for the sum of older ones. */
@@ -38,8 +40,53 @@ export type Database = {
     prefix: string
     hash: string
     scopes: string
+    /** JSON of the ids; null for all endpoints of the account. */
+    endpoint_ids: string | null
+    /** JSON of the origins of a public key; null for other keys. */
+    origins: string | null
     created_at: number
+    /** The beginning of a minute. */
+    last_used_at: number | null
     revoked_at: number | null
+  }
+  /** People, sessions, ways to sign in, verifications and passkeys are tables of better-auth: times are ISO 8601 text, as it stores them. */
+  people: {
+    id: string
+    name: string
+    /** Ends with `unknownEmailSuffix` until the person has set one: the library needs one. */
+    email: string
+    email_verified: number
+    image: string | null
+    is_operator: number
+    created_at: string
+    updated_at: string
+  }
+  sessions: {
+    id: string
+    token: string
+    person_id: string
+    ip_address: string | null
+    user_agent: string | null
+    expires_at: string
+    created_at: string
+    updated_at: string
+  }
+  verifications: { id: string; identifier: string; value: string; expires_at: string; created_at: string; updated_at: string }
+  memberships: { person_id: string; account_id: string; role: string; created_at: number }
+  /** One-time links: into the console, or also into an account. The secret is never stored. */
+  sign_in_links: {
+    id: string
+    hash: string
+    /** Who signs in with it; null for a new person. */
+    person_id: string | null
+    email: string | null
+    account_id: string | null
+    role: string | null
+    makes_operator: number
+    created_by: string
+    created_at: number
+    expires_at: number
+    used_at: number | null
   }
   /** `value` and `private_jwk` are encrypted with the key `key_id` (`sealed-secrets.ts`). */
   secrets: { name: string; value: string; key_id: string }
@@ -84,8 +131,11 @@ export type Database = {
     bucket: string
     prefix: string
     region: string
+    /** Empty for none. */
     role_arn: string
+    encryption: string
     kms_key_arn: string | null
+    checksums: string
     path_style: number
     status: string
     validated_at: number | null
@@ -157,6 +207,10 @@ export type Database = {
     /** JSON of the ports where clients find TLS. */
     tls_ports: string
     registered_at: number
+    /** Of the Inlet that it runs. */
+    version: string | null
+    disk_free_bytes: number | null
+    disk_total_bytes: number | null
     /** SHA-256 of its secret. Null: whoever registers next under the id sets it. */
     credential_hash: string | null
     credential_revoked_at: number | null
@@ -317,12 +371,27 @@ export type Database = {
     bucket_start: number
     quality: string
   }
+  /** What happened to an endpoint, in buckets of each length: one or more, by their number in the row, in the JSON of `counts`. */
+  endpoint_series: { endpoint_id: string; step: string; bucket_start: number; counts: string; writes: number }
+  view_series: {
+    view_id: string
+    endpoint_id: string
+    step: string
+    bucket_start: number
+    accepted: number
+    dropped: number
+    dlq: number
+    failed: number
+  }
+  /** The last report of each node that is in `endpoint_series`. `run` is one start of its ingest. */
+  series_reports: { node_id: string; run: string; number: number }
   jobs: {
     id: string
     account_id: string
     kind: string
     status: string
-    view_id: string
+    /** Null for a compaction. */
+    view_id: string | null
     /** For a re-drive: the version whose rejected rows it reads. */
     from_view_id: string | null
     endpoint_id: string
@@ -349,8 +418,10 @@ export type Database = {
   }
   job_units: {
     job_id: string
+    /** Of a compaction: its id. */
     commit_id: string
-    view_id: string
+    /** Null for a compaction. */
+    view_id: string | null
     number: number
     status: string
     /** When a node may take the unit. For a leased unit, the end of the lease. Null once finished. */
@@ -366,4 +437,38 @@ export type Database = {
   rate_windows: { caller: string; allowed: number; ends_at: number; taken: number; granted: number }
   /** Artifacts that jobs added to a segment after the commit. */
   commit_additions: { commit_id: string; view_id: string; job_id: string; artifacts: string; added_at: number }
+  /** One file that is, or will be, made of several. */
+  compactions: {
+    id: string
+    account_id: string
+    endpoint_id: string
+    /** Of the sources, as in the artifacts of a commit. */
+    kind: string
+    view_id: string | null
+    view_version: number | null
+    /** The UTC date on which the sources were sealed: their `dt`. */
+    date: string
+    destination_id: string
+    bucket: string
+    region: string
+    prefix: string
+    planned_at: number
+    /** The last attempt failed for good. Only somebody who asks for it causes another. */
+    failed_at: number | null
+    /** The new file, once its marker is in the bucket. */
+    file: string | null
+    published_at: number | null
+  }
+  /** A file of a commit or its additions that a compaction moves, and the rows of the new file that it becomes. */
+  compacted_artifacts: {
+    commit_id: string
+    kind: string
+    compaction_id: string
+    /** Id of the marker that lists the file. */
+    marker_id: string
+    first_row: number
+    rows: number
+    bytes: number
+    sha256: string
+  }
 }

@@ -10,7 +10,8 @@ import type { DestinationTarget } from '#model/destination.ts'
 import type { NodeQuotas, Quotas } from '#model/quota.ts'
 import type { BindingSection, KeySection, ViewSection } from '#model/snapshot-sections.ts'
 import { quotasOf } from './accounts.ts'
-import { fromJson, toTime, toTimeOrNull } from './columns.ts'
+import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
+import { toAccess } from './destinations.ts'
 import { type StoredEndpoint, toStoredEndpoint } from './endpoints.ts'
 import { isNeededByNodes, shard } from './section-versions.ts'
 import type { Db } from './store.ts'
@@ -41,7 +42,7 @@ export async function listRegionKeys(
 ): Promise<ReadonlyMap<string, RegionKeys>> {
   const rows = await db
     .selectFrom('api_keys')
-    .select(['id', 'account_id', 'hash', 'scopes', 'revoked_at'])
+    .select(['id', 'account_id', 'hash', 'scopes', 'endpoint_ids', 'origins', 'revoked_at'])
     .where(shard('id'), 'in', shards)
     .where(({ eb, or }) => or([eb('revoked_at', 'is', null), eb('revoked_at', '>=', revokedSince)]))
     .where('account_id', 'in', ({ selectFrom }) =>
@@ -54,8 +55,17 @@ export async function listRegionKeys(
     ({ id }) => id,
     shards,
     (some) => ({
-      keys: some.flatMap(({ revoked_at, scopes, ...key }) =>
-        revoked_at === null ? [{ ...key, scopes: fromJson<Scope[]>(scopes) }] : [],
+      keys: some.flatMap(({ revoked_at, scopes, endpoint_ids, origins, ...key }) =>
+        revoked_at === null
+          ? [
+              {
+                ...key,
+                scopes: fromJson<Scope[]>(scopes),
+                endpoint_ids: fromJsonOrNull<string[]>(endpoint_ids),
+                origins: fromJsonOrNull<string[]>(origins),
+              },
+            ]
+          : [],
       ),
       revoked_keys: some.flatMap(({ id, revoked_at }) => (revoked_at === null ? [] : [id])),
     }),
@@ -74,7 +84,8 @@ export async function listRegionEndpoints(
     .selectAll('endpoints')
     .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
     .select(['destinations.bucket', 'destinations.prefix', 'destinations.region as bucket_region', 'destinations.role_arn'])
-    .select(['destinations.kms_key_arn', 'destinations.path_style', 'accounts.external_id', 'accounts.status as account_status'])
+    .select(['destinations.encryption', 'destinations.kms_key_arn', 'destinations.checksums', 'destinations.path_style'])
+    .select(['accounts.external_id', 'accounts.allowed_buckets', 'accounts.status as account_status'])
     .select(['accounts.weight as account_weight', 'accounts.quotas'])
     .where('endpoints.region', '=', region)
     .where('endpoints.deleted_at', 'is', null)
@@ -177,12 +188,16 @@ type TargetColumns = {
   bucket_region: string | null
   role_arn: string | null
   external_id: string
+  allowed_buckets: string | null
+  encryption: string | null
   kms_key_arn: string | null
+  checksums: string | null
   path_style: number | null
 }
 
 function toTarget(row: TargetColumns): DestinationTarget | null {
-  const { destination_id: id, bucket, prefix, bucket_region: region, role_arn, external_id, kms_key_arn, path_style } = row
-  if (id === null || bucket === null || prefix === null || region === null || role_arn === null) return null
-  return { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style: path_style === 1 }
+  const { destination_id: id, bucket, prefix, bucket_region: region, role_arn, encryption, checksums, path_style } = row
+  if (id === null || bucket === null || prefix === null || region === null) return null
+  if (role_arn === null || encryption === null || checksums === null || path_style === null) return null
+  return { id, bucket, prefix, region, ...toAccess({ ...row, role_arn, encryption, checksums, path_style }) }
 }

@@ -65,13 +65,25 @@ async function addCounts(db: Tx, additions: readonly Addition[], now: number): P
 
 /** Returns metrics of one view version, by endpoint and in sum. The window is the 288 buckets up to now. The caller checks the view. */
 export async function getViewMetrics(db: Db, account_id: string, view_id: string, now: number): Promise<ViewMetrics> {
+  const found = await readViewMetrics(db, account_id, [view_id], now)
+  return found.get(view_id) ?? noViewMetrics()
+}
+
+/** Like `getViewMetrics`, of several versions, by id. Those that processed nothing yet are left out. */
+export async function readViewMetrics(
+  db: Db,
+  account_id: string,
+  view_ids: readonly string[],
+  now: number,
+): Promise<ReadonlyMap<string, ViewMetrics>> {
+  if (view_ids.length === 0) return new Map()
   const recent = await db
     .selectFrom('view_counters')
-    .select('endpoint_id')
+    .select(['view_id', 'endpoint_id'])
     .select(counterColumns.map((name) => sumOf(sql.ref(name)).as(name)))
-    .where('view_id', '=', view_id)
+    .where('view_id', 'in', view_ids)
     .where('bucket_start', '>', now - dayMs)
-    .groupBy('endpoint_id')
+    .groupBy(['view_id', 'endpoint_id'])
     .execute()
   const rows = await db
     .selectFrom('view_totals')
@@ -79,22 +91,37 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
     .selectAll('view_totals')
     .select('endpoints.name as endpoint_name')
     .where('endpoints.account_id', '=', account_id)
-    .where('view_totals.view_id', '=', view_id)
+    .where('view_totals.view_id', 'in', view_ids)
     .orderBy('endpoints.created_at', 'desc')
     .orderBy('endpoints.id')
     .execute()
   const held = await db
     .selectFrom('endpoint_lags')
-    .select(({ fn }) => ['endpoint_id', fn.min('failing_since').as('since')])
-    .where('failing_view_id', '=', view_id)
-    .groupBy('endpoint_id')
+    .select(({ fn }) => ['failing_view_id', 'endpoint_id', fn.min('failing_since').as('since')])
+    .where('failing_view_id', 'in', view_ids)
+    .groupBy(['failing_view_id', 'endpoint_id'])
     .execute()
-  const recentByEndpoint = new Map(recent.map((row) => [row.endpoint_id, row]))
-  const heldSince = new Map(held.map(({ endpoint_id, since }) => [endpoint_id, toTimeOrNull(since)]))
-  const endpoints = rows.map((row) =>
-    toMetrics(row, recentByEndpoint.get(row.endpoint_id), heldSince.get(row.endpoint_id) ?? null),
+  const recentByPair = new Map(recent.map((row) => [pairOf(row.view_id, row.endpoint_id), row]))
+  const heldSince = new Map(held.map((row) => [pairOf(row.failing_view_id, row.endpoint_id), toTimeOrNull(row.since)]))
+  const byView = Map.groupBy(rows, ({ view_id }) => view_id)
+  return new Map(
+    [...byView].map(([view_id, ofView]) => {
+      const endpoints = ofView.map((row) => {
+        const pair = pairOf(view_id, row.endpoint_id)
+        return toMetrics(row, recentByPair.get(pair), heldSince.get(pair) ?? null)
+      })
+      return [view_id, aggregate(endpoints)]
+    }),
   )
-  return aggregate(endpoints)
+}
+
+function pairOf(view_id: string | null, endpoint_id: string): string {
+  return `${view_id} ${endpoint_id}`
+}
+
+/** The metrics of a version that processed nothing yet. */
+export function noViewMetrics(): ViewMetrics {
+  return aggregate([])
 }
 
 /** Removes the counters of the oldest bucket, if it began before `before` (epoch ms). Returns their number. Lifetime sums stay. */

@@ -188,6 +188,27 @@ export async function listViews(db: Db, account_id: string, filter: ViewFilter, 
   )
 }
 
+/** Returns one page of the published versions, newest first, without their definitions. */
+export async function listPublishedVersions(
+  db: Db,
+  account_id: string,
+  page: PageQuery,
+): Promise<Page<Pick<View, 'id' | 'name' | 'version'>>> {
+  const published = db.selectFrom('views').where('account_id', '=', account_id).where('status', '=', 'published')
+  return readPage(
+    page,
+    published.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    published
+      .select(['id', 'name', 'version'])
+      .orderBy('created_at', 'desc')
+      .orderBy('id')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    (version) => version,
+  )
+}
+
 /** Returns how many of the definitions fit into a page: at least one. */
 function countFitting(sizes: readonly number[]): number {
   let bytes = 0

@@ -14,7 +14,7 @@ export function castText(text: string, type: ColumnType): string {
 }
 
 /**
- * SQL that replaces scalars that Parquet cannot store (infinite dates, 24:00), and values and lists beyond the range of the type, by NULL.
+ * SQL that replaces scalars that Parquet cannot store (24:00), and values and lists beyond the range of the type, by NULL.
  * `value` is repeated in it.
  */
 export function portable(value: string, { scalar, depth }: ColumnType): string {

@@ -39,6 +39,7 @@ describe('definitions', () => {
         { name: 'a', type: 'MONEY', path: 'a' },
         { name: 'b', type: 'VARCHAR', path: '$.b[*]' },
         { name: 'c', type: 'JSON', path: '$$.topic' },
+        { name: 'd', type: 'BIGINT', path: '$.d', parquet: 'native' },
       ],
       filters: [{ condition: 'a = 1' }, { condition: 'nope = 1' }, { condition: 'a = ' }],
     })
@@ -47,11 +48,16 @@ describe('definitions', () => {
       'columns.0.path',
       'columns.1.type',
       'columns.2.type',
+      'columns.3.parquet',
       'filters.1.condition',
       'filters.2.condition',
     ])
     expect(found[0]?.message).toContain('use one of BOOLEAN, TINYINT')
-    expect(found[4]?.message).toBe('"nope" is not a column of this view')
+    expect(found[5]?.message).toBe('"nope" is not a column of this view')
+  })
+
+  test('accepts names of versions that were published before a rule about names', async () => {
+    expect((await compileView({ columns: [{ name: 'dt', type: 'DATE', path: '$.dt' }] })).columns).toHaveLength(1)
   })
 
   test('checks the shape of any input', async () => {

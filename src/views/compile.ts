@@ -12,6 +12,7 @@ import { Definition } from '#model/definition.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
+import { formProblem } from '#model/types/file-form.ts'
 import type { CompiledColumn, CompiledView } from './compiled-view.ts'
 import { type Condition, ConditionError } from './condition.ts'
 import { ConditionBudget } from './condition-budget.ts'
@@ -46,6 +47,8 @@ async function compile(input: unknown): Promise<CompiledView> {
     const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
     const path = attempt(errors, `${at}.path`, PathError, () => parsePath(column.path))
     if (type === undefined || path === undefined) return undefined
+    const form = formProblem(type, column.parquet)
+    if (form !== undefined) errors.push({ path: `${at}.parquet`, message: form })
     if (path.from === 'record' && path.hasEach && type.depth === 0) {
       errors.push({ path: `${at}.type`, message: 'must be a list such as VARCHAR[], because the path has [*]' })
     }
@@ -55,7 +58,8 @@ async function compile(input: unknown): Promise<CompiledView> {
         message: 'must be a scalar such as VARCHAR or TIMESTAMP, because the path names a field of the envelope',
       })
     }
-    return { name: column.name, path, type, required: column.required ?? false, castFailures: column.cast_failures ?? 'null' }
+    const { name, required = false, cast_failures: castFailures = 'null', parquet } = column
+    return { name, path, type, required, castFailures, parquet }
   })
   const valid = columns.filter((column) => column !== undefined)
   const budget = new ConditionBudget()

@@ -1,3 +1,4 @@
+import type { ParquetForm } from '#model/definition.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 import type { Condition } from './condition.ts'
 import type { Path } from './json-path.ts'
@@ -10,6 +11,8 @@ export type CompiledColumn = {
   readonly required: boolean
   /** A value that cannot be cast to the type becomes NULL, or its row goes to the DLQ. */
   readonly castFailures: 'null' | 'dlq'
+  /** The form that the column asks for in Parquet; undefined for the one that every engine reads. */
+  readonly parquet: ParquetForm | undefined
 }
 
 /** The rules that decide the rows of a view. */

@@ -25,10 +25,14 @@ import { explainJsonError } from '#lib/json.ts'
 import type { DefinitionFormat } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 
+export type Locate = <T extends { readonly path: string }>(
+  errors: readonly T[],
+) => readonly (T & Pick<FieldError, 'line' | 'column'>)[]
+
 export type DefinitionText = {
   readonly value: unknown
   /** Adds to each error the line and column of its path, or of the nearest part that exists. */
-  readonly located: (errors: readonly FieldError[]) => readonly FieldError[]
+  readonly located: Locate
 }
 
 /** Throws AppError validation_error with the line and column at which the text cannot be parsed. */

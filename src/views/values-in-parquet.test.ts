@@ -8,6 +8,7 @@ import type { Column } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { parseType } from '#model/types/column-type.ts'
 import { descriptors, type ScalarName } from '#model/types/descriptors.ts'
+import { formProblem } from '#model/types/file-form.ts'
 import { decide } from '../../test/support/decide.ts'
 import { queryRows, type Row, readWithHyparquet } from '../../test/support/parquet.ts'
 import { runs } from '../../test/support/thorough.ts'
@@ -46,12 +47,12 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
   ['BIGINT', '2.5', '3'],
   ['BIGINT', '-2.5', '-3'],
   ['BIGINT', '1e18', '1000000000000000000'],
-  ['UBIGINT', '18446744073709551615', '18446744073709551615'],
+  ['UBIGINT', '18446744073709551615', '18446744073709551615', '18446744073709552000'],
   ['UBIGINT', '18446744073709551616', failed],
   ['UBIGINT', '-1', failed],
   ['INTEGER', '-2147483648', -2147483648, '-2147483648'],
   ['INTEGER', '2147483648', failed],
-  ['UINTEGER', '4294967295', 4294967295, '4294967295'],
+  ['UINTEGER', '4294967295', '4294967295'],
   ['SMALLINT', '-32768', -32768, '-32768'],
   ['USMALLINT', '65536', failed],
   ['TINYINT', '-128', -128, '-128'],
@@ -73,15 +74,15 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
     0.12345678901234568,
   ],
   // Time: offsets are applied in any form; epoch numbers are not times.
-  ['TIMESTAMP', '"1969-12-31T23:59:59.999Z"', '1969-12-31 23:59:59.999', '1969-12-31T23:59:59.999Z'],
-  ['TIMESTAMP', '"0001-01-01T00:00:00Z"', '0001-01-01 00:00:00', '0001-01-01T00:00:00.000Z'],
-  ['TIMESTAMP', '"2026-01-01T00:00:00.123456789+0530"', '2025-12-31 18:30:00.123456', '2025-12-31T18:30:00.123Z'],
-  ['TIMESTAMP', '"2026-01-01T00:00:00+05"', '2025-12-31 19:00:00', '2025-12-31T19:00:00.000Z'],
-  ['TIMESTAMP', '"2026-01-01T10:00:00+05:30:15"', '2026-01-01 04:29:45', '2026-01-01T04:29:45.000Z'],
-  ['TIMESTAMP', '"2026-01-01T10:00:00+02\\t"', '2026-01-01 08:00:00', '2026-01-01T08:00:00.000Z'],
+  ['TIMESTAMP', '"1969-12-31T23:59:59.999Z"', '1969-12-31 23:59:59.999+00', '1969-12-31T23:59:59.999Z'],
+  ['TIMESTAMP', '"0001-01-01T00:00:00Z"', '0001-01-01 00:00:00+00', '0001-01-01T00:00:00.000Z'],
+  ['TIMESTAMP', '"2026-01-01T00:00:00.123456789+0530"', '2025-12-31 18:30:00.123456+00', '2025-12-31T18:30:00.123Z'],
+  ['TIMESTAMP', '"2026-01-01T00:00:00+05"', '2025-12-31 19:00:00+00', '2025-12-31T19:00:00.000Z'],
+  ['TIMESTAMP', '"2026-01-01T10:00:00+05:30:15"', '2026-01-01 04:29:45+00', '2026-01-01T04:29:45.000Z'],
+  ['TIMESTAMP', '"2026-01-01T10:00:00+02\\t"', '2026-01-01 08:00:00+00', '2026-01-01T08:00:00.000Z'],
   // No offset is larger than that of the Line Islands.
-  ['TIMESTAMP', '"2026-01-01T14:00:00+14:00"', '2026-01-01 00:00:00', '2026-01-01T00:00:00.000Z'],
-  ['TIMESTAMP', '"2026-01-01T10:00:00-1400"', '2026-01-02 00:00:00', '2026-01-02T00:00:00.000Z'],
+  ['TIMESTAMP', '"2026-01-01T14:00:00+14:00"', '2026-01-01 00:00:00+00', '2026-01-01T00:00:00.000Z'],
+  ['TIMESTAMP', '"2026-01-01T10:00:00-1400"', '2026-01-02 00:00:00+00', '2026-01-02T00:00:00.000Z'],
   ['TIMESTAMP', '"2026-01-01T14:00:00+14:01"', failed],
   ['TIMESTAMP', '"2026-01-01T14:00:00.5+140001"', failed],
   ['TIMESTAMP', '"2026-01-01T00:00:00-15:00"', failed],
@@ -89,7 +90,9 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
   ['TIMESTAMP', '"2026-01-01T00:00:00+99:00"', failed],
   ['TIMESTAMP', '"2026-01-01T00:00:00+05:60"', failed],
   ['TIMESTAMP', '"2026-06-30T23:59:60Z"', failed],
-  ['TIMESTAMP', '"300000-01-01"', failed],
+  ['TIMESTAMP', '"10000-01-01"', failed],
+  ['TIMESTAMP', '"0001-12-31 (BC) 23:59:59.999999"', failed],
+  ['TIMESTAMP', '"9999-12-31T23:59:59.999999Z"', '9999-12-31 23:59:59.999999+00', '9999-12-31T23:59:59.999Z'],
   ['TIMESTAMP', '1700000000', failed],
   ['TIMESTAMP', '"1700000000"', failed],
   ['TIMESTAMP', '"2026-01-01T00:00:00[Europe/Berlin]"', failed],
@@ -99,7 +102,18 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
   ['DATE', '"9999-12-31"', '9999-12-31', '9999-12-31T00:00:00.000Z'],
   ['DATE', '"2026-01-05T23:59:59-12:00"', '2026-01-05', '2026-01-05T00:00:00.000Z'],
   ['DATE', '20260105', failed],
-  ['TIME', '"08:30:00.5"', '08:30:00.5', '30600500000'],
+  ['DATE', '"10000-01-01"', failed],
+  ['DATE', '"0001-12-31 (BC)"', failed],
+  ['DATE', '"infinity"', failed],
+  [
+    'DATE[]',
+    '["0001-01-01","9999-12-31",null]',
+    ['0001-01-01', '9999-12-31', null],
+    ['0001-01-01T00:00:00.000Z', '9999-12-31T00:00:00.000Z', null],
+  ],
+  ['DATE[]', '["2026-01-01","-infinity"]', failed],
+  ['DATE[]', '["2026-01-01","10000-01-01"]', failed],
+  ['TIME', '"08:30:00.5"', '08:30:00.5'],
   // UUIDs, with and without hyphens and braces.
   ['UUID', '"{F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6}"', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
   ['UUID', '"f81d4fae7dec11d0a76500a0c91e6bf6"', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
@@ -111,14 +125,14 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
   ['BOOLEAN', '1.0', failed],
   ['BLOB', '"\\\\x00\\\\xFF"', '\\x00\\xFF', '00ff'],
   ['VARCHAR', '"\\ud83d\\ude00\\u0000"', '😀\0'],
-  ['JSON', '{"b":9007199254740993}', '{"b":9007199254740993}', { b: 9007199254740992 }],
+  ['JSON', '{"b":9007199254740993}', '{"b":9007199254740993}'],
   // Lists.
   ['INTEGER[][][][]', '[[[[1],[2]],[]],[null]]', [[[[1], [2]], []], [null]], [[[['1'], ['2']], []], [null]]],
   ['BIGINT[]', '[9007199254740993,-9223372036854775808]', ['9007199254740993', '-9223372036854775808']],
   ['DOUBLE[]', '[1e400,"NaN",null]', ['Infinity', 'NaN', null], [Number.POSITIVE_INFINITY, Number.NaN, null]],
   ['DECIMAL(18,2)[]', '["1.10",2]', ['1.10', '2.00'], [1.1, '2']],
-  ['TIMESTAMP[]', '["1969-07-20T20:17:40+01:00"]', ['1969-07-20 19:17:40'], ['1969-07-20T19:17:40.000Z']],
-  ['TIMESTAMP[]', '["2026-01-01T14:00:00+14:00", null]', ['2026-01-01 00:00:00', null], ['2026-01-01T00:00:00.000Z', null]],
+  ['TIMESTAMP[]', '["1969-07-20T20:17:40+01:00"]', ['1969-07-20 19:17:40+00'], ['1969-07-20T19:17:40.000Z']],
+  ['TIMESTAMP[]', '["2026-01-01T14:00:00+14:00", null]', ['2026-01-01 00:00:00+00', null], ['2026-01-01T00:00:00.000Z', null]],
   ['TIMESTAMP[]', '["2026-01-01T14:00:00Z", "2026-01-01T14:00:00+14:01"]', failed],
   ['TIMESTAMPTZ[]', '["2026-01-01T14:00:00-15"]', failed],
   ['TIMESTAMP[]', '["2026-01-01T14:00:00+05:60"]', failed],
@@ -150,6 +164,42 @@ describe('edge values', () => {
     },
   )
 
+  test('a file says what its columns are, in types that every engine reads', async () => {
+    const schema: Row[] = []
+    const types = ['TIMESTAMP', 'TIMESTAMP[]', 'UUID', 'TIME', 'JSON', 'UBIGINT', 'UINTEGER']
+    const forms = [undefined, 'naive', 'native'] as const
+    const columns = types.flatMap((type) =>
+      forms
+        .filter((form) => formProblem(parseType(type), form) === undefined)
+        .map((parquet) => ({ name: `${type} ${parquet}`, type, path: '$.v', ...(parquet && { parquet }) })),
+    )
+    await decide({ columns }, ['{"v":null}'], [], async (path) => {
+      const { rows } = await queryRows(
+        `SELECT name, trim(concat_ws(' ', type, converted_type, regexp_extract(logical_type, 'isAdjustedToUTC=.|UUIDType')))
+         FROM parquet_schema(${quoteLiteral(path)}) WHERE type IS NOT NULL`,
+      )
+      schema.push(...rows.map(([name, type]) => ({ [String(name)]: type })))
+      const { rows: metadata } = await queryRows(`SELECT key, value FROM parquet_kv_metadata(${quoteLiteral(path)})`)
+      expect(metadata).toEqual([['org.apache.spark.version', '3.5.0']])
+    })
+    expect(schema).toEqual([
+      { 'TIMESTAMP undefined': 'INT64 TIMESTAMP_MICROS isAdjustedToUTC=1' },
+      { 'TIMESTAMP naive': 'INT64 TIMESTAMP_MICROS isAdjustedToUTC=0' },
+      { element: 'INT64 TIMESTAMP_MICROS isAdjustedToUTC=1' },
+      { element: 'INT64 TIMESTAMP_MICROS isAdjustedToUTC=0' },
+      { 'UUID undefined': 'BYTE_ARRAY UTF8' },
+      { 'UUID native': 'FIXED_LEN_BYTE_ARRAY UUIDType' },
+      { 'TIME undefined': 'BYTE_ARRAY UTF8' },
+      { 'TIME native': 'INT64 TIME_MICROS isAdjustedToUTC=0' },
+      { 'JSON undefined': 'BYTE_ARRAY UTF8' },
+      { 'JSON native': 'BYTE_ARRAY JSON' },
+      { 'UBIGINT undefined': 'FIXED_LEN_BYTE_ARRAY DECIMAL' },
+      { 'UBIGINT native': 'INT64 UINT_64' },
+      { 'UINTEGER undefined': 'INT64 INT_64' },
+      { 'UINTEGER native': 'INT32 UINT_32' },
+    ])
+  })
+
   test('JSON null counts as missing; "null" and "" are text', async () => {
     const columns = ['a', 'b', 'c', 'd'].map((name) => ({ name, type: 'VARCHAR', path: `$.${name}` }))
     const { values, others } = await readBack(columns, '{"a":null,"c":"null","d":""}')
@@ -166,7 +216,7 @@ describe('edge values', () => {
 describe('an instant at the end of the range', () => {
   const types = ['TIMESTAMP', 'TIMESTAMPTZ', 'TIMESTAMP[]', 'TIMESTAMPTZ[]', 'TIMESTAMPTZ[][]']
   const nestedIn = (type: string, value: string): Value => {
-    const list: Value = type.includes('TZ') ? `${value}+00` : value
+    const list: Value = `${value}+00`
     return type.endsWith('[][]') ? [[list], null] : type.endsWith('[]') ? [list, null] : list
   }
   const columns = types.map((type, index) => ({
@@ -176,20 +226,15 @@ describe('an instant at the end of the range', () => {
   }))
   const record = (at: string) => JSON.stringify({ at, list: [at, null], lists: [[at], null] })
   const outside = [
-    ...['294247-01-10T04:00:54.775806Z', '294247-01-10T04:00:54.775806', '294247-01-10T04:00:54.775806+00:00'],
+    ...['10000-01-01', '9999-12-31T23:59:59.999999-00:01', '294247-01-10T04:00:54.775806Z', '294247-01-10T04:00:54.775807-14:00'],
+    ...['294247-01-10T09:00:54.775805+05:00', '294247-01-10T04:00:54.775807Z', '300000-01-01T00:00:00+01:00'],
+    ...['0001-01-01T00:00:00+00:01', '0000-12-31T23:59:59Z', '0001-12-31 (BC) 23:59:59', '-0001-01-01T00:00:00Z'],
     ...[
-      '294247-01-10T09:00:54.775805+05:00',
-      '294247-01-10T04:00:54.775807Z',
-      '294247-01-10T04:00:54.775807-14:00',
-      '270001-01-01',
-    ],
-    ...[
-      '270000-12-31T23:59:59-00:01',
-      '300000-01-01T00:00:00+01:00',
       '-290308-12-22T00:00:00.999999Z',
       '-290308-12-22T00:00:00+00:00',
+      '-290308-12-22T00:00:00-14:00',
+      '-290308-12-21T23:00:00Z',
     ],
-    ...['-290308-12-22T00:00:00-14:00', '-290308-12-21T23:00:00Z', '-270001-12-31T23:59:59', '-270000-01-01T00:00:00+00:01'],
   ]
 
   test('is a value in every type, or a failed cast in every type, and never fails the view', async () => {
@@ -197,16 +242,16 @@ describe('an instant at the end of the range', () => {
     const { rows, quality } = await decide({ columns }, [plain, ...outside.map(record), plain])
     expect(rows.slice(1, -1)).toEqual(outside.map(() => types.map(() => null)))
     expect(quality.columns.map((column) => column.cast_nulls)).toEqual(types.map(() => outside.length))
-    expect(rows.at(-1)?.slice(0, 2)).toEqual(['2026-01-01 00:00:00', '2026-01-01 00:00:00+00'])
+    expect(rows.at(-1)?.slice(0, 2)).toEqual(['2026-01-01 00:00:00+00', '2026-01-01 00:00:00+00'])
     const dead = await decide({ columns: columns.map((column) => ({ ...column, cast_failures: 'dlq' })) }, outside.map(record))
     expect(dead.counts).toMatchObject({ accepted: 0, dlq: outside.length })
   })
 
   test.each([
-    ['270000-12-31T23:59:59.999999Z', '270000-12-31 23:59:59.999999', '+270000-12-31T23:59:59.999999Z'],
-    ['270001-01-01T13:59:59.999999+14:00', '270000-12-31 23:59:59.999999', '+270000-12-31T23:59:59.999999Z'],
-    ['-270000-01-01T00:00:00.000001Z', '270001-01-01 (BC) 00:00:00.000001', '-270000-01-01T00:00:00.000001Z'],
-    ['-270001-12-31T10:00:00-14:00', '270001-01-01 (BC) 00:00:00', '-270000-01-01T00:00:00.000000Z'],
+    ['9999-12-31T23:59:59.999999Z', '9999-12-31 23:59:59.999999', '9999-12-31T23:59:59.999999Z'],
+    ['10000-01-01T13:59:59.999999+14:00', '9999-12-31 23:59:59.999999', '9999-12-31T23:59:59.999999Z'],
+    ['0001-01-01T00:00:00.000001Z', '0001-01-01 00:00:00.000001', '0001-01-01T00:00:00.000001Z'],
+    ['0000-12-31T10:00:00-14:00', '0001-01-01 00:00:00', '0001-01-01T00:00:00.000000Z'],
   ])('%s is a value', async (text, value, iso) => {
     const { rows, quality } = await decide({ columns }, [record(text)])
     expect(rows).toEqual([types.map((type) => nestedIn(type, value))])
@@ -296,8 +341,8 @@ describe('a time with text before or after it', () => {
     const alone = await Promise.all(others.map(async (other) => (await decide({ columns }, [record(other)])).rows[0]))
     expect(rows.filter((_, index) => index % (others.length + 1) > 0)).toEqual(zones.flatMap(() => alone))
     expect(alone.slice(0, 2)).toEqual([
-      ['2026-01-05 00:00:00', '2026-01-05 00:00:00+00', ['2026-01-05 00:00:00', null], ['2026-01-05 00:00:00+00', null]],
-      ['2026-01-05 10:00:00', '2026-01-05 10:00:00+00', ['2026-01-05 10:00:00', null], ['2026-01-05 10:00:00+00', null]],
+      ['2026-01-05 00:00:00+00', '2026-01-05 00:00:00+00', ['2026-01-05 00:00:00+00', null], ['2026-01-05 00:00:00+00', null]],
+      ['2026-01-05 10:00:00+00', '2026-01-05 10:00:00+00', ['2026-01-05 10:00:00+00', null], ['2026-01-05 10:00:00+00', null]],
     ])
   })
 })
@@ -392,7 +437,18 @@ describe('column names', () => {
     const record = `{"deep":{${columns.map(({ name }, n) => `"${name}":${values[n % values.length]}`)}}}`
     const { values: read } = await readBack(columns, record)
     expect(read.slice(90)).toEqual([
-      ...['1', 'x', 1.5, true, '2.25', '2026-01-01 00:00:00', '2026-01-01', '00000000-0000-0000-0000-000000000000', '{}', ['a']],
+      ...[
+        '1',
+        'x',
+        1.5,
+        true,
+        '2.25',
+        '2026-01-01 00:00:00+00',
+        '2026-01-01',
+        '00000000-0000-0000-0000-000000000000',
+        '{}',
+        ['a'],
+      ],
     ])
     expect(read.slice(0, 10)).toEqual(read.slice(90))
   })

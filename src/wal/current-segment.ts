@@ -16,6 +16,7 @@ import type { FrameInput, Salt } from './frame.ts'
 import { writeHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
+import type { SealObserver } from './seal-observer.ts'
 import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
 import { SegmentWriter, UnlinkedError } from './segment-writer.ts'
 import { toWalError, type WalError } from './wal-error.ts'
@@ -46,6 +47,7 @@ export type CurrentSegmentOptions = {
   readonly clock: Clock
   readonly logger: Logger
   readonly limits: WalLimits
+  readonly observer?: SealObserver
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void
@@ -117,6 +119,7 @@ export class CurrentSegment {
     try {
       const writer = await this.#writerFor(bytes)
       await this.#append(writer, frames)
+      this.#options.observer?.appended(writer.header.seq, frames)
       onOutcome(undefined)
       if (writer.state === 'open' && this.#isFull(writer)) this.#isDue = true
       return { seq: writer.header.seq }
@@ -234,11 +237,13 @@ export class CurrentSegment {
   }
 
   async #seal(): Promise<void> {
-    const { clock } = this.#options
+    const { clock, observer } = this.#options
     const segment = this.#segment
     if (segment === undefined) return
     const { writer, cancelTimer } = segment
     cancelTimer()
+    const observed = observer?.beforeSeal()
+    if (observed !== undefined) await observed
     try {
       if (writer.state === 'unlinked') await this.#rescue()
       else this.#sealed(writer, await writer.seal(this.#sealedPath(writer), clock.now() * 1_000))

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { decodeFrame, encodedBytes, encodeFrame, type FrameInput } from './frame.ts'
 
 const frames: fc.Arbitrary<FrameInput> = fc.record({
-  layout: fc.constantFrom('lines', 'single'),
+  layout: fc.constantFrom('lines', 'single', 'texts'),
   receivedAtMicros: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
   recordCount: fc.integer({ min: 0, max: 0xffff_ffff }),
   envelope: fc.uint8Array({ maxLength: 80 }),

@@ -5,7 +5,7 @@
  *    4  check             u32  ~length ^ salt.length: tells a damaged length from a frame that is cut short
  *    8  crc               u32  CRC32C, started at salt.crc, of everything after it
  *   12  version           u8   3
- *   13  layout            u8   1 lines, 2 single
+ *   13  layout            u8   1 lines, 2 single, 3 texts
  *   14  flags             u8   bit 0: the first frame of a group that became durable at once
  *   15  zero              u8
  *   16  received at       u64  microseconds since 1970 UTC
@@ -22,8 +22,8 @@ import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
 
-/** `lines`: the payload is records separated by line feeds. `single`: the payload is one record. */
-export type Layout = 'lines' | 'single'
+/** How the payload splits into records: at line feeds, not at all, or at record separators (1e). */
+export type Layout = 'lines' | 'single' | 'texts'
 
 type FrameFields = {
   readonly layout: Layout
@@ -62,7 +62,7 @@ const CRC_AT = 8
 const PREFIX_BYTES = 12
 const VERSION = 3
 const STARTS_GROUP = 1
-const layouts: readonly (Layout | undefined)[] = [undefined, 'lines', 'single']
+const layouts: readonly (Layout | undefined)[] = [undefined, 'lines', 'single', 'texts']
 
 export function payloadBytes(frame: FrameInput): number {
   let bytes = 0

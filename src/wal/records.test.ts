@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { Layout } from './frame.ts'
 import { countRecords, forEachRecord } from './records.ts'
 
-const records = (text: string, layout: 'lines' | 'single' = 'lines') => {
+const records = (text: string, layout: Layout = 'lines') => {
   const payload = Buffer.from(text)
   const found: string[] = []
   forEachRecord({ layout, payload }, (start, end, index) => {
@@ -50,4 +51,10 @@ describe('records of lines', () => {
 test('a single record is the payload, even if it is empty or blank', () => {
   expect(records('', 'single')).toEqual([''])
   expect(records(' \n\n', 'single')).toEqual([' \n\n'])
+})
+
+test('texts end at record separators, and keep their line breaks', () => {
+  expect(records('\x1e{\n"a":1\r\n}\x1e\x1e \r\n\x1e2\r\x1e', 'texts')).toEqual(['{\n"a":1\r\n}', '2\r'])
+  expect(records('1', 'texts')).toEqual(['1'])
+  expect(records('', 'texts')).toEqual([])
 })

@@ -12,10 +12,12 @@ import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
+import type { Frame } from './frame.ts'
 import { readHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
 import { keepOriginal } from './quarantine.ts'
+import type { SealObserver } from './seal-observer.ts'
 import { HEADER_BYTES, parseSegmentName, segmentName } from './segment-file.ts'
 import { type Inspection, inspectSegment } from './segment-inspection.ts'
 import { replaceByIntactFrames, sealInPlace } from './segment-repair.ts'
@@ -28,6 +30,7 @@ export type RecoveryOptions = {
   readonly logger: Logger
   readonly limits: WalLimits
   readonly findSaltKey: () => Promise<SaltKey | undefined>
+  readonly observer?: SealObserver
 }
 
 export type RecoveredLog = {
@@ -120,8 +123,10 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   const close = closeOnce(file)
   try {
     const { scanBufferBytes } = options.limits
-    const { findSaltKey } = options
-    const found = await inspectSegment(file, orphan, end, false, { bufferBytesMax: scanBufferBytes, findSaltKey })
+    const { findSaltKey, observer } = options
+    const onFrame = observer === undefined ? undefined : (frame: Frame) => observer.recovered(logName, seq, frame)
+    const inspection = { bufferBytesMax: scanBufferBytes, findSaltKey, ...(onFrame !== undefined && { onFrame }) }
+    const found = await inspectSegment(file, orphan, end, false, inspection)
     if (found === 'other version') throw new OtherVersionError()
     const repair = { files, clock: options.clock, copyBufferBytes: scanBufferBytes }
     const lostBytes = found.damage.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -141,6 +146,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
         logger.warn(facts, bytes === undefined ? 'segment without intact frames removed' : 'segment recovered into a new file')
     }
     await close()
+    await observer?.beforeSeal()
     if (bytes !== undefined) await files.rename(path, sealedPath)
     await files.syncDirectory(directory)
     return bytes === undefined ? undefined : { logName, seq, incarnation, path: sealedPath, bytes, state: 'sealed' }

@@ -7,7 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { OpenFile } from '#lib/files.ts'
-import { type DecodedFrame, FRAME_HEADER_BYTES, isSameSalt, type Salt } from './frame.ts'
+import { type DecodedFrame, FRAME_HEADER_BYTES, type Frame, isSameSalt, type Salt } from './frame.ts'
 import { type Damage, type Found, scanFrames } from './frame-scan.ts'
 import {
   decodeHeader,
@@ -49,6 +49,8 @@ export type Inspection = {
 export type InspectOptions = {
   readonly bufferBytesMax: number
   readonly findSaltKey: () => Promise<SaltKey | undefined>
+  /** Called with each intact frame, whose bytes are valid only during the call. */
+  readonly onFrame?: (frame: Frame) => void
 }
 
 /** Inspects the first `end` bytes. Returns `'other version'` for a file of a format version that this program cannot read. */
@@ -57,7 +59,7 @@ export async function inspectSegment(
   identity: SegmentIdentity,
   end: number,
   isSealed: boolean,
-  { bufferBytesMax, findSaltKey }: InspectOptions,
+  { bufferBytesMax, findSaltKey, onFrame }: InspectOptions,
 ): Promise<Inspection | 'other version'> {
   const head = Buffer.alloc(HEADER_BYTES)
   const decoded = decodeHeader(head.subarray(0, await file.read(head.subarray(0, Math.min(end, HEADER_BYTES)), 0)))
@@ -72,7 +74,12 @@ export async function inspectSegment(
   const header = named !== undefined && salt !== undefined && isSameSalt(named.salt, salt) ? named : undefined
   const scan = new Scan(header !== undefined, salt, end)
   if (salt === undefined) scan.addDamage({ offset: HEADER_BYTES, bytes: Math.max(end - HEADER_BYTES, 0) })
-  else for await (const found of scanFrames(file, { salt, end, bufferBytesMax })) scan.add(found)
+  else {
+    for await (const found of scanFrames(file, { salt, end, bufferBytesMax })) {
+      scan.add(found)
+      if (onFrame !== undefined && found.kind === 'frames') for (const { frame } of found.frames) onFrame(frame)
+    }
+  }
   if (isSealed) scan.expectFooter()
   const { tally, runs, footer } = scan
   const isIntact = header !== undefined && scan.damage.length === 0 && footer !== undefined

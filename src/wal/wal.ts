@@ -24,6 +24,7 @@ import type { FrameInput } from './frame.ts'
 import { type WalLimits, walLimits } from './limits.ts'
 import { Log } from './log.ts'
 import { LogRecovery } from './log-recovery.ts'
+import type { SealObserver } from './seal-observer.ts'
 import { isLogName } from './segment-file.ts'
 import { computeSalt, WrittenSaltKey } from './segment-salt.ts'
 import { WalError } from './wal-error.ts'
@@ -35,6 +36,7 @@ export type WalOptions = {
   readonly logger: Logger
   /** Called with what a log has grown by on disk, or shrunk by if negative. */
   readonly onUsage?: (logName: string, bytes: number) => void
+  readonly observer?: SealObserver
   /** Replaces some of walLimits. */
   readonly limits?: Partial<WalLimits>
 }
@@ -201,7 +203,7 @@ export class Wal implements Service {
   }
 
   #openLog(logName: string, settings: LogSettings): Log {
-    const { directory, files, clock, logger } = this.#options
+    const { directory, files, clock, logger, observer } = this.#options
     this.#unclaimed.delete(logName)
     const path = join(directory, logName)
     return new Log({
@@ -222,6 +224,7 @@ export class Wal implements Service {
       limits: this.#limits,
       waiting: this.#waiting,
       turns: this.#turns,
+      ...(observer !== undefined && { observer }),
       onGrown: (path, bytes) => this.#usage.set(path, bytes),
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
       onRescued: () => {

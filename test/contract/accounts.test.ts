@@ -1,6 +1,7 @@
 /** Accounts that the operator creates are isolated: an id of another account returns 404 in every operation of the API. */
 import { describe, expect, test } from 'vitest'
 import { createAccount, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { credentialsOf, newPerson } from '../support/people.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -19,20 +20,29 @@ async function furnished() {
   const node = await TestNode.register(control(), region)
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
   const { body: job } = await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
-  return { account, destination, view, endpoint, binding, job }
+  const { account_id } = account
+  const owner = await newPerson(control(), { account_id, role: 'owner' })
+  const { body: invitation } = await owner.send('POST', '/v1/invitations', { role: 'viewer' })
+  return { account, destination, view, endpoint, binding, job, owner, invitation }
 }
 
-type Operations = Record<string, { readonly operationId: string }>
+type Operations = Record<string, { readonly operationId: string; readonly 'x-scope': string }>
 
 type Furnished = Awaited<ReturnType<typeof furnished>>
 
 /** Returns the id for a path parameter. */
-function idOf({ account, destination, view, endpoint, binding, job }: Furnished, template: string, parameter: string): string {
+function idOf(
+  { account, destination, view, endpoint, binding, job, owner, invitation }: Furnished,
+  template: string,
+  parameter: string,
+): string {
   if (parameter === 'binding_id') return binding.id
   if (parameter === 'endpoint_id' || template.startsWith('/v1/endpoints')) return endpoint.id
   if (template.startsWith('/v1/destinations')) return destination.id
   if (template.startsWith('/v1/keys')) return account.key_id
   if (template.startsWith('/v1/jobs')) return job.id
+  if (template.startsWith('/v1/people')) return owner.person_id
+  if (template.startsWith('/v1/invitations')) return invitation.id
   return view.id
 }
 
@@ -41,11 +51,14 @@ const bodies: Readonly<Record<string, (others: Furnished) => object>> = {
   backfillView: ({ endpoint }) => ({ endpoint_id: endpoint.id }),
   redriveView: ({ endpoint }) => ({ endpoint_id: endpoint.id }),
   changeView: () => ({ definition }),
+  changePerson: () => ({ role: 'viewer' }),
 }
 
 const state = async (account: TestAccount) => {
   const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys', '/v1/jobs']
-  return JSON.stringify(await Promise.all(paths.map(async (path) => (await account.get(path)).body)))
+  const bodies = await Promise.all(paths.map(async (path) => (await account.get(path)).body))
+  // To read the state is to use a key.
+  return JSON.stringify(bodies, (name, value) => (name === 'last_used_at' ? undefined : value))
 }
 
 describe('isolation of accounts', () => {
@@ -53,19 +66,15 @@ describe('isolation of accounts', () => {
     const [mine, theirs] = [await furnished(), await furnished()]
     const before = await state(theirs.account)
     const { body: description } = await control().call('GET', '/openapi/openapi.json')
+    const credentials = await credentialsOf(control(), mine.account)
     const walked = new Set<string>()
     for (const [template, methods] of Object.entries<Operations>(description.paths)) {
       // The operator's operations span all accounts, and reject their credentials (operator-accounts.test.ts, nodes.test.ts, join-tokens.test.ts).
       if (!template.includes('{') || /^\/v1\/(accounts|nodes|join-tokens)\b/.test(template)) continue
-      for (const [method, { operationId }] of Object.entries(methods)) {
+      for (const [method, { operationId, 'x-scope': scope }] of Object.entries(methods)) {
         const path = template.replace(/\{(\w+)\}/g, (_, parameter) => idOf(theirs, template, parameter))
         const body = method === 'post' || method === 'patch' ? (bodies[operationId]?.(mine) ?? {}) : undefined
-        const { body: token } = await control().call('POST', '/v1/token/exchange', {
-          api_key: mine.account.api_key,
-          scope: 'admin',
-        })
-        const authorization = `Bearer ${token.access_token}`
-        const answer = await control().call(method.toUpperCase(), path, body, { authorization })
+        const answer = await control().call(method.toUpperCase(), path, body, credentials(scope))
         expect(answer, `${operationId} ${path}`).toMatchObject({ status: 404, body: { error: 'not_found' } })
         walked.add(operationId)
       }
@@ -76,30 +85,39 @@ describe('isolation of accounts', () => {
     // These have no id in their path. The tests below cover them.
     expect(others.toSorted()).toEqual([
       ...[
+        'acceptInvitation',
         'changeAccount',
         'createAccount',
+        'createAccountInvitation',
         'createDestination',
         'createEndpoint',
+        'createInvitation',
         'createJoinToken',
         'createKey',
         'createView',
+        'endOtherSessions',
         'exchangeToken',
       ],
-      ...['getAccount', 'getAccountQuotas', 'getQuotas', 'listAccounts', 'listAuditEvents'],
+      ...['getAccount', 'getAccountQuotas', 'getObjectStore', 'getQuotas', 'getSession', 'listAccounts', 'listAuditEvents'],
       ...[
         'listDestinations',
         'listEndpoints',
         'listInstallationAuditEvents',
+        'listInvitations',
         'listJobs',
         'listJoinTokens',
         'listKeys',
         'listNodeSegments',
         'listNodes',
+        'listPeople',
+        'listSessions',
+        'listViewMetrics',
         'listViews',
         'previewView',
         'removeNode',
         'revokeJoinToken',
         'revokeNodeCredential',
+        'runQuery',
         'suggestView',
       ],
     ])
@@ -113,11 +131,13 @@ describe('isolation of accounts', () => {
     expect(await mine.account.patch(path, { destination_id })).toMatchObject({ status: 422 })
     expect(await mine.account.post(`${path}/views`, { view_id: theirs.view.id })).toMatchObject({ status: 422 })
     expect(await mine.account.delete(`${path}/views/${theirs.binding.id}`)).toMatchObject({ status: 404 })
+    const key = { name: 'device', scopes: ['ingest'], endpoint_ids: [theirs.endpoint.id] }
+    expect(await mine.account.post('/v1/keys', key)).toMatchObject({ status: 422, body: { errors: [{ path: 'endpoint_ids' }] } })
   })
 
   test('lists and counts contain only the resources of the account', async () => {
     const [mine] = [await furnished(), await furnished()]
-    for (const path of ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all']) {
+    for (const path of ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/view-metrics']) {
       expect((await mine.account.get(path)).body).toMatchObject({ total: 1, items: [expect.anything()] })
     }
     expect((await mine.account.get('/v1/keys')).body).toMatchObject({ total: 1, items: [expect.anything()] })

@@ -29,7 +29,7 @@ describe('the first start', () => {
     expect(await api.post(`/v1/views/${draft.id}/publish`)).toMatchObject({ status: 200 })
     const formats = ['parquet_views', 'parquet', 'segments']
     expect((await api.get(`/v1/endpoints/${endpoint_id}`)).body).toMatchObject({
-      ...{ region: 'loc', destination_status: 'valid', segment_max_age_seconds: 2, output_formats: formats },
+      ...{ region: 'loc', destination_status: 'valid', segment_max_age_seconds: 60, output_formats: formats },
     })
     const node = await TestNode.register(control, 'loc')
     await node.heartbeat()
@@ -37,6 +37,13 @@ describe('the first start', () => {
     expect((await node.snapshot()).endpoints).toMatchObject([{ id: endpoint_id, views: [{ name: 'events', version: 1 }] }])
     const left = readdirSync(join(control.directory, 'buckets', 'local'), { recursive: true, withFileTypes: true })
     expect(left.filter((entry) => entry.isFile())).toEqual([])
+  })
+
+  test('at a terminal makes an endpoint whose files appear within seconds', async () => {
+    await using control = await newControl({ isAtTerminal: true })
+    const { api_key, endpoint_id } = control.bootstrapped ?? {}
+    const api = await signIn(control, api_key ?? '')
+    expect((await api.get(`/v1/endpoints/${endpoint_id}`)).body).toMatchObject({ segment_max_age_seconds: 5 })
   })
 
   test('creates nothing at the second start', async () => {
@@ -73,7 +80,7 @@ describe('INLET_BOOTSTRAP_API_KEY', () => {
     await using control = await newControl({ environment: { INLET_BOOTSTRAP_API_KEY: key } })
     expect(control.bootstrapped).toMatchObject({ api_key: null })
     const { body } = await (await signIn(control, key)).get('/v1/keys')
-    expect(body.items).toMatchObject([{ scopes: ['ingest', 'metrics', 'admin'] }])
+    expect(body.items).toMatchObject([{ scopes: ['ingest', 'metrics', 'query', 'admin'] }])
   })
 
   test('is added once to a database that is already in use', async () => {

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newRegion, useControl } from '../support/control.ts'
@@ -23,7 +25,8 @@ describe('GET /v1/endpoints/{id}/commits', () => {
     const { id } = commits[0] ?? {}
     expect(answer.body.items).toEqual([
       {
-        ...{ id, node_id: node.id, seq: 0, records_damaged: 3, wal_bytes: 1000, duration_ms: 5 },
+        ...{ id, node_id: node.id, seq: 0, records: 10, records_damaged: 3, wal_bytes: 1000, duration_ms: 5 },
+        ...{ sealed_at: commits[0]?.sealed_at, bucket: 'lake' },
         uploaded_at: expect.stringMatching(/\.\d{3}Z$/),
         artifacts: { parquet: { key: `p/${id}.parquet`, bytes: 400 } },
       },
@@ -48,6 +51,28 @@ describe('GET /v1/endpoints/{id}/commits', () => {
     expect(await account.get(`${path}?limit=4`)).toMatchObject({ status: 200, body: { next_cursor: null } })
     const none = await delivered(0)
     expect(await none.account.get(none.path)).toMatchObject({ status: 200, body: { items: [], next_cursor: null } })
+  })
+
+  test('200 finds the commit of a receipt, and none before its segment is delivered', async () => {
+    const { account, node, commits, path } = await delivered(3)
+    const find = (node_id: string, seq: number) => account.as('metrics').get(`${path}?node_id=${node_id}&segment_seq=${seq}`)
+    expect(await find(node.id, 1)).toMatchObject({
+      status: 200,
+      body: { items: [{ id: commits[1]?.id, seq: 1 }], next_cursor: null },
+    })
+    expect(await find(node.id, 3)).toMatchObject({ status: 200, body: { items: [], next_cursor: null } })
+    expect(await find(newId(), 1)).toMatchObject({ status: 200, body: { items: [] } })
+  })
+
+  test.each([
+    [`node_id=${newId()}`, 'segment_seq'],
+    ['segment_seq=1', 'node_id'],
+    [`node_id=${newId()}&segment_seq=-1`, 'segment_seq'],
+    [`node_id=${newId()}&segment_seq=`, 'segment_seq'],
+    ['node_id=mine&segment_seq=1', 'node_id'],
+  ])('422 for ?%s names %s', async (query, where) => {
+    const { account, path } = await delivered(0)
+    expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { errors: [{ path: where }] } })
   })
 
   test('200 for a deleted endpoint, 404 for another account', async () => {
@@ -142,5 +167,66 @@ describe('POST /internal/v1/commits', () => {
     const commits = Array.from({ length: 100 }, (_, seq) => aCommit(node.id, endpoint.id, seq, { artifacts }))
     expect(JSON.stringify({ commits }).length).toBeGreaterThan(2 ** 20)
     expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200, body: { new: 100 } })
+  })
+})
+
+describe('GET /v1/endpoints/{id}/commits/{commit_id}/files', () => {
+  async function deliveredFile(key = 'p/1.parquet') {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const bucket = `lake-${newId().slice(0, 8)}`
+    const role_arn = 'arn:aws:iam::123456789012:role/ingest'
+    const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu', role_arn })
+    const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+    const node = await TestNode.register(control(), region)
+    const commit = aCommit(node.id, endpoint.id, 1, {
+      destination: { id: destination.id, bucket, region: 'eu' },
+      artifacts: { parquet: { key, bytes: 4, rows: 1, sha256: 'ab' } },
+    })
+    expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
+    const file = join(control().directory, 'buckets', bucket, key)
+    const path = `/v1/endpoints/${endpoint.id}/commits/${commit.id}/files`
+    return { account, region, bucket, destination, endpoint, commit, path, file, key }
+  }
+
+  test('200 with a link to each file, which needs no credentials', async () => {
+    const { account, bucket, commit, path, file, key } = await deliveredFile()
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, 'PAR1')
+    const { status, body } = await account.as('query').get(path)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ id: commit.id, seq: 1, bucket, files: [{ kind: 'parquet', key, bytes: 4 }] })
+    const response = await fetch(body.files[0].download_url.replace('http://inlet.test', control().url))
+    expect({ status: response.status, text: await response.text() }).toEqual({ status: 200, text: 'PAR1' })
+    expect(response.headers.get('content-disposition')).toContain('1.parquet')
+  })
+
+  test('200 for a deleted endpoint; without links once the destination is deleted', async () => {
+    const { account, destination, endpoint, path } = await deliveredFile()
+    expect(await account.delete(`/v1/endpoints/${endpoint.id}?force=true`)).toMatchObject({ status: 200 })
+    expect((await account.get(path)).body.files[0].download_url).toMatch(/^http/)
+    expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 204 })
+    expect(await account.get(path)).toMatchObject({ status: 200, body: { files: [{ download_url: null }] } })
+  })
+
+  test('404 for a commit of another endpoint or account, and for what cannot be one', async () => {
+    const { account, region, endpoint, commit, path } = await deliveredFile()
+    const { body: other } = await account.post('/v1/endpoints', { region })
+    const commits = (id: string) => `/v1/endpoints/${id}/commits`
+    for (const wrong of [
+      `${commits(other.id)}/${commit.id}/files`,
+      `${commits(endpoint.id)}/${commit.id}0/files`,
+      `${commits(endpoint.id)}/..%2f..%2fsecret/files`,
+      `${commits(newId())}/${commit.id}/files`,
+    ]) {
+      expect(await account.get(wrong), wrong).toMatchObject({ status: 404 })
+    }
+    expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
+  })
+
+  test('401 and 403: the files have payloads', async () => {
+    const { account, path } = await deliveredFile()
+    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
+    for (const scope of ['ingest', 'metrics'] as const) expect(await account.as(scope).get(path)).toMatchObject({ status: 403 })
   })
 })

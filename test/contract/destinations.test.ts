@@ -197,6 +197,8 @@ describe('PATCH /v1/destinations/{id}', () => {
     { region: 'us-east-1' },
     { role_arn: 'arn:aws:iam::123456789012:role/other' },
     { kms_key_arn: 'arn:aws:kms:eu-central-1:123456789012:key/abc' },
+    { encryption: 'bucket-default' },
+    { checksums: 'none' },
     { path_style: true },
   ])('200 with %j makes it pending', async (change) => {
     const { account, path } = await validated()
@@ -213,10 +215,35 @@ describe('PATCH /v1/destinations/{id}', () => {
     expect(await account.patch(path, {})).toMatchObject({ status: 200, body: { status: 'valid' } })
   })
 
+  const kms_key_arn = 'arn:aws:kms:eu-central-1:123456789012:key/abc'
+
   test('200 with kms_key_arn null restores SSE-S3', async () => {
     const account = await control().newAccount()
-    const { id } = await made(account, { kms_key_arn: 'arn:aws:kms:eu-central-1:123456789012:key/abc' })
-    expect(await account.patch(`/v1/destinations/${id}`, { kms_key_arn: null })).toMatchObject({ body: { kms_key_arn: null } })
+    const { id } = await made(account, { kms_key_arn })
+    const restored = { encryption: 'sse-s3', kms_key_arn: null }
+    expect(await account.patch(`/v1/destinations/${id}`, { kms_key_arn: null })).toMatchObject({ body: restored })
+  })
+
+  test('200: a key implies the encryption kms, and another encryption removes the key', async () => {
+    const account = await control().newAccount()
+    const { id, encryption } = await made(account, { kms_key_arn })
+    expect(encryption).toBe('kms')
+    const path = `/v1/destinations/${id}`
+    expect(await account.patch(path, { encryption: 'kms' })).toMatchObject({ body: { encryption: 'kms', kms_key_arn } })
+    const without = { encryption: 'bucket-default', kms_key_arn: null }
+    expect(await account.patch(path, { encryption: 'bucket-default' })).toMatchObject({ body: without })
+    expect(await account.patch(path, { kms_key_arn: null })).toMatchObject({ body: without })
+  })
+
+  test.each([
+    [{ encryption: 'kms' }, 'must be the ARN of a KMS key, because the encryption is kms'],
+    [{ encryption: 'sse-s3', kms_key_arn }, 'must be null: the encryption is sse-s3, which has no key of its own'],
+  ])('422 with %j, also for a new destination', async (change, message) => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const wrong = { status: 422, body: { errors: [{ path: 'kms_key_arn', message }] } }
+    expect(await account.patch(`/v1/destinations/${id}`, change)).toMatchObject(wrong)
+    expect(await account.post('/v1/destinations', { ...aDestination({ name: 'other' }), ...change })).toMatchObject(wrong)
   })
 
   test('401, 403, 404, 409, 422', async () => {
@@ -281,6 +308,9 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(answer).toMatchObject({ status: 200, body: { status: 'valid', last_error: null } })
     expect(Date.parse(answer.body.validated_at)).toBeGreaterThan(0)
     expect(answer.body).not.toHaveProperty('ref_count')
+    // A directory has neither roles nor keys.
+    const passed = { outcome: 'passed', message: null, effect: null, setting: null, value: null }
+    expect(answer.body.steps).toEqual(['write', 'list', 'read', 'delete'].map((step) => ({ step, ...passed })))
     const left = readdirSync(join(control().directory, 'buckets', bucket), { recursive: true, withFileTypes: true })
     expect(left.filter((entry) => entry.isFile())).toEqual([])
   })
@@ -296,6 +326,10 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(answer).toMatchObject({ status: 200, body: { status: 'pending', validated_at: null } })
     expect(answer.body.last_error).toMatch(/^writing .* failed \([A-Z]+\); check/)
     expect(answer.body.last_error).not.toContain(control().directory)
+    expect(answer.body.steps).toMatchObject([
+      { step: 'write', outcome: 'failed', message: answer.body.last_error, setting: 'installation' },
+      ...['list', 'read', 'delete'].map((step) => ({ step, outcome: 'skipped', message: null })),
+    ])
   })
 
   test('429 with Retry-After within 30 seconds; 200 afterwards', async () => {
@@ -322,5 +356,21 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(await account.as('nobody').post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 401 })
     expect(await account.as('metrics').post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 403 })
     expect(await account.post(`/v1/destinations/${newId()}/validate`)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('GET /v1/object-store', () => {
+  test('200 has the external id of the account, and settings that fit a directory', async () => {
+    const account = await control().newAccount()
+    const answer = await account.as('metrics').get('/v1/object-store')
+    expect(answer).toMatchObject({ status: 200, body: { kind: 'directory', principal_arn: null } })
+    const { suggested, external_id } = answer.body
+    expect(await made(account, suggested)).toMatchObject({ ...suggested, external_id })
+  })
+
+  test('401, 403', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('nobody').get('/v1/object-store')).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get('/v1/object-store')).toMatchObject({ status: 403 })
   })
 })

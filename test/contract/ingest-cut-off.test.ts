@@ -42,7 +42,7 @@ async function connack(node: IngestNode, letter: string, version: 4 | 5): Promis
 test('goes on with what it knows, has the rest wait for five minutes, and refuses it then; it says so', async () => {
   const [known, unknown] = [await newSigningKey(Date.now()), await newSigningKey(Date.now())]
   const request = {
-    principal: { account_id: accountId('a'), key_id: aKey().id, scopes: ['ingest'] as const },
+    principal: { account_id: accountId('a'), key_id: aKey().id, scopes: ['ingest'] as const, endpoint_ids: null },
     scope: 'ingest',
   } as const
   const bearer = async (signedBy: typeof known) => ({

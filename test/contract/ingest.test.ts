@@ -1,5 +1,6 @@
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { json, text as streamText } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
@@ -65,6 +66,30 @@ describe('202', () => {
     expect(await node.stored(endpoint.id)).toMatchObject([{ layout: 'single', recordCount: 1 }])
   })
 
+  test('accepts an array and NDJSON as application/json, a record for each element or line', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const json = { headers: { 'content-type': 'application/json' } }
+    expect(await post(node, '[{"a":1}, {"a":2}]', json)).toMatchObject({ body: { accepted_records: 2, accepted_bytes: 18 } })
+    expect(await post(node, '{"a":1}\n{"a":2}\n', json)).toMatchObject({ body: { accepted_records: 2, accepted_bytes: 16 } })
+    const pretty = new Uint8Array(gzipSync('[\n  {\n    "a": 1\n  },\n  {"a":2}\n]\n'))
+    const headers = { ...json.headers, 'content-encoding': 'gzip' }
+    expect(await post(node, pretty, { headers })).toMatchObject({ body: { accepted_records: 2, accepted_bytes: 34 } })
+    expect(await node.stored(endpoint.id)).toMatchObject([
+      { layout: 'lines', recordCount: 2, payload: Buffer.from('\n{"a":1}\n\n{"a":2}\n') },
+      { layout: 'lines', recordCount: 2, payload: Buffer.from('{"a":1}\n{"a":2}\n') },
+      { layout: 'texts', recordCount: 2, payload: Buffer.from('____{\n    "a": 1\n  }____{"a":2}___'.replaceAll('_', '\u001e')) },
+    ])
+  })
+
+  test('refuses JSON whose records are unclear, and says what to send', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    for (const body of ['[{"a":1}', '[]', '{"a":1} {"a":2}']) {
+      const sent = await post(node, body, { headers: { 'content-type': 'application/json' } })
+      expect(sent).toMatchObject({ status: 422, body: { error: 'validation_error', detail: expect.stringContaining('send') } })
+    }
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+
   test.each([
     ['a BOM', bytes('\uFEFF{"a":1}\n'), 1],
     ['NUL bytes', bytes('{"a":"\0"}\n\0'), 2],
@@ -106,7 +131,7 @@ describe('202', () => {
     const signer = await newSigningKey(Date.now())
     const issuer = 'https://control.test'
     const key = aKey()
-    const principal = { account_id: accountId('a'), key_id: key.id, scopes: ['ingest' as const] }
+    const principal = { account_id: accountId('a'), key_id: key.id, scopes: ['ingest' as const], endpoint_ids: null }
     const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ keys: [key], jwks: publicKeys([signer]), token_issuer: issuer }),
@@ -114,6 +139,28 @@ describe('202', () => {
     for (const bearer of [token, token, secretOf('a')]) {
       const sent = await post(node, '1', { headers: { 'x-api-key': null, authorization: `Bearer ${bearer}` } })
       expect(sent.status).toBe(202)
+    }
+  })
+})
+
+describe('a key that is limited to endpoints', () => {
+  test('is accepted only there, and so is a token of it', async () => {
+    const [own, other] = [anEndpoint(), anEndpoint()]
+    const signer = await newSigningKey(Date.now())
+    const issuer = 'https://control.test'
+    const key = aKey({ endpoint_ids: [own.id] })
+    const principal = { account_id: key.account_id, key_id: key.id, scopes: key.scopes, endpoint_ids: key.endpoint_ids }
+    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    await using node = await IngestNode.start({
+      snapshot: aSnapshot({ keys: [key], endpoints: [own, other], jwks: publicKeys([signer]), token_issuer: issuer }),
+    })
+    for (const headers of [{}, { 'x-api-key': null, authorization: `Bearer ${token}` }]) {
+      expect((await post(node, '1', { headers })).status).toBe(202)
+      expect((await post(node, '1', { headers, query: `?endpoint=${own.id}` })).status).toBe(202)
+      expect(await post(node, '1', { headers, query: `?endpoint=${other.id}` })).toMatchObject({
+        status: 403,
+        body: { error: 'forbidden', detail: expect.stringContaining(`the key is not for the endpoint ${other.id}`) },
+      })
     }
   })
 })
@@ -214,7 +261,7 @@ describe('the endpoint', () => {
     const suspended = [first, second].map((one) => ({ ...one, account_suspended: true }))
     const signer = await newSigningKey(Date.now())
     const issuer = 'http://control.test'
-    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['ingest' as const] }
+    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['ingest' as const], endpoint_ids: null }
     const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
     const oldToken = { 'x-api-key': null, authorization: `Bearer ${token}` }
     const base = { ...many, jwks: publicKeys([signer]), token_issuer: issuer }
@@ -304,7 +351,8 @@ describe('401', () => {
     const [signer, issuer, other] = [await newSigningKey(Date.now()), 'https://control.test', aKey({ secret: secretOf('b') })]
     const before = { ...snapshot, jwks: publicKeys([signer]), token_issuer: issuer, keys: [aKey(), other] }
     const isOther = credential.startsWith('other')
-    const principal = { account_id: accountId('a'), key_id: isOther ? other.id : aKey().id, scopes: ['ingest' as const] }
+    const key_id = isOther ? other.id : aKey().id
+    const principal = { account_id: accountId('a'), key_id, scopes: ['ingest' as const], endpoint_ids: null }
     const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
     await using node = await IngestNode.start({ snapshot: before })
     await using client = await RawClient.connect(node.url)
@@ -325,7 +373,7 @@ describe('403', () => {
   test('for a key or token without the scope ingest', async () => {
     const signer = await newSigningKey(Date.now())
     const issuer = 'https://control.test'
-    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['admin' as const] }
+    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['admin' as const], endpoint_ids: null }
     const token = await signAccessToken(signer, { principal, scope: 'admin', issuer, ttlSeconds: 60, now: Date.now() })
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ keys: [aKey({ scopes: ['admin', 'metrics'] })], jwks: publicKeys([signer]), token_issuer: issuer }),
@@ -632,5 +680,49 @@ describe('pages', () => {
       .on('error', reject)
       .end()
     expect(await streamText(await promise)).not.toContain('<script>')
+  })
+})
+
+describe('Idempotency-Key', () => {
+  const once = (node: IngestNode, key: string, body: string) => post(node, body, { headers: { 'idempotency-key': key } })
+
+  test('a repetition is stored once and has the first receipt, also after a restart', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-once-'))
+    const first = await IngestNode.start({ snapshot, directory })
+    const sent = await once(first, '8e03978e', '{"a":1}\n{"a":2}')
+    expect(sent).toMatchObject({ status: 202, body: { accepted_records: 2, accepted_bytes: 15 } })
+    expect(sent.headers['idempotent-replayed']).toBeUndefined()
+    const again = await once(first, '"8e03978e"', '{"a":1}\n{"a":2}')
+    expect(again).toMatchObject({ status: 202, body: sent.body, headers: { 'idempotent-replayed': 'true' } })
+    await first[Symbol.asyncDispose]()
+    await using second = await IngestNode.start({ snapshot, directory })
+    expect(await once(second, '8e03978e', '{"a":1}\n{"a":2}')).toMatchObject({
+      body: sent.body,
+      headers: { 'idempotent-replayed': 'true' },
+    })
+    expect(await second.stored(endpoint.id)).toHaveLength(1)
+    expect((await second.frames(endpoint.id))[0]).toMatchObject({ idempotency_key: '8e03978e' })
+    await second[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  test('many at once are one', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await Promise.all(Array.from({ length: 20 }, () => once(node, 'k', '1\n')))
+    expect(new Set(sent.map(({ status }) => status))).toEqual(new Set([202]))
+    expect(sent.filter(({ headers }) => headers['idempotent-replayed'] === undefined)).toHaveLength(1)
+    expect(await node.metric('inlet_ingest_records_total')).toBe(1)
+    expect(await node.stored(endpoint.id)).toHaveLength(1)
+  })
+
+  test('other records under the same key are 422, a bad key 400; nothing is stored', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    await once(node, 'k', '1\n')
+    expect(await once(node, 'k', '2\n')).toMatchObject({
+      status: 422,
+      body: { error: 'idempotency_key_reused', detail: expect.stringContaining('a key of its own') },
+    })
+    expect(await once(node, 'two words', '3\n')).toMatchObject({ status: 400, body: { error: 'bad_request' } })
+    expect(await node.stored(endpoint.id)).toHaveLength(1)
   })
 })

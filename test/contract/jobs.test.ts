@@ -100,6 +100,7 @@ describe('POST /v1/views/{id}/backfill', () => {
       body: {
         ...{ kind: 'backfill', status: 'running', view_id: second.id, view_name: 'events', view_version: 2, from_version: null },
         ...{ endpoint_id: endpoint.id, from: at(0), to: null, created_by: `key:${account.key_id}` },
+        created_by_name: expect.any(String),
         ...{ segments: { total: 3, done: 0, skipped: 0, failed: 0 }, counters: none },
         ...{ started_at: null, finished_at: null, last_error: null },
       },

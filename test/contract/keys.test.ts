@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { must } from '#lib/assert.ts'
 import { newId } from '#model/id.ts'
-import { useControl } from '../support/control.ts'
+import { keyLimits } from '#model/limits.ts'
+import { type ApiClient, clientOf, newRegion, useControl } from '../support/control.ts'
 
 const control = useControl()
 
@@ -8,7 +10,8 @@ describe('POST /v1/keys', () => {
   test('201 returns the key once, and the key works', async () => {
     const account = await control().newAccount()
     const answer = await account.post('/v1/keys', { name: 'sensors', scopes: ['ingest'] })
-    expect(answer).toMatchObject({ status: 201, body: { name: 'sensors', scopes: ['ingest'], revoked_at: null } })
+    const key = { name: 'sensors', scopes: ['ingest'], endpoint_ids: null, revoked_at: null }
+    expect(answer).toMatchObject({ status: 201, body: key })
     expect(answer.body.api_key).toMatch(/^ing_live_[0-9A-Za-z]{32}$/)
     expect(answer.body.api_key.startsWith(answer.body.prefix)).toBe(true)
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -24,6 +27,27 @@ describe('POST /v1/keys', () => {
     const answer = await account.post('/v1/keys', { name: '', scopes: ['ingest', 'ingest'], secret: 'mine' })
     expect(answer.status).toBe(422)
     expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(['name', 'scopes', 'secret'])
+  })
+})
+
+describe('a public key', () => {
+  const page = 'https://app.example.com'
+  const body = { name: 'shop', scopes: ['ingest'], endpoint_ids: [newId()], public: true, origins: [page] }
+
+  test('422 unless it is for ingest, one endpoint, and origins; and while the operator does not allow it', async () => {
+    const account = await control().newAccount()
+    const pathsOf = async (change: object) => {
+      const { status, body: problem } = await account.post('/v1/keys', { ...body, ...change })
+      expect(status).toBe(422)
+      return problem.errors.map(({ path }: { path: string }) => path)
+    }
+    expect(await pathsOf({ scopes: ['ingest', 'metrics'] })).toEqual(['scopes'])
+    expect(await pathsOf({ endpoint_ids: null })).toEqual(['endpoint_ids'])
+    expect(await pathsOf({ endpoint_ids: [newId(), newId()] })).toEqual(['endpoint_ids'])
+    expect(await pathsOf({ origins: null })).toEqual(['origins'])
+    expect(await pathsOf({ public: false })).toEqual(['origins'])
+    expect(await pathsOf({ origins: ['https://app.example.com/shop'] })).toEqual(['origins.0'])
+    expect(await pathsOf({})).toEqual(['public'])
   })
 })
 
@@ -59,5 +83,75 @@ describe('POST /v1/keys/{id}/revoke', () => {
     expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
     expect(await account.as('ingest').post(path)).toMatchObject({ status: 403 })
     expect(await account.post(`/v1/keys/${newId()}/revoke`)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('a key that is limited to endpoints', () => {
+  async function limitedKey(scopes: readonly string[]) {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const [own, other] = [
+      (await account.post('/v1/endpoints', { region })).body.id as string,
+      (await account.post('/v1/endpoints', { region })).body.id as string,
+    ]
+    const { body: key } = await account.post('/v1/keys', { name: 'device', scopes, endpoint_ids: [own.toUpperCase()] })
+    const exchange = async (scope: string) => {
+      const { body } = await control().call('POST', '/v1/token/exchange', { api_key: key.api_key, scope })
+      return clientOf(control().call, body.access_token)
+    }
+    return { account, own, other, key, exchange }
+  }
+
+  test('201 and in the list', async () => {
+    const { account, own, key } = await limitedKey(['ingest'])
+    expect(key).toMatchObject({ endpoint_ids: [own] })
+    const { body } = await account.get('/v1/keys')
+    expect(body.items).toContainEqual(expect.objectContaining({ id: key.id, endpoint_ids: [own] }))
+  })
+
+  test('422 for an endpoint of nobody, none, one twice, too many, or with the scope admin', async () => {
+    const { account, own } = await limitedKey(['ingest'])
+    const wrong = [[newId()], [], [own, own], Array.from({ length: keyLimits.endpointsMax + 1 }, newId), ['all'], 'all']
+    for (const endpoint_ids of wrong) {
+      const answer = await account.post('/v1/keys', { name: 'x', scopes: ['ingest'], endpoint_ids })
+      expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: expect.stringContaining('endpoint_ids') }] } })
+    }
+    expect(await account.post('/v1/keys', { name: 'x', scopes: ['ingest', 'admin'], endpoint_ids: [own] })).toMatchObject({
+      status: 422,
+      body: { errors: [{ path: 'endpoint_ids', message: expect.stringContaining('admin') }] },
+    })
+  })
+
+  test('reads what is below its endpoints, and the list of them', async () => {
+    const { own, other, exchange } = await limitedKey(['ingest', 'metrics'])
+    const metrics = await exchange('metrics')
+    for (const path of ['', '/commits', '/views'])
+      expect(await metrics.get(`/v1/endpoints/${own.toUpperCase()}${path}`)).toMatchObject({ status: 200 })
+    for (const status of ['all', 'failed', 'active', 'paused']) {
+      const { body } = await metrics.get(`/v1/endpoints?status=${status}`)
+      expect(body.items.map(({ id }: { id: string }) => id)).toEqual(body.total === 0 ? [] : [own])
+    }
+    expect((await metrics.get('/v1/endpoints')).body).toMatchObject({ total: 1 })
+    for (const path of ['', '/commits', '/views'])
+      expect(await metrics.get(`/v1/endpoints/${other}${path}`)).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+    const ingest = await exchange('ingest')
+    expect(await ingest.get(`/v1/endpoints/${own}/views`)).toMatchObject({ status: 200 })
+    expect(await ingest.get(`/v1/endpoints/${own}`)).toMatchObject({ status: 403 })
+  })
+
+  test('every other operation refuses its tokens', async () => {
+    const { own, exchange } = await limitedKey(['ingest', 'metrics'])
+    const { body: description } = await control().call('GET', '/openapi/openapi.json')
+    const metrics: Readonly<Record<string, ApiClient['patch']>> = { ...(await exchange('metrics')) }
+    for (const [template, methods] of Object.entries<Record<string, object>>(description.paths)) {
+      if (template.startsWith('/v1/endpoints') || template === '/v1/token/exchange') continue
+      const path = template.replaceAll(/\{\w+\}/g, own)
+      for (const method of Object.keys(methods)) {
+        const send = must(metrics[method], method)
+        const { status } = await send(path, {})
+        // 401: operations for sessions of the console.
+        expect([401, 403], `${method} ${path}`).toContain(status)
+      }
+    }
   })
 })

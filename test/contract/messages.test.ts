@@ -1,7 +1,8 @@
 /** Messages about invalid input: every field of every operation, as the API describes it, with values that it does not accept. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { operatorToken, useControl } from '../support/control.ts'
+import { useControl } from '../support/control.ts'
+import { credentialsOf } from '../support/people.ts'
 import { isThorough } from '../support/thorough.ts'
 
 const control = useControl()
@@ -63,11 +64,7 @@ function replaced(body: unknown, [key, ...rest]: Field['place'], value: unknown)
   return { ...object, [key]: replaced((object as Record<string, unknown>)[key], rest, value) }
 }
 
-async function tokens() {
-  const account = await control().newAccount()
-  const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin', ttl: '1h' })
-  return (scope: string) => ({ authorization: `Bearer ${scope === 'operator' ? operatorToken : body.access_token}` })
-}
+const tokens = async () => credentialsOf(control(), await control().newAccount())
 
 function expectOwnWords(
   name: string,
@@ -100,7 +97,7 @@ describe('every field of every operation', () => {
         )
         expect(first?.message ?? body.errors[0].message, name).toMatch(hasExample)
         // With a value that is accepted, these run in a process of their own.
-        for (const value of ['previewView', 'suggestView'].includes(operation.operationId) ? [] : odd)
+        for (const value of ['previewView', 'runQuery', 'suggestView'].includes(operation.operationId) ? [] : odd)
           expectOwnWords(`${name}: ${JSON.stringify(value)?.slice(0, 50)}`, await send(replaced(example, place, value)))
         if (part.type !== 'object' || part.properties === undefined) continue
         const { body: unknown } = await send(replaced(example, [...place, surplus], 1))

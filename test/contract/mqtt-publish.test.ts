@@ -467,3 +467,33 @@ describe('a stop of the node', () => {
     },
   )
 })
+
+describe('the user property idempotency-key', () => {
+  const once = (key: string) => ({ properties: { userProperties: { 'idempotency-key': key } } })
+
+  test('a repeated message is acknowledged and stored once; acknowledgements keep their order', async () => {
+    await using node = await start()
+    const client = await connect(node, 5)
+    client.publish('1', { messageId: 1, ...once('k') })
+    client.publish('2', { messageId: 2 })
+    client.publish('1', { messageId: 3, ...once('k') })
+    client.publish('4', { messageId: 4 })
+    for (const messageId of [1, 2, 3, 4]) expect(await client.next()).toMatchObject({ cmd: 'puback', messageId })
+    const stored = texts(await node.frames(endpoint.id))
+    expect(stored.sort()).toEqual(['1', '2', '4'])
+  })
+
+  test('another message under the same key is refused in its PUBACK, and the connection stays', async () => {
+    await using node = await start()
+    const client = await connect(node, 5)
+    client.publish('1', { messageId: 1, ...once('k') })
+    client.publish('2', { messageId: 2, ...once('k') })
+    client.publish('3', { messageId: 3, ...once('not a key') })
+    client.publish('4', { messageId: 4 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 1, reasonCode: 0 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 2, reasonCode: 0x83 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 3, reasonCode: 0x83 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 4, reasonCode: 0 })
+    expect(texts(await node.frames(endpoint.id)).sort()).toEqual(['1', '4'])
+  })
+})

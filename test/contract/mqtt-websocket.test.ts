@@ -69,6 +69,20 @@ describe('the handshake', () => {
     const refused = await answer(mqtt, head('/mqtt').replace('GET', 'POST'))
     expect(refused).toMatchObject({ status: 405, headers: { allow: 'GET' } })
   })
+  test('with INLET_CORS_ORIGINS only pages of the list, and clients that are no page, connect; without it all do', async () => {
+    const from = async (mqtt: MqttNode, origin: string) => answer(mqtt, head('/mqtt', { Origin: origin }))
+    await using open = await MqttNode.start()
+    expect((await from(open, 'https://any.example')).status).toBe(101)
+    await using limited = await MqttNode.start({ environment: { INLET_CORS_ORIGINS: 'https://app.example.com' } })
+    expect((await from(limited, 'https://app.example.com')).status).toBe(101)
+    expect((await from(limited, '')).status).toBe(101)
+    for (const origin of ['https://any.example', 'https://app.example.com:8443', 'null']) {
+      expect(await from(limited, origin)).toMatchObject({
+        status: 403,
+        json: { error: 'forbidden', detail: expect.stringContaining(`${origin} may not send here`) },
+      })
+    }
+  })
   test('a plain GET gets a hint how to connect', async () => {
     await using mqtt = await MqttNode.start()
     const response = await fetch(`${mqtt.node.url}/mqtt`)

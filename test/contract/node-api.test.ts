@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { controlLimits } from '#control/limits.ts'
 import { newId } from '#model/id.ts'
-import { quotaLimits } from '#model/limits.ts'
+import { keyLimits, quotaLimits } from '#model/limits.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { parseUpdates } from '#node/snapshot-sections.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
@@ -66,6 +66,8 @@ describe('the credential of a node', () => {
     ['POST', 'heartbeat'],
     ['GET', 'heartbeat?node_id=x'],
     ['POST', 'usage'],
+    ['POST', 'key-use'],
+    ['POST', 'series'],
     ['POST', 'commits'],
     ['POST', 'commits/lookup'],
     ['GET', 'certificate'],
@@ -225,6 +227,33 @@ describe('POST /internal/v1/usage', () => {
   })
 })
 
+describe('POST /internal/v1/key-use', () => {
+  test('200 records the minute for keys of the region of the node, and for no others', async () => {
+    const [account, foreign] = [await createAccount(control().call), await createAccount(control().call)]
+    const [region, elsewhere] = [newRegion(), newRegion()]
+    await account.post('/v1/endpoints', { region })
+    await foreign.post('/v1/endpoints', { region: elsewhere })
+    const keyOf = async (owner: typeof account) => (await owner.post('/v1/keys', { name: 'device', scopes: ['ingest'] })).body.id
+    const [own, other] = [await keyOf(account), await keyOf(foreign)]
+    const lastUse = async (owner: typeof account, key: string) =>
+      (await owner.get('/v1/keys')).body.items.find(({ id }: { id: string }) => id === key).last_used_at
+    expect(await lastUse(account, own)).toBeNull()
+    const node = await TestNode.register(control(), region)
+    await node.snapshot()
+    const report = { node_id: node.id, keys: [own, other, newId()] }
+    expect(await node.call('POST', 'key-use', report)).toMatchObject({ status: 200, body: { recorded: 1 } })
+    expect(await lastUse(account, own)).toMatch(/^20.*T\d\d:\d\d:00\.000Z$/)
+    expect(await lastUse(foreign, other)).toBeNull()
+  })
+
+  test('403 for another node, 422 for other reports', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    expect(await node.call('POST', 'key-use', { node_id: newId(), keys: [] })).toMatchObject({ status: 403 })
+    for (const keys of ['all', ['all'], Array.from({ length: keyLimits.reportedMax + 1 }, newId)])
+      expect(await node.call('POST', 'key-use', { node_id: node.id, keys })).toMatchObject({ status: 422 })
+  })
+})
+
 describe('GET /internal/v1/heartbeat', () => {
   test('200 has the age of the last heartbeat, null before the first; 403 for another node', async () => {
     const node = await TestNode.register(control(), newRegion())
@@ -252,6 +281,7 @@ describe('GET /internal/v1/destinations/{id}', () => {
         account_id: expect.any(String),
         destination: {
           ...{ id, external_id, bucket: 'lake', prefix: 'p', region: 'eu-central-1', kms_key_arn: null, path_style: false },
+          ...{ encryption: 'sse-s3', checksums: 'standard', allowed_buckets: [] },
           role_arn: 'arn:aws:iam::123456789012:role/ingest',
         },
       },
@@ -280,6 +310,7 @@ describe('POST /internal/v1/snapshot', () => {
     const node = await TestNode.register(control(), region)
     const snapshot = await node.snapshot()
     const { id, bucket, prefix, region: bucketRegion, role_arn, external_id, kms_key_arn, path_style } = destination
+    const headers = { encryption: 'sse-s3', checksums: 'standard' }
     expect(snapshot.endpoints).toEqual([
       {
         ...{
@@ -300,7 +331,18 @@ describe('POST /internal/v1/snapshot', () => {
           output_formats: ['parquet_views', 'parquet'],
           mqtt_config: null,
         },
-        destination: { id, bucket, prefix, region: bucketRegion, role_arn, external_id, kms_key_arn, path_style },
+        destination: {
+          id,
+          bucket,
+          prefix,
+          region: bucketRegion,
+          role_arn,
+          external_id,
+          kms_key_arn,
+          path_style,
+          ...headers,
+          allowed_buckets: [],
+        },
         views: [
           {
             binding_id: binding.id,
@@ -319,7 +361,9 @@ describe('POST /internal/v1/snapshot', () => {
     ])
     expect(snapshot.token_issuer).toBe('http://inlet.test')
     expect(snapshot.jwks.keys).toHaveLength(1)
-    expect(snapshot.keys).toContainEqual(expect.objectContaining({ id: account.key_id, scopes: ['ingest', 'metrics', 'admin'] }))
+    expect(snapshot.keys).toContainEqual(
+      expect.objectContaining({ id: account.key_id, scopes: ['ingest', 'metrics', 'query', 'admin'] }),
+    )
   })
 
   test('a key is sent to the regions in which its account has an endpoint; a revoked key while one of its tokens may be valid', async () => {
@@ -420,7 +464,8 @@ describe('POST /internal/v1/snapshot', () => {
     const idOfSection = () => `${newId().slice(0, -2)}ab`
     const keys = [elsewhere, everywhere].map(({ account_id }) => ({ account_id, id: idOfSection() }))
     for (const { account_id, id } of keys) {
-      const key = { id, account_id, name: 'k', prefix: 'k', hash: id.replaceAll('-', '').padEnd(64, '0'), scopes: [] }
+      const hash = id.replaceAll('-', '').padEnd(64, '0')
+      const key = { id, account_id, name: 'k', prefix: 'k', hash, scopes: [], endpoint_ids: null, origins: null }
       await applyChange(control().store, (db) => insertApiKey(db, key, Date.now()))
     }
     const node = await TestNode.register(control(), from)

@@ -68,6 +68,18 @@ const specified: Readonly<Record<string, string>> = {
   'DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}': '204',
 }
 
+/** What operations of each scope accept. */
+const credentials: Readonly<Record<string, readonly string[]>> = {
+  admin: ['accessToken', 'session'],
+  metrics: ['accessToken', 'session'],
+  query: ['accessToken', 'session'],
+  any: ['accessToken', 'session'],
+  operator: ['operatorToken', 'session'],
+  owner: ['session'],
+  person: ['session'],
+  public: [],
+}
+
 describe('the description', () => {
   test('equals the committed files: `npm run openapi` updates them', async () => {
     const { body } = await described()
@@ -127,13 +139,14 @@ describe('the description', () => {
       const { summary, tags, security, responses } = operation
       expect({ summary, tags }, name).toEqual({ summary: expect.stringMatching(/.{8}/), tags: [expect.any(String)] })
       const scope = operation['x-scope']
-      expect(['admin', 'metrics', 'any', 'operator', 'public'], name).toContain(scope)
-      expect(security, name).toEqual(
-        scope === 'public' ? [] : [scope === 'operator' ? { operatorToken: [] } : { accessToken: [] }],
-      )
+      expect(Object.keys(credentials), name).toContain(scope)
+      expect(
+        security?.map((each) => Object.keys(each)[0]),
+        name,
+      ).toEqual(credentials[scope])
       const statuses = Object.keys(responses)
       expect(statuses, name).toEqual(expect.arrayContaining(scope === 'public' ? ['429', '500'] : ['401', '429', '500']))
-      if (scope === 'admin' || scope === 'metrics' || scope === 'operator') expect(statuses, name).toContain('403')
+      if (['admin', 'metrics', 'query', 'operator'].includes(scope)) expect(statuses, name).toContain('403')
       if (name.includes('{')) expect(statuses, name).toContain('404')
       for (const [status, { content = {} }] of Object.entries(responses)) {
         if (Number(status) >= 400) expect(Object.keys(content), `${name} ${status}`).toEqual(['application/problem+json'])

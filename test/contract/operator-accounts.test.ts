@@ -1,9 +1,11 @@
 /** The operator's accounts: creating, listing, renaming, suspending and resuming them, and what a suspended account can do. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { signInLimits } from '#model/limits.ts'
 import { updateAccount } from '#store/accounts.ts'
 import { applyChange } from '#store/epoch.ts'
 import { type ApiClient, clientOf, createAccount, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { newLink, newPerson, TestBrowser } from '../support/people.ts'
 import { RawClient } from '../support/raw-http.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
@@ -22,6 +24,7 @@ describe.each([
   ['GET', '/v1/accounts'],
   ['GET', `/v1/accounts/${newId()}`],
   ['PATCH', `/v1/accounts/${newId()}`],
+  ['POST', `/v1/accounts/${newId()}/invitations`],
 ])('%s %s', (method, path) => {
   test('401 without the operator token, 403 with a credential of an account', async () => {
     const { call } = control()
@@ -95,6 +98,67 @@ describe('GET and PATCH /v1/accounts/{id}', () => {
       expect(await operator().patch(path, body)).toMatchObject({ status: 422 })
     expect(await operator().get(`/v1/accounts/${newId()}`)).toMatchObject({ status: 404 })
     expect(await operator().patch(`/v1/accounts/${newId()}`, { name: 'x' })).toMatchObject({ status: 404 })
+  })
+})
+
+describe('POST /v1/accounts/{id}/invitations', () => {
+  const linkIn = (url: string) => new URL(url).hash.replace('#link=', '')
+  const role = 'owner'
+
+  test('201 with a link for the first owner, which is shown once and is in the trail of the account', async () => {
+    const { account_id } = await createAccount(control().call)
+    const path = `/v1/accounts/${account_id}/invitations`
+    const { status, headers, body } = await operator().post(path, { role, email: null })
+    expect({ status, body }).toMatchObject({ status: 201, body: { role, created_by: 'operator' } })
+    expect(headers.get('cache-control')).toBe('no-store')
+    const owner = new TestBrowser(control(), account_id)
+    const answer = await owner.send('POST', '/auth/sign-in/link', { link: linkIn(body.url) })
+    expect(answer).toMatchObject({ status: 200 })
+    expect(await owner.send('GET', '/v1/session')).toMatchObject({
+      body: { person: { is_operator: false }, accounts: [{ account_id, role }] },
+    })
+    const { body: events } = await owner.send('GET', '/v1/audit-events?operation=createAccountInvitation')
+    expect(events.items).toMatchObject([{ actor: 'operator', account_id, resource_id: body.id, address: null }])
+    expect(JSON.stringify(events)).not.toContain(linkIn(body.url))
+  })
+
+  test('201 with the session of an operator who does not belong to the account; owners see and revoke the invitation', async () => {
+    const { account_id } = await createAccount(control().call)
+    const person = await newPerson(control(), { is_operator: true })
+    const { status, body } = await person.send('POST', `/v1/accounts/${account_id}/invitations`, { role: 'viewer' })
+    expect([status, body.created_by]).toEqual([201, `person:${person.person_id}`])
+    const owner = await newPerson(control(), { account_id, role })
+    expect((await owner.send('GET', '/v1/invitations')).body.items).toMatchObject([{ id: body.id, role: 'viewer' }])
+    expect(await owner.send('DELETE', `/v1/invitations/${body.id}`)).toMatchObject({ status: 204 })
+    const late = new TestBrowser(control())
+    expect(await late.send('POST', '/auth/sign-in/link', { link: linkIn(body.url) })).toMatchObject({ status: 401 })
+  })
+
+  test('403 for the owner of an account, also with the ids of another', async () => {
+    const [mine, theirs] = [await createAccount(control().call), await createAccount(control().call)]
+    const owner = await newPerson(control(), { account_id: mine.account_id, role })
+    for (const { account_id } of [mine, theirs])
+      expect(await owner.send('POST', `/v1/accounts/${account_id}/invitations`, { role })).toMatchObject({ status: 403 })
+  })
+
+  test('404 for an unknown account, 422 for an unknown role, and a suspended account keeps it waiting', async () => {
+    expect(await operator().post(`/v1/accounts/${newId()}/invitations`, { role })).toMatchObject({ status: 404 })
+    const { account_id } = await createAccount(control().call)
+    const path = `/v1/accounts/${account_id}/invitations`
+    for (const body of [{}, { role: 'operator' }, { role, email: 'x' }, { role, account_id: newId() }])
+      expect(await operator().post(path, body)).toMatchObject({ status: 422 })
+    await setStatus(account_id, 'suspended')
+    const { body } = await operator().post(path, { role })
+    const enter = () => new TestBrowser(control()).send('POST', '/auth/sign-in/link', { link: linkIn(body.url) })
+    expect(await enter()).toMatchObject({ status: 403, body: { detail: suspended.body.detail } })
+    await setStatus(account_id, 'active')
+    expect(await enter()).toMatchObject({ status: 200 })
+  })
+
+  test('409 beyond the bound of open invitations', async () => {
+    const { account_id } = await createAccount(control().call)
+    for (let made = 0; made < signInLimits.invitationsOfAccountMax; made++) await newLink(control(), { account_id, role })
+    expect(await operator().post(`/v1/accounts/${account_id}/invitations`, { role })).toMatchObject({ status: 409 })
   })
 })
 

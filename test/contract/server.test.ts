@@ -118,15 +118,30 @@ describe('unrouted requests', () => {
 describe('pages', () => {
   const get = (path: string, accept: string) => fetch(control().url + path, { headers: { accept }, redirect: 'manual' })
 
-  test('/ leads to the reference, and lists the addresses for a client that wants JSON', async () => {
+  test('/ is the console, and lists the addresses for a client that wants JSON', async () => {
     const page = await get('/', 'text/html')
-    expect([page.status, page.headers.get('location')]).toEqual([302, 'openapi/'])
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     const json = await get('/', 'application/json')
     expect(json.headers.get('content-type')).toContain('application/json')
     const addresses = (await json.json()) as Record<string, string>
     for (const name of ['description', 'reference', 'errors']) {
       const { pathname } = new URL(addresses[name] ?? '')
       expect((await get(pathname, '*/*')).status, name).toBe(200)
+    }
+  })
+
+  test('screens of the console load only its own files, which never change', async () => {
+    const pages = await Promise.all(['/', '/sign-in', '/me', '/in/some-account/endpoints'].map((path) => get(path, 'text/html')))
+    const nonces = pages.map((page) => /'nonce-([^']+)'/.exec(page.headers.get('content-security-policy') ?? '')?.[1])
+    expect(new Set(nonces).size).toBe(pages.length)
+    const [html = ''] = await Promise.all(pages.map((page) => page.text()))
+    expect(html).toContain(nonces[0])
+    const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
+    expect(files.length).toBeGreaterThan(2)
+    for (const path of files) {
+      const file = await get(path, '*/*')
+      const kept = path.includes('/assets/') ? /immutable/ : /max-age=300/
+      expect([file.status, file.headers.get('cache-control')], path).toEqual([200, expect.stringMatching(kept)])
     }
   })
 
@@ -256,7 +271,7 @@ describe('limits', () => {
     const many = await account.post('/v1/destinations', unknown)
     expect(many).toMatchObject({ status: 422, body: { error: 'validation_error' } })
     expect(many.body.errors).toHaveLength(100)
-    expect(many.body.detail).toMatch(/\(and 4903 more\)$/)
+    expect(many.body.detail).toMatch(/\(and 4902 more\)$/)
     const long = await account.post('/v1/destinations', { ['x'.repeat(900_000)]: 1 })
     expect(long.status).toBe(422)
     for (const { body } of [many, long]) expect(JSON.stringify(body).length).toBeLessThan(64 * KiB)

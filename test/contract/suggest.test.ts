@@ -60,12 +60,12 @@ describe('POST /v1/views/suggest', () => {
             columns: [
               { name: 'id', type: 'BIGINT', path: '$.id' },
               { name: 'user_e_mail', type: 'VARCHAR', path: '$.user.e-mail' },
-              { name: 'at', type: 'TIMESTAMP', path: '$.at' },
+              { name: 'at_', type: 'TIMESTAMP', path: '$.at' },
             ],
           },
           warnings: [],
           sample_count: 2,
-          columns: [{ found: 2 }, { found: 2 }, { name: 'at', found: 1, nulls: 0, missing: 1 }],
+          columns: [{ found: 2 }, { found: 2 }, { name: 'at_', found: 1, nulls: 0, missing: 1 }],
         },
       })
       const { definition } = answer.body

@@ -5,7 +5,7 @@ import { controlLimits } from '#control/limits.ts'
 import { revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
-import { newControl, useControl } from '../support/control.ts'
+import { clientOf, newControl, type TestAccount, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
 import { RawClient } from '../support/raw-http.ts'
@@ -92,6 +92,35 @@ describe('POST /v1/token/exchange', () => {
     const answer = await exchange()
     expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+})
+
+describe('the last use of a key', () => {
+  const lastUse = async (account: TestAccount, key: string) =>
+    (await account.get('/v1/keys')).body.items.find(({ id }: { id: string }) => id === key).last_used_at
+
+  test('is set by an exchange, and by each call with its token', async () => {
+    const { clock, call, newAccount } = control()
+    const account = await newAccount()
+    const { body: key } = await account.post('/v1/keys', { name: 'dashboard', scopes: ['metrics'] })
+    expect(key.last_used_at).toBeNull()
+    const { body } = await call('POST', '/v1/token/exchange', { api_key: key.api_key, scope: 'metrics' })
+    await until('the exchange to count', async () => (await lastUse(account, key.id)) !== null)
+    const exchanged = await lastUse(account, key.id)
+    clock.advance(61_000)
+    expect(await clientOf(call, body.access_token).get('/v1/endpoints')).toMatchObject({ status: 200 })
+    await until('the call to count', async () => (await lastUse(account, key.id)) > exchanged)
+  })
+
+  test('is not changed by what is refused', async () => {
+    const { call, newAccount } = control()
+    const account = await newAccount()
+    const { body: key } = await account.post('/v1/keys', { name: 'sensor', scopes: ['ingest'] })
+    const { body: other } = await account.post('/v1/keys', { name: 'other', scopes: ['ingest'] })
+    expect(await call('POST', '/v1/token/exchange', { api_key: key.api_key, scope: 'admin' })).toMatchObject({ status: 403 })
+    expect(await call('POST', '/v1/token/exchange', { api_key: other.api_key })).toMatchObject({ status: 200 })
+    await until('another use to count', async () => (await lastUse(account, other.id)) !== null)
+    expect(await lastUse(account, key.id)).toBeNull()
   })
 })
 

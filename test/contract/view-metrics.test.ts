@@ -170,6 +170,35 @@ describe('GET /v1/views/{id}/metrics', () => {
   })
 })
 
+describe('GET /v1/view-metrics', () => {
+  test('200 lists published versions with the metrics that each has, newest first', async () => {
+    const { account, view, first, second, report, path } = await furnished()
+    const { body: idle } = await account.post('/v1/views', { name: 'idle', definition: { columns: oneColumn } })
+    expect(await account.get('/v1/view-metrics')).toMatchObject({ status: 200, body: { total: 1 } })
+    await account.post(`/v1/views/${idle.id}/publish`)
+    await report(first, { ...counts(100, 90, 6, 4), errors: { cast_failed: 4 }, last_error: lastError })
+    await report(second, counts(90, 90, 0, 0))
+    const { status, body } = await account.as('metrics').get('/v1/view-metrics')
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      total: 2,
+      items: [{ view_id: idle.id, view_name: 'idle', endpoints: [] }, { view_id: view.id }],
+    })
+    expect(body.items[1]).toEqual((await account.get(path)).body)
+    expect(body.items[0].aggregated.last_24h).toEqual(counts(0, 0, 0, 0))
+  })
+
+  test('200 in pages; 401, 403, 422', async () => {
+    const { account, view } = await furnished()
+    const { body } = await account.get('/v1/view-metrics?limit=1&offset=0')
+    expect(body).toMatchObject({ limit: 1, next_offset: null, items: [{ view_id: view.id }] })
+    expect(await (await control().newAccount()).get('/v1/view-metrics')).toMatchObject({ body: { total: 0, items: [] } })
+    expect(await control().call('GET', '/v1/view-metrics')).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get('/v1/view-metrics')).toMatchObject({ status: 403 })
+    expect(await account.get('/v1/view-metrics?limit=0')).toMatchObject({ status: 422 })
+  })
+})
+
 describe('GET /v1/views/{id}/metrics?detail=columns', () => {
   const columns = [
     { name: 'big', type: 'long', path: '$.big' },

@@ -74,6 +74,25 @@ describe('a definition as text', () => {
     })
   })
 
+  test('200 on preview with warnings about names, and where they are in the text', async () => {
+    const account = await control().newAccount()
+    const definition = 'columns:\n  - {name: fine, type: DATE, path: $.a}\n  - {name: user, type: DATE, path: $.a}\n'
+    expect(await account.post('/v1/views/preview', { definition, format: 'yaml', samples })).toMatchObject({
+      status: 200,
+      body: {
+        warnings: expect.arrayContaining([
+          {
+            ...{ sample_index: null, column: 'user', code: 'reserved_word', path: 'definition.columns.1.name' },
+            ...{ place: { line: 3, column: 12 }, message: expect.stringContaining('"user" is a reserved word in') },
+          },
+        ]),
+      },
+    })
+    expect(await account.post('/v1/views', { name: 'warned', definition, format: 'yaml' })).toMatchObject({
+      ...{ status: 201, body: { warnings: [{ code: 'reserved_word', line: 3, column: 12 }] } },
+    })
+  })
+
   test('422 locates problems of the shape by line and column', async () => {
     const account = await control().newAccount()
     const post = (text: string) => account.post('/v1/views', { name: 'a', format: 'yaml', definition: text })
@@ -91,7 +110,7 @@ describe('a definition as text', () => {
       },
       {
         path: 'definition.columns.0.typ',
-        message: 'is not a known field: known are name, type, path, required, cast_failures',
+        message: 'is not a known field: known are name, type, path, required, cast_failures, parquet',
         line: 3,
         column: 10,
       },

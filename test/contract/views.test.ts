@@ -252,6 +252,35 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 422 })
   })
 
+  test('200 with warnings about names, as when it was created and changed', async () => {
+    const account = await control().newAccount()
+    const reserved = { columns: [{ name: 'at', type: 'TIMESTAMP', path: '$.at' }] }
+    const warnings = [{ path: 'definition.columns.0.name', code: 'reserved_word', message: expect.stringContaining('BigQuery') }]
+    const { id, ...created } = await made(account, { definition: reserved })
+    expect(created.warnings).toEqual(warnings)
+    expect(await account.patch(`/v1/views/${id}`, { definition: reserved })).toMatchObject({ status: 200, body: { warnings } })
+    expect(await account.patch(`/v1/views/${id}`, { tags: ['a'] })).toMatchObject({ status: 200, body: { warnings: [] } })
+    expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 200, body: { warnings } })
+  })
+
+  test('422 for a draft with the name of the folders, which was allowed when it was created', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const taken = { columns: [{ name: 'Dt', type: 'DATE', path: '$.dt' }] }
+    await control()
+      .store.db.updateTable('views')
+      .set({ definition: JSON.stringify(taken) })
+      .where('id', '=', id)
+      .execute()
+    const errors = [{ path: 'definition.columns.0.name', message: expect.stringContaining('(dt=2026-11-20)') }]
+    expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 422, body: { errors } })
+    expect(await account.post('/v1/views', { name: 'x', definition: taken })).toMatchObject({ status: 422, body: { errors } })
+    expect(await account.post('/v1/views/preview', { definition: taken, samples: ['{}'] })).toMatchObject({
+      ...{ status: 422, body: { errors } },
+    })
+    expect(await account.get(`/v1/views/${id}`)).toMatchObject({ status: 200, body: { definition: taken } })
+  })
+
   test('401, 403, 404', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)

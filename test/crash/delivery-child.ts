@@ -41,6 +41,10 @@ const moments: Readonly<Record<string, Hooks>> = {
   'job: before the first artifact': { stores: deadlyStores({ before: (key) => key.includes('/v2/') }) },
   'job: some artifacts uploaded': { stores: deadlyStores({ after: (key) => /\/views\/numbers_\d\/v2\//.test(key) }) },
   'job: before the marker': { stores: deadlyStores({ before: (key) => /\.numbers_\d-v2\.json$/.test(key) }) },
+  'compaction: downloaded': { stores: deadlyStores({ got: () => true }) },
+  'compaction: before the file': { stores: deadlyStores({ before: (key) => key.includes('/compact-') }) },
+  'compaction: before the marker': { stores: deadlyStores({ before: (key) => /\/commits\/.*\/compact-/.test(key) }) },
+  'compaction: marker, before the report': { stores: deadlyStores({ after: (key) => /\/commits\/.*\/compact-/.test(key) }) },
   'job: marker, before the report': { stores: deadlyStores({ after: (key) => /\.numbers_\d-v2\.json$/.test(key) }) },
 }
 

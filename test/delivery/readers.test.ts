@@ -7,7 +7,9 @@ import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
+import { aCompactionUnit, compact } from '../support/compaction.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { artifactPaths, readMarkers } from '../support/markers.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
@@ -33,10 +35,10 @@ describe('the examples of docs/readers.md', () => {
   let node: DeliveryNode
   let bucket = ''
   let directory = ''
+  const destination = { ...aDestination('my-bucket'), prefix: 'in/let' }
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'inlet-readers-'))
-    const destination = { ...aDestination('my-bucket'), prefix: 'in/let' }
     const view = aBoundView({ name: 'orders', definition })
     node = await DeliveryNode.create(
       anEndpointTo(destination, { id: endpointId, views: [view], output_formats: ['parquet', 'parquet_views'] }),
@@ -95,7 +97,7 @@ describe('the examples of docs/readers.md', () => {
   })
 
   test.skipIf(!hasJq)('a shell script takes each file once, in any number of runs (skipped without jq)', async () => {
-    const inbox = await shell()
+    const inbox = await shell('shell')
     const before = await inbox()
     expect(before).toEqual(rows(...before.map(({ id }) => Number(id))))
     expect(before.length).toBeGreaterThanOrEqual(4)
@@ -103,23 +105,56 @@ describe('the examples of docs/readers.md', () => {
     await deliver(orders(7))
     expect(await inbox()).toEqual([...before, ...rows(7, 8)])
     // A run that was interrupted before it recorded its progress.
-    const [marker] = await readdir(join(directory, 'done'))
-    await rm(join(directory, 'done', must(marker, 'what is done')))
+    const [marker] = await readdir(join(directory, 'shell/done'))
+    await rm(join(directory, 'shell/done', must(marker, 'what is done')))
     expect(await inbox()).toEqual([...before, ...rows(7, 8)])
   })
 
+  test('after a compaction, whoever has read all, some or nothing gets exactly the rest, also once the old files are gone', async () => {
+    const incremental = example('sql duckdb-incremental')
+    const [all, some] = [join(directory, 'all.db'), join(directory, 'some.db')]
+    await run(incremental, some)
+    await deliver(orders(9), orders(11))
+    await run(incremental, all)
+    const script = hasJq ? await shell('compacted') : undefined
+    const taken = await script?.()
+    const before = text(await run('SELECT * FROM orders', all))
+    expect(text(await run('SELECT * FROM orders', some)).length).toBe(before.length - 4)
+
+    const markers = readMarkers(bucket, 'in/let', endpointId)
+    const unit = aCompactionUnit(markers, { endpointId, kind: 'views/orders/v1', target: destination })
+    expect(await compact(unit, node.stores)).toMatchObject({ outcome: 'compacted', file: { rows: before.length } })
+    // During the grace period there are two copies of each row.
+    expect(text(await run(example('sql duckdb')))).toEqual(before)
+    for (const path of artifactPaths(bucket, markers, 'views/orders/v1')) await rm(path)
+    await deliver(orders(13))
+
+    const everything = [...before, ...rows(13, 14)]
+    expect(text(await run(example('sql duckdb')))).toEqual(everything)
+    for (const database of [all, some, join(directory, 'none.db')]) {
+      await run(incremental, database)
+      expect(text(await run('SELECT * FROM orders', database))).toEqual(everything)
+    }
+    if (script === undefined) return
+    expect(await script()).toEqual([...(taken ?? []), ...rows(13, 14)])
+    const fresh = await shell('fresh')
+    expect(await fresh()).toEqual(everything)
+    expect(await fresh()).toEqual(everything)
+  })
+
   /** Puts the script into its own directory, with an `aws` that copies from the directory bucket. Each call runs it and reads its inbox. */
-  async function shell() {
-    const script = join(directory, 'read.sh')
+  async function shell(name: string) {
+    const home = join(directory, name)
+    const script = join(home, 'read.sh')
+    await mkdir(join(home, 'bin'), { recursive: true })
     await writeFile(script, example('sh'))
-    await mkdir(join(directory, 'bin'))
-    const aws = join(directory, 'bin/aws')
+    const aws = join(home, 'bin/aws')
     await writeFile(aws, awsStandIn(bucket))
     await chmod(aws, 0o755)
     const environment = { ...process.env, PATH: `${dirname(aws)}:${process.env['PATH']}` }
     return async () => {
-      execFileSync('bash', [script], { cwd: directory, env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
-      const files = (await readdir(join(directory, 'inbox'))).map((name) => join(directory, 'inbox', name))
+      execFileSync('bash', [script], { cwd: home, env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
+      const files = (await readdir(join(home, 'inbox'))).map((file) => join(home, 'inbox', file))
       return text(await readWithDuckDb(files))
     }
   }

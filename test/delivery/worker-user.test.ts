@@ -114,7 +114,7 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     const inside = (path: string) => JSON.stringify(made.inside(path) || '.')
     const log = dirname(input)
 
-    await made.during({ input, directory }, async () => {
+    await made.during({ inputs: [input], directory }, async () => {
       expect(await attempt(`readFileSync(${inside(input)})`, `writeFileSync(${inside(join(directory, 'file'))}, '')`)).toEqual([
         ...['works', 'works'],
       ])
@@ -187,7 +187,7 @@ test('nothing is opened for others if workers run as the user of Inlet', async (
   const access = new WorkerAccess({ directory: paths.node, user: undefined })
   await access.prepare()
   const modes = () => Promise.all([paths.node, paths.scratch, directory, input].map(modeOf))
-  expect(await access.during({ input, directory }, modes)).toEqual(['700', '700', '700', '600'])
+  expect(await access.during({ inputs: [input], directory }, modes)).toEqual(['700', '700', '700', '600'])
   expect([access.inside(input), access.outside(input), access.startDirectory]).toEqual([input, input, undefined])
   expect(await readFile(input, 'utf8')).toBe('')
 })

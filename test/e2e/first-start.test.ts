@@ -20,7 +20,8 @@ describeWith('processes', 'the first start', () => {
     const environment = { INLET_BOOTSTRAP_API_KEY: '', INLET_LOG_FORMAT: 'text' }
     await using installation = await Installation.create({ environment })
     await installation.startWithNpm()
-    await until('the banner', () => installation.log.includes('Within seconds'))
+    await until('the banner', () => installation.log.includes('After about 60 seconds'))
+    await installation.hurryFirstEndpoint()
     expect(installation.log).toMatch(/MQTT +ws:\/\/127\.0\.0\.1:\d+\/mqtt/)
     const curl = /curl -X POST [\s\S]*?}'\n/.exec(installation.log)?.[0] ?? ''
     const { stdout } = await run('bash', ['-c', `${curl.trimEnd()} -s -w '\\n%{http_code}'`])
@@ -40,7 +41,7 @@ describeWith('processes', 'the first start', () => {
     expect(files().some((name) => /\/parquet\/.*\.parquet$/.test(name))).toBe(true)
     expect(files().some((name) => /\/segments\/.*\.wal\.zst$/.test(name))).toBe(true)
     const rows = await readWithDuckDb(views.map((name) => join(installation.buckets, 'local', name)))
-    expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, at: '2026-11-20T08:15:30.000Z' }])
+    expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, sent_at: '2026-11-20T08:15:30.000Z' }])
     const open = (await readdir(installation.directory, { recursive: true, withFileTypes: true }))
       .map((entry) => join(entry.parentPath, entry.name))
       .filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0)

@@ -75,7 +75,7 @@ const cases: readonly Case[] = [
           { name: 'at_ms', type: 'BIGINT', path: '$.timestamp', required: true },
           { name: 'nginx_version', type: 'VARCHAR', path: '$.nginx_version' },
           { name: 'accepted', type: 'UINTEGER', path: '$.connections.accepted' },
-          { name: 'hg_sent', type: 'UBIGINT', path: "$.server_zones['hg.nginx.org'].sent" },
+          { name: 'hg_sent', type: 'UBIGINT', path: "$.server_zones['hg.nginx.org'].sent", parquet: 'native' },
           { name: 'hg_2xx', type: 'DOUBLE', path: '$.server_zones."hg.nginx.org".responses."2xx"' },
           { name: 'peers', type: 'VARCHAR[]', path: "$.upstreams['trac-backend'].peers[*].server" },
           { name: 'first_up', type: 'BOOLEAN', path: "$.upstreams['trac-backend'].peers[0].health_checks.last_passed" },

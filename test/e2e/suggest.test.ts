@@ -22,7 +22,7 @@ test('a view is suggested from the data of an endpoint', async () => {
   expect({ warnings, sample_count }).toEqual({ warnings: [], sample_count: 100 })
   expect(definition.columns).toEqual([
     { name: 'id', type: 'UUID', path: '$.id', required: true },
-    { name: 'at', type: 'TIMESTAMP', path: '$.at', required: true },
+    { name: 'at_', type: 'TIMESTAMP', path: '$.at', required: true },
     { name: 'order_total', type: 'DOUBLE', path: '$.order.total', required: true },
     { name: 'order_items_sku', type: 'VARCHAR[]', path: '$.order.items[*].sku', required: true },
     { name: 'order_items_count', type: 'BIGINT[]', path: '$.order.items[*].count', required: true },

@@ -28,7 +28,10 @@ async function opened(gateway: GatewayDescription): Promise<Opened & { readonly 
     region: 'us-east-1',
     role_arn: customer.roleArn(bucket),
     external_id: 'external',
+    encryption: 'sse-s3' as const,
     kms_key_arn: null,
+    checksums: 'standard' as const,
+    allowed_buckets: [],
     path_style: true,
   }
   const store = stores.open({ id: randomUUID(), bucket, ...how })

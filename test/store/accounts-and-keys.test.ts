@@ -10,10 +10,11 @@ import {
 } from '#store/accounts.ts'
 import { findApiKeyByHash, insertApiKey, listApiKeys, listApiKeysRevokedSince, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
+import { recordKeyUse } from '#store/key-use.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
-import { aKey, anAccount, iso, t0 } from './fixtures.ts'
+import { aKey, anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 describeDatabases('accounts', (kind) => {
   test('the first account stays the first, even if the clock is set back', async () => {
@@ -66,8 +67,22 @@ describeDatabases('API keys', (kind) => {
     await using store = await newStore(kind)
     const key = aKey(await anAccount(store))
     await applyChange(store, (db) => insertApiKey(db, key, t0))
-    expect(await findApiKeyByHash(store.db, key.hash)).toEqual({ ...key, created_at: iso(t0), revoked_at: null })
+    const times = { created_at: iso(t0), last_used_at: null, revoked_at: null }
+    expect(await findApiKeyByHash(store.db, key.hash)).toEqual({ ...key, ...times, public: false })
     expect(await findApiKeyByHash(store.db, 'another')).toBeUndefined()
+  })
+
+  test('a key is limited to endpoints that its account has', async () => {
+    await using store = await newStore(kind)
+    const [account, other] = [await anAccount(store), await anAccount(store)]
+    const [own, foreign] = [await aStoredEndpoint(store, account), await aStoredEndpoint(store, other)]
+    const insert = (endpoint_ids: readonly string[]) =>
+      applyChange(store, (db) => insertApiKey(db, { ...aKey(account), endpoint_ids }, t0))
+    expect(await insert([own.id])).toMatchObject({ endpoint_ids: [own.id] })
+    expect(await listApiKeys(store.db, account)).toMatchObject([{ endpoint_ids: [own.id] }])
+    await expect(insert([own.id, foreign.id])).rejects.toThrow(
+      expect.objectContaining({ code: 'validation_error', message: `the account has no endpoint ${foreign.id}` }),
+    )
   })
 
   test('the same key twice is a conflict', async () => {
@@ -92,7 +107,18 @@ describeDatabases('API keys', (kind) => {
     const { id, name, prefix, scopes } = older
     expect(await listApiKeys(store.db, account)).toEqual([
       expect.objectContaining({ id: newer.id, revoked_at: null }),
-      { id, name, prefix, scopes, created_at: iso(t0), revoked_at: iso(t0 + 2) },
+      {
+        id,
+        name,
+        prefix,
+        scopes,
+        endpoint_ids: null,
+        public: false,
+        origins: null,
+        created_at: iso(t0),
+        last_used_at: null,
+        revoked_at: iso(t0 + 2),
+      },
     ])
   })
 
@@ -106,6 +132,18 @@ describeDatabases('API keys', (kind) => {
     )
     await applyChange(store, (db) => revokeApiKey(db, account, key.id, t0 + 2))
     expect(await applyChange(store, (db) => revokeApiKey(db, account, key.id, t0 + 3))).toMatchObject({ revoked_at: iso(t0 + 2) })
+  })
+
+  test('a use is recorded to the minute, and never set back', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [used, unused] = [aKey(account), aKey(account)]
+    for (const key of [used, unused]) await applyChange(store, (db) => insertApiKey(db, key, t0))
+    const epoch = await currentEpoch(store.db)
+    for (const at of [t0 + 61_500, t0 + 90_000, t0]) await recordKeyUse(store.db, [used.id, newId()], at)
+    expect(await findApiKeyByHash(store.db, used.hash)).toMatchObject({ last_used_at: iso(t0 + 60_000) })
+    expect(await findApiKeyByHash(store.db, unused.hash)).toMatchObject({ last_used_at: null })
+    expect(await currentEpoch(store.db)).toBe(epoch)
   })
 
   test('recently revoked keys are listed', async () => {

@@ -26,7 +26,7 @@ describeDatabases('inlet accounts', (kind) => {
     const secret = out.split('\n')[0] ?? ''
     expect([code, secret]).toEqual([0, expect.stringMatching(apiKeyPattern)])
     const key = await findApiKeyByHash(store.db, hashApiKey(secret))
-    expect(key).toMatchObject({ name: 'first key', scopes: ['ingest', 'metrics', 'admin'] })
+    expect(key).toMatchObject({ name: 'first key', scopes: ['ingest', 'metrics', 'query', 'admin'] })
     expect(key?.account_id).not.toBe(first)
     expect(await getAccount(store.db, key?.account_id ?? '')).toMatchObject({ name: 'acme', status: 'active' })
     expect(out).toContain(key?.account_id)
@@ -56,6 +56,27 @@ describeDatabases('inlet accounts', (kind) => {
     expect(await inlet(store.url, 'accounts', 'resume', id)).toMatchObject({ code: 0 })
     expect(await getAccount(store.db, id)).toMatchObject({ status: 'active' })
     expect(await currentEpoch(store.db)).toBe(3)
+  })
+
+  test('buckets shows what an account may use, and changes it', async () => {
+    await using store = await newStore(kind)
+    const [id, other] = [await anAccount(store), await anAccount(store)]
+    const buckets = (account: string, ...flags: string[]) => inlet(store.url, 'accounts', 'buckets', account, ...flags)
+    expect(await buckets(id)).toMatchObject({ code: 0, out: expect.stringContaining('may use no bucket') })
+    expect(await buckets(id, '--allow', 'lake/raw/', '--allow', 'pond')).toMatchObject({ code: 0, out: 'lake/raw\npond\n' })
+    const epoch = await currentEpoch(store.db)
+    expect(await buckets(id, '--remove', 'pond', '--allow', 'sea')).toMatchObject({ out: 'lake/raw\nsea\n' })
+    expect(await currentEpoch(store.db)).toBe(epoch + 1)
+    expect((await listAuditEvents(store.db, id, { limit: 50 })).items[0]).toMatchObject({ operation: 'changeAccount' })
+    expect(await buckets(id, '--remove', 'pond')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('it has: lake/raw, sea'),
+    })
+    expect(await buckets(id, '--allow', 'lake//raw')).toMatchObject({ code: 2, err: expect.stringContaining('must be a bucket') })
+    for (const taken of ['lake', 'lake/raw', 'lake/raw/deeper', 'sea/any'])
+      expect(await buckets(other, '--allow', taken)).toMatchObject({ code: 1, err: expect.stringContaining(`${taken} overlaps`) })
+    expect(await buckets(other, '--allow', 'lake/raw2')).toMatchObject({ code: 0 })
+    expect(await buckets(id)).toMatchObject({ out: 'lake/raw\nsea\n' })
   })
 
   test('quota shows the quotas of an account, and changes those that are given', async () => {

@@ -8,6 +8,7 @@ import { claimValidation, findDestination, insertDestination, removeDestination,
 import { drainEndpoint, getEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
 import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { changeRole, insertMembership, insertPerson, listPeople, removeMembership } from '#store/people.ts'
 import { countUse, withinQuotas } from '#store/quotas.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
@@ -55,6 +56,26 @@ describeDatabases('concurrent callers', (kind) => {
     expect(results.filter((result) => result === 'quota_exceeded')).toHaveLength(5)
     expect(await countUse(store.db, account, 'views')).toBe(3)
     expect(others.filter((result) => typeof result === 'string')).toEqual([])
+  })
+
+  test('take both owners of an account away: one stays', async () => {
+    await using store = await newStore(kind)
+    for (let round = 0; round < rounds; round += 1) {
+      const account_id = await anAccount(store)
+      const owners = times(2, async () => {
+        const person_id = newId()
+        await insertPerson(store.db, { id: person_id, name: 'Ada', email: null, is_operator: false }, t0)
+        await insertMembership(store.db, { person_id, account_id, role: 'owner' }, t0)
+        return person_id
+      })
+      const takeAway = (id: string, index: number) =>
+        transact(store, (db) =>
+          index % 2 === 0 ? changeRole(db, account_id, id, 'member') : removeMembership(db, account_id, id),
+        )
+      const results = await outcomes((await Promise.all(owners)).map(takeAway))
+      expect(results.filter((result) => result === 'conflict')).toHaveLength(1)
+      expect((await listPeople(store.db, account_id)).filter(({ role }) => role === 'owner')).toHaveLength(1)
+    }
   })
 
   test('publish the same draft: one succeeds', async () => {

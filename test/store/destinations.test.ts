@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { ChangeDestination } from '#model/destination.ts'
 import {
   claimValidation,
   findDestination,
@@ -43,6 +44,8 @@ describeDatabases('destinations', (kind) => {
     const made = await insertDestination(store.db, account, input, t0)
     expect(made).toEqual({
       ...input,
+      encryption: 'sse-s3',
+      allowed_buckets: [],
       external_id: expect.stringMatching(/^inlet-/),
       status: 'pending',
       validated_at: null,
@@ -101,12 +104,14 @@ describeDatabases('destinations', (kind) => {
     expect(beyond).toMatchObject({ items: [], total: 5, next_offset: null })
   })
 
-  test.each([
+  test.each<readonly [ChangeDestination]>([
     [{ bucket: 'pond' }],
     [{ prefix: '' }],
     [{ region: 'eu-west-1' }],
     [{ role_arn: 'arn:aws:iam::1:role/r' }],
     [{ kms_key_arn: 'arn:aws:kms:eu-west-1:1:key/k' }],
+    [{ encryption: 'bucket-default' }],
+    [{ checksums: 'none' }],
     [{ path_style: true }],
   ])('a change of %j sets a valid one back to pending', async (change) => {
     await using store = await newStore(kind)

@@ -21,7 +21,16 @@ export async function anAccount(store: Store, now = t0): Promise<string> {
 
 export function aKey(account_id: string) {
   const { prefix, hash } = newApiKey()
-  return { id: newId(), account_id, name: 'ci', prefix, hash, scopes: ['ingest', 'admin'] as const }
+  return {
+    id: newId(),
+    account_id,
+    name: 'ci',
+    prefix,
+    hash,
+    scopes: ['ingest', 'admin'] as const,
+    endpoint_ids: null,
+    origins: null,
+  }
 }
 
 export function aDestination(change: Partial<CreateDestination> = {}): CreateDestination & { readonly id: string } {
@@ -33,6 +42,7 @@ export function aDestination(change: Partial<CreateDestination> = {}): CreateDes
     role_arn: 'arn:aws:iam::123456789012:role/ingest',
     prefix: 'raw/events',
     kms_key_arn: null,
+    checksums: 'standard',
     path_style: false,
     ...change,
   }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { keepHouse } from '#control/services/housekeeping.ts'
 import { newId } from '#model/id.ts'
 import { recordCommit } from '#store/commits.ts'
+import { insertCompaction, publishCompaction } from '#store/compactions.ts'
 import { registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
@@ -46,6 +47,28 @@ describeDatabases('housekeeping', (kind) => {
     expect((await getViewMetrics(store.db, account, view, t0)).aggregated.all_time.processed).toBe(30)
     await run(t0 + keptMs + 13)
     expect(await seqs('commits')).toEqual([])
+  })
+
+  test('removes compactions once the commits that they merged are gone', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, run } = await setUp(store)
+    const place = { endpoint_id: endpoint, kind: 'parquet', view: null, date: '2026-11-20', prefix: '' }
+    const source = { commit_id: 'c', marker_id: 'c', first_row: 0, rows: 1, bytes: 1, sha256: 'ab' }
+    const file = { key: 'k', bytes: 1, rows: 1, sha256: 'ab' }
+    for (const [id, kind] of [
+      ['old', 'parquet'],
+      ['late', 'views/a/v1'],
+    ] as const) {
+      const compaction = { ...place, id, kind, destination_id: 'd', bucket: 'b', region: 'local', sources: [source] }
+      await transact(store, (db) => insertCompaction(db, account, compaction, t0))
+    }
+    await transact(store, (db) => publishCompaction(db, 'old', { file, now: t0 }))
+    await transact(store, (db) => publishCompaction(db, 'late', { file, now: t0 + dayMs }))
+    await run(t0 + keptMs + 1)
+    const left = await store.db.selectFrom('compacted_artifacts').select('compaction_id').execute()
+    expect(left).toEqual([{ compaction_id: 'late' }])
+    await run(t0 + keptMs + dayMs + 1)
+    expect(await store.db.selectFrom('compactions').select('id').execute()).toEqual([])
   })
 
   test('removes more rows than one statement may', async () => {

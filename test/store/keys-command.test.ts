@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
+import { newId } from '#model/id.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
 import { findApiKeyByHash, listApiKeys } from '#store/api-keys.ts'
 import { listAuditEvents } from '#store/audit-events.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { runCli } from '../support/cli.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { anAccount } from './fixtures.ts'
+import { anAccount, aStoredEndpoint } from './fixtures.ts'
 
 function keys(url: string, ...args: string[]) {
   return runCli(['keys', ...args], { config: readConfig({ INLET_DATABASE_URL: url }) })
@@ -52,6 +53,15 @@ describeDatabases('inlet keys', (kind) => {
     expect(key?.scopes).toEqual(['ingest', 'admin'])
   })
 
+  test('--endpoint limits the key', async () => {
+    await using store = await newStore(kind)
+    const { id } = await aStoredEndpoint(store, await anAccount(store))
+    const { key } = await created(store, '--name', 'ci', '--scope', 'ingest', '--endpoint', id.toUpperCase())
+    expect(key?.endpoint_ids).toEqual([id])
+    const unknown = await keys(store.url, 'create', '--name', 'ci', '--scope', 'ingest', '--endpoint', newId())
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('the account has no endpoint ') })
+  })
+
   test('list prints everything but the secrets', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
@@ -90,6 +100,8 @@ describeDatabases('inlet keys', (kind) => {
     [['create', '--name', 'x', '--scope', 'root'], '--scope: '],
     [['create', '--name', 'x', '--scope', 'ingest,ingest'], '--scope: '],
     [['create', '--name', ' ', '--scope', 'ingest'], '--name: '],
+    [['create', '--name', 'x', '--scope', 'ingest', '--endpoint', 'all'], '--endpoint: '],
+    [['create', '--name', 'x', '--scope', 'admin', '--endpoint', '4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'], '--endpoint: '],
     [['create', 'x', '--name', 'x', '--scope', 'ingest'], 'unexpected argument: x'],
     [['create', '--nmae', 'x'], 'unknown option: --nmae; did you mean --name?'],
     [['list', 'all'], 'unexpected argument: all'],

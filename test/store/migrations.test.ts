@@ -1,11 +1,15 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
+import type { SeriesStep } from '#model/limits.ts'
+import { seriesWindow } from '#model/series.ts'
+import { listEndpointBuckets } from '#store/endpoint-series.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { type Migration, migrate, NewerDatabaseError } from '#store/migrate.ts'
-import { openStore } from '#store/store.ts'
+import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of-a-minute.ts'
+import { openStore, transact } from '#store/store.ts'
 import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
-import { anAccount } from './fixtures.ts'
+import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 describeDatabases('migrations', (kind) => {
   test('a new database gets all of them, and none the second time', async () => {
@@ -42,6 +46,21 @@ describeDatabases('migrations', (kind) => {
     expect(rows).toEqual([{ id: account, plan: 'free' }])
     // The previous release does not change it.
     await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
+  })
+
+  test('buckets of series are kept when rows of several are introduced, but for those of ten seconds', async () => {
+    await using store = await newStore(kind)
+    const { id } = await aStoredEndpoint(store, await anAccount(store))
+    await store.db.schema.alterTable('endpoint_series').dropColumn('writes').execute()
+    for (const step of ['10s', '1m', '1h'])
+      await sql`insert into endpoint_series (endpoint_id, step, bucket_start, counts)
+        values (${id}, ${step}, cast(${t0} as bigint), '{"records":5}')`.execute(store.db)
+    await transact(store, seriesRowsOfAMinute)
+    const recordsOf = async (step: SeriesStep) => {
+      const buckets = await listEndpointBuckets(store.db, id, seriesWindow({ step, since: iso(t0) }, t0))
+      return buckets.map(({ records }) => records)
+    }
+    expect(await Promise.all((['10s', '1m', '1h'] as const).map(recordsOf))).toEqual([[], [5], [5]])
   })
 
   test('concurrent processes apply them once', async () => {

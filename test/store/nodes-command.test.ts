@@ -41,9 +41,13 @@ describeDatabases('inlet nodes', (kind) => {
     expect((await inlet(store.url, 'list')).out).toBe('There are no nodes.\n')
     const id = await aNode(store)
     const beat = { node_id: id, applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
-    await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...beat }, t0 + 58_000))
+    const disk = { free_bytes: 1_000, total_bytes: 2_000 }
+    await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...beat, disk }, t0 + 58_000))
     expect((await inlet(store.url, 'list')).out).toMatch(
-      new RegExp(`^${id}  fra +10.0.0.1:8081  192.0.2.1 and 1 more  healthy, 2 s ago  silent for 60 s  active +1 +9$`, 'm'),
+      new RegExp(
+        `^${id}  fra +unknown +10.0.0.1:8081  192.0.2.1 and 1 more  healthy, 2 s ago  silent for 60 s  active +1 +9 +1000$`,
+        'm',
+      ),
     )
   })
 

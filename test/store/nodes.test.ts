@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
 import { listLargestLags, sumLags } from '#store/lag-totals.ts'
+import { listNodeInventories } from '#store/node-inventory.ts'
 import { findLargestLag, listBlockedLogs, listLags } from '#store/node-reports.ts'
 import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotsSent, registerNode } from '#store/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
@@ -70,6 +71,21 @@ describeDatabases('nodes', (kind) => {
     ])
     await say({ process: 'ingest', node_id, ...beat, disk_full: false, blocked: [] }, t0 + 3)
     expect(await listNodes(store.db, ['loc'])).toMatchObject([{ ingest: { healthy: true, leaving: false } }])
+  })
+
+  test('say which Inlet they run, and now and then what room their disk has', async () => {
+    await using store = await newStore(kind)
+    const node_id = newId()
+    await registerNode(store.db, aNode({ node_id, version: '1.2.3' }), t0)
+    const inventory = async () => (await listNodeInventories(store.db, { limit: 10, offset: 0 })).items
+    expect(await inventory()).toMatchObject([{ version: '1.2.3', disk: null }])
+    const ingest = { process: 'ingest' as const, node_id, ...beat, disk_full: false, blocked: [] }
+    const disk = { free_bytes: 5 * 2 ** 40, total_bytes: 8 * 2 ** 40 }
+    await transact(store, (db) => recordHeartbeat(db, { ...ingest, disk }, t0))
+    await transact(store, (db) => recordHeartbeat(db, ingest, t0 + 1))
+    expect(await inventory()).toMatchObject([{ version: '1.2.3', disk }])
+    await registerNode(store.db, aNode({ node_id }), t0)
+    expect(await inventory()).toMatchObject([{ version: null, disk }])
   })
 
   test('what a node received is kept for each region, at its highest epoch', async () => {
@@ -207,6 +223,7 @@ describeDatabases('nodes', (kind) => {
     expect([ingest, delivery, { ...delivery, lag_base: 'a', lag_version: 'a' }].map(isQuiet)).toEqual([true, true, true])
     const loud: Heartbeat[] = [
       { ...ingest, blocked: [{ endpoint_id: newId(), reason: 'EIO' }] },
+      { ...ingest, disk: { free_bytes: 1, total_bytes: 2 } },
       { ...delivery, lag: [aLag(newId())] },
       { ...delivery, lag_version: 'a' },
       { ...delivery, lag_base: 'a', lag_version: 'a', lag_gone: [newId()] },

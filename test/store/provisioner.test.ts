@@ -32,7 +32,7 @@ describeDatabases('an endpoint whose record is removed', (kind) => {
     await aServingNode(store, clock.now())
     const hosts = { baseDomain, ingestAddressDefault: 'node:443' }
     const outages = { last: { fromMs: clock.now(), toMs: clock.now() } }
-    const provisioner = new Provisioner({ store, clock, hosts, dnsKeeper: 'operator', outages })
+    const provisioner = new Provisioner({ store, clock, hosts, baseUrl: 'http://127.0.0.1:8080', dnsKeeper: 'operator', outages })
     const see = (endpoints: readonly StoredEndpoint[], ...A: string[]) =>
       recordDnsChecks(
         store.db,

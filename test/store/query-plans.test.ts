@@ -4,16 +4,19 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { UsageReport } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
+import { seriesWindow } from '#model/series.ts'
 import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
 import { listApiKeyPage } from '#store/api-keys.ts'
 import { eventOutsideApi, listAuditEvents, removeAuditEventsBefore, removeAuditEventsBeyond } from '#store/audit-events.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bindings.ts'
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commit-retention.ts'
-import { listCommits, recordCommit } from '#store/commits.ts'
+import { listCommits, listSegmentCommits, recordCommit } from '#store/commits.ts'
+import { deliveredFiles } from '#store/delivered-files.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { recordPublished, recordUnpublished, sendAgain } from '#store/dns-records.ts'
+import { addCommitToSeries, listEndpointBuckets } from '#store/endpoint-series.ts'
 import {
   getEndpoint,
   listDrainingEndpoints,
@@ -28,12 +31,14 @@ import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags 
 import { listNodesOnceIn, registerNode } from '#store/nodes.ts'
 import { countUse, readQuotaUse } from '#store/quotas.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
+import { removeOldestBucket } from '#store/series-retention.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { listUnsettledBindings } from '#store/unsettled-bindings.ts'
 import { getViewMetrics, removeViewCountersBefore } from '#store/view-counters.ts'
 import { getViewQuality, removeViewQualityBefore } from '#store/view-quality.ts'
-import { getView, listViews } from '#store/views.ts'
+import { listVersionSeries } from '#store/view-series.ts'
+import { getView, listPublishedVersions, listViews } from '#store/views.ts'
 import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
 
@@ -107,7 +112,16 @@ async function filled(kind: DatabaseKind) {
 
 async function multiply(store: TestStore, { account, endpoint, view }: { account: string; endpoint: string; view: string }) {
   const rows = Array.from({ length: rowsPerAccount }, (_, index) => ({ id: newId(), at: t0 + 1 + index }))
-  const destination = { account_id: account, bucket: 'lake', prefix: '', region: 'eu', role_arn: 'r', path_style: 0 }
+  const destination = {
+    account_id: account,
+    bucket: 'lake',
+    prefix: '',
+    region: 'eu',
+    role_arn: 'r',
+    encryption: 'sse-s3',
+    checksums: 'standard',
+    path_style: 0,
+  }
   const numbers = { bytes: 1, rows: 1 }
   const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, errors: 0 }
   await transact(store, async (db) => {
@@ -186,6 +200,15 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .values(rows.map(({ at }) => ({ view_id: view, endpoint_id: endpoint, bucket_start: at, quality: '{}' })))
       .execute()
     await db
+      .insertInto('endpoint_series')
+      .values(rows.map(({ id, at }) => ({ endpoint_id: id, step: '10s', bucket_start: at, counts: '{}', writes: 1 })))
+      .execute()
+    const noRows = { accepted: 0, dropped: 0, dlq: 0, failed: 0 }
+    await db
+      .insertInto('view_series')
+      .values(rows.map(({ id, at }) => ({ view_id: view, endpoint_id: id, step: '10s', bucket_start: at, ...noRows })))
+      .execute()
+    await db
       .insertInto('view_totals')
       .values(rows.map(({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at })))
       .execute()
@@ -244,12 +267,18 @@ describeDatabases('query plans', (kind) => {
       const commits = await plansOf(store, async (db) => {
         await listCommits(db, endpoint, { limit: 50 })
         await listRawParquet(db, endpoint, 50)
+        const range = { since: new Date(t0).toISOString(), until: new Date(t0 + 100).toISOString() }
+        for (const wanted of ['raw', { view_id: view }] as const) await deliveredFiles(db, endpoint, wanted, range, 50).next()
         await listCommits(db, endpoint, { limit: 50, before: new Date(t0 + 100).toISOString() })
       })
       expect(commits).toContain('commits_in_order')
       expect(commits).not.toMatch(wholeTable(kind, 'commits'))
       expect(commits).not.toMatch(sorting(kind))
+      const segment = { node_id: aCommit('', 0).node_id, seq: 100 }
+      expect(await plansOf(store, (db) => listSegmentCommits(db, endpoint, segment))).toContain('commits_by_segment')
 
+      const { name } = await store.db.selectFrom('views').select('name').where('id', '=', view).executeTakeFirstOrThrow()
+      const ofView = { account_id: account, name, endpoint_id: null }
       const lastHour = { created_after: new Date(t0).toISOString(), created_before: new Date(t0 + 3_600_000).toISOString() }
       const beyond = { result: 'failed', max: 10, limit: 10 } as const
       const after = { created_at: t0 + 100, commit_id: newId() }
@@ -300,11 +329,17 @@ describeDatabases('query plans', (kind) => {
         ['account_usage', (db) => removeUsageBefore(db, t0 + 9 * 86_400_000)],
         ['views', (db) => getView(db, account, view)],
         ['views', (db) => listViews(db, account, { name: 'events' }, page)],
+        ['views', (db) => listPublishedVersions(db, account, page)],
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
         ['endpoint_lags', (db) => getViewMetrics(db, account, view, t0)],
         ['view_quality', (db) => getViewQuality(db, view, endpoint, t0 + 2 * 86_400_000)],
         ['view_counters', (db) => removeViewCountersBefore(db, t0 + 100)],
+        ['endpoint_series', (db) => listEndpointBuckets(db, endpoint, seriesWindow({}, t0))],
+        ['endpoint_series', (db) => addCommitToSeries(db, aCommit(endpoint, 99_998), t0)],
+        ['view_series', (db) => listVersionSeries(db, ofView, seriesWindow({}, t0))],
+        ['endpoint_series', (db) => removeOldestBucket(db, 'endpoint_series', '10s', t0 + 100)],
+        ['view_series', (db) => removeOldestBucket(db, 'view_series', '10s', t0 + 100)],
         ['view_quality', (db) => removeViewQualityBefore(db, t0 + 100)],
         ['commits', (db) => removeCommitsBefore(db, endpoint, t0 + 100, 10)],
         ['committed_seqs', (db) => findCommittingNode(db, '', t0)],

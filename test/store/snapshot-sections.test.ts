@@ -66,6 +66,7 @@ describeDatabases('sections of a region', (kind) => {
     const detached = await attach(store, account, endpoint.id, gone.id, t0 + 2)
     await applyChange(store, (db) => detachBinding(db, account, endpoint.id, detached.id, t0 + 3))
     const { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style } = destination
+    const headers = { encryption: 'sse-s3', checksums: 'standard' }
     const bound = { is_required: false, deactivated_at: null, canary_start_ts: null }
     expect(await endpointsOf(store.db, 'loc')).toEqual([
       {
@@ -75,7 +76,18 @@ describeDatabases('sections of a region', (kind) => {
           bytes_per_day: quotaLimits.bytes_per_day.default,
           records_per_second: quotaLimits.records_per_second.default,
         },
-        destination: { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style },
+        destination: {
+          id,
+          bucket,
+          prefix,
+          region,
+          role_arn,
+          external_id,
+          kms_key_arn,
+          path_style,
+          ...headers,
+          allowed_buckets: [],
+        },
         bindings: [
           { ...bound, binding_id: early.id, view_id: first.id, activated_at: iso(t0 + 1) },
           { ...bound, binding_id: detached.id, view_id: gone.id, activated_at: iso(t0 + 2), deactivated_at: iso(t0 + 3) },
@@ -114,7 +126,7 @@ describeDatabases('sections of a region', (kind) => {
     await aStoredEndpoint(store, one)
     const { id, account_id, hash, scopes } = active
     expect(await keysOf(store.db, 'loc', t0 + 100)).toEqual({
-      keys: [{ id, account_id, hash, scopes }],
+      keys: [{ id, account_id, hash, scopes, endpoint_ids: null, origins: null }],
       revoked: [lately.id],
     })
   })

@@ -70,11 +70,18 @@ export type TestControl = AsyncDisposable & {
 
 export type ControlOptions = {
   readonly environment?: Record<string, string>
+  readonly isAtTerminal?: boolean
   readonly database?: TestDatabase
   readonly directory?: string
+  /** Gets each line of the log. */
+  readonly onLog?: (line: string) => void
 }
 
-export async function newControl({ environment = {}, ...given }: ControlOptions = {}): Promise<TestControl> {
+export async function newControl({
+  environment = {},
+  isAtTerminal = false,
+  ...given
+}: ControlOptions = {}): Promise<TestControl> {
   const directory = given.directory ?? mkdtempSync(join(tmpdir(), 'inlet-control-'))
   const database = given.database ?? (await newMigratedDatabase())
   const clock = new MovableClock()
@@ -97,11 +104,16 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     [nodeToken, 'the node token'],
     [operatorToken, 'the operator token'],
   ])
-  const logger = createLogger('control', 'debug', undefined, { write: watchText('the log of control', secrets) })
+  const watch = watchText('the log of control', secrets)
+  const write = (line: string) => {
+    watch(line)
+    given.onLog?.(line)
+  }
+  const logger = createLogger('control', 'debug', undefined, { write })
   const onBootstrap = (made: Bootstrapped) => {
     bootstrapped = made
   }
-  const app = await startControl(config, { logger, clock, onBootstrap })
+  const app = await startControl(config, { logger, clock, onBootstrap, isAtTerminal })
   const store = await openStore(database.url)
   const call = callOf(app)
   return {
@@ -144,7 +156,7 @@ function callOf(app: App): Call {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
-    const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '')
+    const isJson = method !== 'HEAD' && /[/+]json/.test(response.headers.get('content-type') ?? '')
     const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
     await describedBy(url, method, path, answer)
     return answer
@@ -157,7 +169,11 @@ async function newAccount(store: Store, clock: Clock, call: Call, held: readonly
   const { secret, prefix, hash } = newApiKey()
   await applyChange(store, async (db) => {
     await insertAccount(db, { id: account_id, name: `test ${account_id}`, external_id: newExternalId() }, clock.now())
-    await insertApiKey(db, { id: key_id, account_id, name: 'test', prefix, hash, scopes: held }, clock.now())
+    await insertApiKey(
+      db,
+      { id: key_id, account_id, name: 'test', prefix, hash, scopes: held, endpoint_ids: null, origins: null },
+      clock.now(),
+    )
   })
   return accountOf(call, { account_id, key_id, api_key: secret }, held)
 }

@@ -40,7 +40,7 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     removeDirectory: (path) => files.removeDirectory(path),
     touch: (path) => files.touch(path),
     watch: (path, onChange) => files.watch(path, onChange),
-    freeBytes: (path) => files.freeBytes(path),
+    space: (path) => files.space(path),
   }
 }
 

@@ -11,6 +11,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SegmentCommit } from '#model/commit.ts'
+import type { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
@@ -33,7 +34,7 @@ const hurriedClock: Clock = {
   setTimer: (callback, delayMs) => systemClock.setTimer(callback, Math.min(delayMs, 15)),
 }
 
-export function aDestination(bucket = 'bucket') {
+export function aDestination(bucket = 'bucket'): DestinationTarget {
   return {
     id: newId(),
     bucket,
@@ -41,7 +42,10 @@ export function aDestination(bucket = 'bucket') {
     region: 'local',
     role_arn: 'arn:aws:iam::000000000000:role/test',
     external_id: 'external',
+    encryption: 'sse-s3',
     kms_key_arn: null,
+    checksums: 'standard',
+    allowed_buckets: [],
     path_style: false,
   }
 }

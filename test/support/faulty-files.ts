@@ -87,7 +87,7 @@ export class FaultyDisk {
       removeDirectory: (path) => run({ kind: 'removeDirectory', path }, () => this.#removeDirectory(path)),
       touch: (path) => run({ kind: 'touch', path }, () => undefined),
       watch: () => () => undefined,
-      freeBytes: () => Promise.resolve(this.capacityBytes - this.usedBytes()),
+      space: () => Promise.resolve({ free_bytes: this.capacityBytes - this.usedBytes(), total_bytes: this.capacityBytes }),
     }
   }
 

@@ -2,6 +2,7 @@
 import type { Room } from '#ingest/admission.ts'
 import { Allowances } from '#ingest/allowances.ts'
 import { ConnectionBudget } from '#ingest/connection-budget.ts'
+import { EndpointCounts } from '#ingest/endpoint-counters.ts'
 import { EndpointTable } from '#ingest/endpoint-table.ts'
 import { Gate, type GateOptions } from '#ingest/gate.ts'
 import { systemClock } from '#lib/clock.ts'
@@ -40,8 +41,11 @@ export function aGate({
     configuration: { endpoints: endpoints && new EndpointTable({ region: 'loc', endpoints: [...endpoints] }) },
     capacity: { room: () => anyRoom, reasons: () => [] },
     allowances,
+    keyUse: new Set<string>(),
+    counts: new EndpointCounts(),
     clock: systemClock,
     wal: { append },
+    storedRequests: { once: () => Promise.reject(new Error('the test stores nothing')) },
     logger,
   })
 }

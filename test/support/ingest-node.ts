@@ -22,6 +22,8 @@ import {
   type CommitsFound,
   Heartbeat,
   type IssuedCertificate,
+  KeyUseReport,
+  SeriesReport,
   UsageReport,
   type UsageTotals,
 } from '#model/node-protocol.ts'
@@ -54,7 +56,7 @@ export function aKey(change: Partial<SnapshotKey> & { readonly secret?: string; 
   const { secret = secretOf('a'), ...rest } = change
   const { hash } = apiKeyOf(secret)
   const id = `${hash.slice(0, 8)}-${hash.slice(8, 12)}-4${hash.slice(12, 15)}-a${hash.slice(15, 18)}-${hash.slice(18, 30)}`
-  return { id, account_id: accountId('a'), hash, scopes: ['ingest'], ...rest }
+  return { id, account_id: accountId('a'), hash, scopes: ['ingest'], endpoint_ids: null, origins: null, ...rest }
 }
 
 export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndpoint {
@@ -101,6 +103,9 @@ export class ControlStandIn implements AsyncDisposable {
   readonly heartbeats: Heartbeat[] = []
   readonly registered: unknown[] = []
   readonly usage: UsageReport[] = []
+  /** Keys in use, in the order of the reports. */
+  readonly usedKeys: string[] = []
+  readonly series: SeriesReport[] = []
   /** What it says about nodes of the region, and about bytes that other nodes accepted for every account. */
   usageElsewhere = { nodes: 1, bytes: 0 }
   /** What it says about DNS: 0 if none is managed. */
@@ -139,6 +144,13 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/usage') {
         this.usage.push(UsageReport.parse(JSON.parse(body)))
         response.end(JSON.stringify(this.#usageTotals()))
+      } else if (url.pathname === '/internal/v1/key-use') {
+        const { keys } = KeyUseReport.parse(JSON.parse(body))
+        this.usedKeys.push(...keys)
+        response.end(JSON.stringify({ recorded: keys.length }))
+      } else if (url.pathname === '/internal/v1/series') {
+        this.series.push(SeriesReport.parse(JSON.parse(body)))
+        response.end(JSON.stringify({ recorded: true }))
       } else if (url.pathname.startsWith('/internal/v1/destinations/')) {
         const found = this.destinations.get(url.pathname.split('/').at(-1) ?? '')
         response.writeHead(found === undefined ? 404 : 200).end(JSON.stringify(found ?? {}))

@@ -80,15 +80,17 @@ export const allActions = [
 
 export type CustomerDestination = { readonly id: string; readonly bucket: string; readonly role: string; readonly prefix: string }
 
+type CustomerGateway = Pick<GatewayDescription, 'url' | 'stsUrl' | 'customer'> & { readonly region?: string }
+
 /** The owner of buckets and roles, and what they do in the AWS console. */
 export class Customer {
-  readonly #gateway: GatewayDescription
+  readonly #gateway: CustomerGateway
   readonly #iam: IAMClient
   readonly s3: S3Client
 
-  constructor(gateway: GatewayDescription) {
+  constructor(gateway: CustomerGateway) {
     const { accessKeyId, secretAccessKey } = gateway.customer
-    const common = { endpoint: gateway.url, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey } }
+    const common = { endpoint: gateway.url, region: gateway.region ?? 'us-east-1', credentials: { accessKeyId, secretAccessKey } }
     this.#gateway = gateway
     this.#iam = new IAMClient(common)
     this.s3 = new S3Client({ ...common, forcePathStyle: true })

@@ -18,7 +18,15 @@ const forms: readonly (readonly [string, RegExp])[] = [
 /** Variables whose values are secret wherever they are printed. */
 const secretName = /^(?!.*_FILE$)(?!AWS_ACCESS_KEY_ID$)(INLET|AWS|PG)\w*(KEY|TOKEN|SECRET|PASSWORD)/
 /** Secrets that Inlet creates in its data directory. */
-const secretFiles = ['node-token', 'operator-token', 'secret-key', 'first-api-key', 'node/credential', 'node/marker-key']
+const secretFiles = [
+  'node-token',
+  'operator-token',
+  'secret-key',
+  'first-api-key',
+  'sign-in-link',
+  'node/credential',
+  'node/marker-key',
+]
 /** Commands that create a key or a token for the person who runs them. */
 const printsKeys = /\b(keys|accounts|join-tokens) create\b/
 const secretCharsMin = 8

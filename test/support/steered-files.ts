@@ -13,7 +13,10 @@ export class SteeredFiles {
   constructor(files = systemFiles) {
     this.files = {
       ...files,
-      freeBytes: async (path) => this.freeBytes ?? (await files.freeBytes(path)),
+      space: async (path) => {
+        const space = await files.space(path)
+        return { ...space, free_bytes: this.freeBytes ?? space.free_bytes }
+      },
       open: async (path, mode) => {
         const file = await files.open(path, mode)
         return path.endsWith('.open') ? this.#wrap(file) : file

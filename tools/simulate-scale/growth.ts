@@ -3,6 +3,9 @@ import { sql } from 'kysely'
 import { keepHouse } from '../../src/control/services/housekeeping.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { timeOrderedUuid } from '../../src/lib/uuid.ts'
+import { type SeriesStep, seriesLimits } from '../../src/model/limits.ts'
+import { stepSeconds } from '../../src/model/series.ts'
+import { rowMs } from '../../src/store/endpoint-series.ts'
 import { type Db, type Store, transact } from '../../src/store/store.ts'
 import type { Gauge } from './gauge.ts'
 import type { Installation, Scale } from './installation.ts'
@@ -20,6 +23,8 @@ type Table =
   | 'dlq_files'
   | 'view_counters'
   | 'view_quality'
+  | 'endpoint_series'
+  | 'view_series'
   | 'committed_seqs'
   | 'account_usage'
   | 'endpoint_lags'
@@ -93,7 +98,7 @@ async function fillWithin(db: Db, history: number): Promise<ReadonlyMap<Table, n
     from generate_series(1, ${sql.lit(auditRows)}) as copy`.execute(db)
   await sql`analyze`.execute(db)
   const names: readonly Table[] = [
-    ...(['commits', 'dlq_files', 'view_counters', 'view_quality'] as const),
+    ...(['commits', 'dlq_files', 'view_counters', 'view_quality', 'endpoint_series', 'view_series'] as const),
     ...(['committed_seqs', 'account_usage', 'endpoint_lags', 'audit_events'] as const),
   ]
   const counts = await countRows(db, names)
@@ -114,16 +119,30 @@ async function countRows(db: Db, names: readonly Table[]): Promise<ReadonlyMap<T
   return counts
 }
 
-/** Each endpoint delivers a segment a minute through one view; a tenth of the segments have dead letters. */
+/** Rows that something makes which happens every `everySeconds`, if a row is about so much time: in a day, and as many as are kept. */
+function seriesRows(
+  everySeconds: number,
+  rowMsOf: (step: SeriesStep) => number,
+): { readonly aDay: number; readonly kept: number } {
+  const steps = Object.keys(stepSeconds) as SeriesStep[]
+  const rows = (step: SeriesStep, ms: number) => ms / Math.max(rowMsOf(step), everySeconds * 1000)
+  const sum = (msOf: (step: SeriesStep) => number) => steps.reduce((all, step) => all + rows(step, msOf(step)), 0)
+  return { aDay: sum(() => dayMs), kept: sum((step) => seriesLimits.keptMs[step]) }
+}
+
+/** Each endpoint receives all the time and delivers a segment a minute through one view; a tenth of the segments have dead letters. */
 function addGrowth({ nodes, accounts, endpoints, regions }: Scale, rowBytes: ReadonlyMap<Table, number>, tables: Tables): void {
   const commitsADay = endpoints * 1440
   const buckets = countersKeptHours * 12
   const perNode = (nodes / regions) * endpoints
+  const [received, delivered] = [seriesRows(10, rowMs), seriesRows(60, (step) => stepSeconds[step] * 1000)]
   const rows: readonly (readonly [Table, number | null, string, number])[] = [
     ['commits', commitsADay, `${commitsKeptDays} days (\`INLET_COMMITS_KEPT_DAYS\`)`, commitsADay * commitsKeptDays],
     ['dlq_files', commitsADay / 10, 'as long as their commit', (commitsADay / 10) * commitsKeptDays],
     ['view_counters', endpoints * 288, `${countersKeptHours} hours`, endpoints * buckets],
     ['view_quality', endpoints * 288, `${countersKeptHours} hours`, endpoints * (buckets + 1)],
+    ['endpoint_series', endpoints * received.aDay, '1 hour to 30 days, by length', endpoints * received.kept],
+    ['view_series', endpoints * delivered.aDay, '1 hour to 30 days, by length', endpoints * delivered.kept],
     ['committed_seqs', null, 'while the node reports', perNode],
     ['account_usage', (nodes / regions) * accounts, '2 days', (nodes / regions) * accounts * 2],
     ['endpoint_lags', null, 'while the node has the log', perNode],

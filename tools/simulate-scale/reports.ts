@@ -1,6 +1,7 @@
 /** What the reports of nodes cost: heartbeats, usage, questions for jobs, commits. */
 import { setTimeout } from 'node:timers/promises'
 import { newId } from '../../src/model/id.ts'
+import { seriesItemsMax } from '../../src/model/node-protocol.ts'
 import { dayOf } from '../../src/model/quota.ts'
 import { commitBody } from './commits.ts'
 import type { Fleet, SimulatedNode } from './fleet.ts'
@@ -8,6 +9,12 @@ import type { Cost, Gauge } from './gauge.ts'
 import { round, size, type Tables } from './tables.ts'
 
 const parallel = 16
+
+/** The layout for 10 GB/s of docs/scale.md, in which each node reports all of its endpoints once a minute. */
+const layout = { nodes: 50, activeEndpoints: 1000 }
+/** A report has six buckets of each endpoint but the last, and writes a row of each length. */
+const seriesEndpoints = Math.ceil(seriesItemsMax / 6)
+const seriesRows = 4
 
 type Report = {
   readonly name: string
@@ -27,6 +34,12 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
     { name: 'heartbeat of delivery, 100 logs that changed', path: 'heartbeat', body: deliveryHeartbeat(100), items: 100 },
     { name: 'usage report, 10 accounts', path: 'usage', body: usageReport(10), items: 10 },
     { name: 'usage report, 100 accounts', path: 'usage', body: usageReport(100), items: 100 },
+    {
+      name: `series report, ${seriesItemsMax} buckets of ${seriesEndpoints} endpoints`,
+      path: 'series',
+      body: seriesReport(seriesEndpoints),
+      items: seriesItemsMax,
+    },
     { name: 'question for jobs', path: 'jobs/lease', perSecond: 0.5, body: leaseRequest },
     { name: 'question before a conversion', path: 'snapshot/check', body: snapshotCheck },
     { name: 'one commit', path: 'commits', body: (node, call) => commitBody(node, call, 1), items: 1 },
@@ -43,6 +56,7 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
     const cost = await gauge.measure(async () => {
       calls = await fleet.callFor(seconds, parallel, path, body)
     })
+    if (path === 'series') addSeries(perCall(cost, calls), tables)
     if (path === 'commits') commits += calls * (items ?? 0)
     const each = perCall(cost, calls)
     rows.push([
@@ -84,6 +98,26 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
   )
   tables.add('memory', ['memory of control'], [[size(gauge.controlBytes())]])
   return commits
+}
+
+/** What the layout's reports of series make, from what one of them costs. */
+function addSeries(each: Omit<Cost, 'seconds'>, tables: Tables): void {
+  const calls = (layout.nodes * layout.activeEndpoints) / seriesEndpoints / 60
+  tables.add(
+    'series',
+    ['', 'calls a second', 'cores of control', 'cores of Postgres', 'rows a second', 'statements a second', 'WAL a second'],
+    [
+      [
+        `reports of ${layout.nodes} nodes with ${round(layout.activeEndpoints)} active endpoints each`,
+        round(calls),
+        round((each.controlCpuMs * calls) / 1000),
+        round((each.databaseCpuMs * calls) / 1000),
+        round(calls * seriesEndpoints * seriesRows),
+        round(each.statements * calls),
+        size(each.walBytes * calls),
+      ],
+    ],
+  )
 }
 
 function perSecondOf({ seconds, controlCpuMs, databaseCpuMs, statements, walBytes }: Cost): readonly string[] {
@@ -129,6 +163,28 @@ function usageReport(accounts: number) {
     const sent = [...new Set(endpoints.map(({ account }) => account))].slice(0, accounts)
     const used = sent.map((account_id) => ({ account_id, day, bytes: call * 1000, records: call, records_per_second: 100 }))
     return JSON.stringify({ node_id: id, run: 'simulation', accounts: used })
+  }
+}
+
+/** What a node with many active endpoints counted in a minute: buckets of ten seconds. Each report is about other endpoints. */
+function seriesReport(endpointsMax: number) {
+  return ({ id, endpoints }: SimulatedNode, call: number): string => {
+    const minute = Math.floor(Date.now() / 60_000) * 60_000 - 60_000
+    const first = (call * endpointsMax) % endpoints.length
+    const some = [...endpoints.slice(first), ...endpoints].slice(0, endpointsMax)
+    const items = some.flatMap((endpoint) =>
+      Array.from({ length: 6 }, (_, bucket) => ({
+        ...{ endpoint_id: endpoint.id, at: new Date(minute + bucket * 10_000).toISOString() },
+        ...{
+          records: 1000 + call,
+          bytes: 200_000,
+          requests: 10,
+          refused: {},
+          acknowledged_after: { 20: 6, 21: 2, 22: 1, 25: 1 },
+        },
+      })),
+    )
+    return JSON.stringify({ node_id: id, run: 'simulation', number: call, items: items.slice(0, seriesItemsMax) })
   }
 }
 

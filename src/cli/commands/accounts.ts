@@ -1,15 +1,20 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import { UserError } from '#lib/user-error.ts'
+import type { BucketFlags } from '../account-buckets.ts'
 import type { Limit, QuotaFlags } from '../account-quotas.ts'
 import type { NameFlags } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { parseId } from './id.ts'
 
 const accounts = () => import('../accounts.ts')
+const buckets = () => import('../account-buckets.ts')
 const quotas = () => import('../account-quotas.ts')
 
 const name = { kind: 'parsed', parse: String, brief: 'who the account is for', placeholder: 'NAME' } as const
 const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the account', placeholder: 'ID' }] } as const
+
+const entries = (brief: string) =>
+  ({ kind: 'parsed', parse: String, optional: true, variadic: true, brief, placeholder: 'BUCKET' }) as const
 
 /** A quota or the weight: a number, or `default`. */
 const limit = (brief: string) => ({ kind: 'parsed', parse: parseLimit, optional: true, brief, placeholder: 'N' }) as const
@@ -59,6 +64,21 @@ export const accountsCommands = buildRouteMap({
         brief: 'show the quotas of an account and their use, and change those that are given',
         fullDescription:
           'Shows the quotas of an account and how much of them is used. Changes those that are given first: to a number, or back with `default`. Nodes apply a change within seconds.',
+      },
+    }),
+    buckets: buildCommand<BucketFlags, [id: string], CliContext>({
+      loader: async () => (await buckets()).setBuckets,
+      parameters: {
+        flags: {
+          allow: entries('bucket, or bucket and prefix such as lake/raw, that the account may use'),
+          remove: entries('one that it may no longer use'),
+        },
+        positional: id,
+      },
+      docs: {
+        brief: 'show the buckets that an account may use, and change them',
+        fullDescription:
+          'Shows the buckets that an account may use with INLET_S3_CREDENTIALS=own. Changes them first: --allow and --remove can be repeated. Nodes apply a change within seconds. What is below or above an entry of another account is refused.',
       },
     }),
   },

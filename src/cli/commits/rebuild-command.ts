@@ -1,3 +1,4 @@
+import type { Config } from '#config.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
@@ -28,9 +29,7 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
       account_id: null,
       resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
     }
-    const isComplete = await audited(store, this.clock, what, () =>
-      rebuild(this, store, folders, flags.dryRun, stores, config.commitsKeptDays),
-    )
+    const isComplete = await audited(store, this.clock, what, () => rebuild(this, store, folders, flags.dryRun, stores, config))
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -50,7 +49,7 @@ async function rebuild(
   folders: readonly MarkerFolder[],
   dryRun: boolean,
   stores: ObjectStores,
-  keptDays: number,
+  { commitsKeptDays }: Pick<Config, 'commitsKeptDays'>,
 ): Promise<boolean> {
   const now = () => clock.now()
   const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
@@ -80,7 +79,7 @@ async function rebuild(
     if (unreadable.has(id)) continue
     try {
       await rebuildFolder(stores.open(folder.target), folder, tally, {
-        ...{ store, now, keptMs: keptDays * 86_400_000, dryRun },
+        ...{ store, now, keptMs: commitsKeptDays * 86_400_000, dryRun },
         onProgress: (markers) => {
           done += markers
           progress.show(done, `${done} of ${total}`)

@@ -7,7 +7,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { markerBytesMax } from '#delivery/commit/marker.ts'
 import type { UnitMarker } from '#delivery/jobs/unit-marker.ts'
-import { markerFolder, parseMarkerKey } from '#model/artifact.ts'
+import { markerFolder, parseCompactionMarkerKey, parseMarkerKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
@@ -16,6 +16,7 @@ import { findDestination } from '#store/destinations.ts'
 import { listKnownCommits, listViewsOfOthers, type MarkerFolder } from '#store/marker-folders.ts'
 import { type Store, transact } from '#store/store.ts'
 import { type FoundMarker, type Rejected, readMarker } from './found-marker.ts'
+import { rebuildCompaction } from './rebuild-compaction.ts'
 
 /** Markers per database lookup. */
 const batchMarkers = 200
@@ -55,14 +56,14 @@ export async function rebuildFolder(
   tally: Tally,
   options: RebuildOptions,
 ): Promise<void> {
-  // Markers of jobs need the commit of their segment, so they are read in a second pass.
+  // Markers of jobs need the commit of their segment, so they are read in a second pass, and those of compactions, which need both, in a third.
   for (const wantsAdditions of [false, true]) {
     let batch: Entry[] = []
     for await (const { key, bytes } of store.list(markerFolder(folder.target.prefix, folder.endpoint_id))) {
       const marker = parseMarkerKey(key)
       const isAddition = marker?.kind.type === 'addition-marker'
       if (marker === undefined) {
-        if (wantsAdditions) continue
+        if (wantsAdditions || parseCompactionMarkerKey(key) !== undefined) continue
         reject(tally, options, key, 'not the name of a marker')
         options.onProgress(1)
       } else if (isAddition === wantsAdditions) {
@@ -74,6 +75,17 @@ export async function rebuildFolder(
       }
     }
     await rebuildBatch(store, folder, batch, tally, options)
+  }
+  for await (const { key, bytes } of store.list(markerFolder(folder.target.prefix, folder.endpoint_id))) {
+    if (parseCompactionMarkerKey(key) === undefined) continue
+    const body = bytes > markerBytesMax ? undefined : await store.get(key)
+    const result =
+      body === undefined
+        ? { rejected: 'too large, or removed in the meantime' }
+        : await rebuildCompaction(key, body, folder, options)
+    if (typeof result === 'string') tally[result] += 1
+    else reject(tally, options, key, result.rejected)
+    options.onProgress(1)
   }
 }
 

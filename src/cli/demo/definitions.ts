@@ -8,7 +8,7 @@ const generated: DemoView = {
   name: 'activity',
   definition: {
     columns: [
-      { name: 'at', type: 'TIMESTAMP', path: '$.at', required: true },
+      { name: 'sent_at', type: 'TIMESTAMP', path: '$.at', required: true },
       { name: 'type', type: 'VARCHAR', path: '$.type', required: true },
       { name: 'user_id', type: 'INTEGER', path: '$.session.user.id' },
       { name: 'page', type: 'VARCHAR', path: '$.page.path' },

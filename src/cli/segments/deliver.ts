@@ -5,7 +5,8 @@
  * Law: the assignment is durable before the wait begins, so the command may be stopped at any time.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Config, controlOf } from '#config.ts'
+import type { Config } from '#config.ts'
+import { controlOf } from '#config-addresses.ts'
 import { writeAssignment } from '#delivery/assignments.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'

@@ -5,7 +5,7 @@ import { type BannerOptions, formatBanner } from './banner.ts'
 
 const config = readConfig({})
 const key = `ing_live_${'k'.repeat(32)}`
-const first = { api_key: key, endpoint_id: newId() }
+const first = { api_key: key, endpoint_id: newId(), segment_max_age_seconds: 60 }
 
 function lines(options: Partial<BannerOptions> = {}): readonly string[] {
   const paint: BannerOptions['paint'] = (_, text) => text
@@ -14,21 +14,24 @@ function lines(options: Partial<BannerOptions> = {}): readonly string[] {
     children: ['control', 'delivery', 'ingest'],
     bootstrapped: first,
     firstKey: { key },
+    firstLink: { url: 'http://127.0.0.1:8080/sign-in#link=abc' },
     paint,
     ...options,
   }).split('\n')
 }
 
 describe('the banner', () => {
-  test('leads with the address for a browser', () => {
+  test('leads with the link into the console', () => {
     const [, title, , row] = lines()
-    expect([title, row]).toEqual(['  Inlet is running.', '  Management API   http://127.0.0.1:8080/'])
+    expect([title, row]).toEqual(['  Inlet is running.', '  Console          http://127.0.0.1:8080/sign-in#link=abc'])
+    expect(lines({ firstLink: undefined }).join('\n')).toContain('  Console          http://127.0.0.1:8080/\n')
   })
 
   test('shows the key and a line to paste at the first start, and afterwards how to make a key', () => {
     const start = lines().join('\n')
     expect(start).toContain(`-H 'X-API-Key: ${key}'`)
     expect(start).toContain(`/v1/ingest?endpoint=${first.endpoint_id}'`)
+    expect(start).toContain('After about 60 seconds it is stored as Parquet')
     const later = lines({ bootstrapped: undefined }).join('\n')
     expect(later).not.toContain('curl')
     for (const text of [start, later]) expect(text).toContain('npm run inlet -- keys create --name laptop --scope ingest')
@@ -66,7 +69,7 @@ describe('the banner', () => {
     for (const url of ['http://127.0.0.1:8080/', 'http://[::1]:8081/v1/ingest', 'mqtt://127.0.0.1:1883'])
       expect(text).toContain(url)
     const behind = readConfig({ INLET_BASE_URL: 'https://inlet.example.com' })
-    expect(lines({ config: behind })).toContain('  Management API   https://inlet.example.com/')
+    expect(lines({ config: behind })).toContain('  Management API   https://inlet.example.com/v1')
   })
 
   test('says which root clients have to trust', () => {

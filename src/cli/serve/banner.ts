@@ -1,8 +1,9 @@
-import { baseUrlOf, type Config, certificateSourcesOf, httpUrl } from '#config.ts'
+import type { Config } from '#config.ts'
+import { baseUrlOf, certificateSourcesOf, httpUrl } from '#config-addresses.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
-import type { FirstKey } from './first-key.ts'
+import type { FirstKey, FirstLink } from './first-key.ts'
 
 export type BannerOptions = {
   readonly config: Config
@@ -12,6 +13,8 @@ export type BannerOptions = {
   readonly bootstrapped: Bootstrapped | undefined
   /** Set if this start created the first key. */
   readonly firstKey: FirstKey | undefined
+  /** Set as long as nobody has signed in to the console. */
+  readonly firstLink: FirstLink | undefined
   readonly paint: Paint
 }
 
@@ -20,10 +23,10 @@ type Row = { readonly label: string; readonly value: string; readonly notes?: re
 const createKey = 'npm run inlet -- keys create --name laptop --scope ingest'
 
 /** Returns the text to print once everything is ready: where to go, and at the first start what to send. */
-export function formatBanner({ config, children, bootstrapped, firstKey, paint }: BannerOptions): string {
+export function formatBanner({ config, children, bootstrapped, firstKey, firstLink, paint }: BannerOptions): string {
   const { management_api, root_certificate, control, ingest, mqtt, data } = describeStart({ config, children, bootstrapped })
   const rows: readonly Row[] = [
-    management_api === undefined ? { label: 'Control', value: control } : { label: 'Management API', value: management_api },
+    ...(management_api === undefined ? [{ label: 'Control', value: control }] : consoleRows(management_api, firstLink)),
     { label: 'Ingest', value: ingest },
     { label: 'MQTT', value: mqtt.join(', '), notes: ['any user name, an API key as the password'] },
     ...(root_certificate === undefined
@@ -43,6 +46,15 @@ export function formatBanner({ config, children, bootstrapped, firstKey, paint }
     '',
     ...(bootstrapped === undefined ? [] : firstSteps(config, bootstrapped, firstKey)),
   ].join('\n')
+}
+
+function consoleRows(url: string, firstLink: FirstLink | undefined): readonly Row[] {
+  const api = { label: 'Management API', value: `${url}v1`, notes: [`described at ${url}openapi/`] }
+  if (firstLink === undefined)
+    return [{ label: 'Console', value: url, notes: ['locked out? npm run inlet -- sign-in-link'] }, api]
+  const notes =
+    firstLink.url === undefined ? ['This file has a link that signs you in, once.'] : ['Open it to sign in: it works once.']
+  return [{ label: 'Console', value: firstLink.url ?? firstLink.path, notes }, api]
 }
 
 /** Returns what the banner says, as the fields of a log line: without the key. */
@@ -94,7 +106,8 @@ function keyRow(bootstrapped: Bootstrapped | undefined, firstKey: FirstKey | und
   }
 }
 
-function firstSteps(config: Config, { endpoint_id }: Bootstrapped, firstKey: FirstKey | undefined): readonly string[] {
+function firstSteps(config: Config, bootstrapped: Bootstrapped, firstKey: FirstKey | undefined): readonly string[] {
+  const { endpoint_id } = bootstrapped
   const header = keyHeader(firstKey)
   const root = rootCertificate(config)
   const trust = root === undefined ? '' : `--cacert ${quote(root)} `
@@ -106,7 +119,7 @@ function firstSteps(config: Config, { endpoint_id }: Bootstrapped, firstKey: Fir
     `      -H 'Content-Type: application/x-ndjson' \\`,
     `      -d '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
     '',
-    ...nextSteps(config, endpoint_id),
+    ...nextSteps(config, bootstrapped),
     '',
   ]
 }
@@ -124,13 +137,14 @@ function quote(text: string): string {
 }
 
 /** Delivery to a bucket on S3 needs a role that only the bucket's owner can create. */
-function nextSteps({ objectStore, paths }: Config, endpointId: string): readonly string[] {
-  if (objectStore === 'directory') return [`  Within seconds it is stored as Parquet under ${paths.buckets}/local`]
+function nextSteps({ objectStore, paths }: Config, { endpoint_id, segment_max_age_seconds }: Bootstrapped): readonly string[] {
+  if (objectStore === 'directory')
+    return [`  After about ${segment_max_age_seconds} seconds it is stored as Parquet under ${paths.buckets}/local`]
   return [
     '  It stays on this machine until the endpoint has a destination. docs/destinations.md describes each step:',
     '',
     '    POST  /v1/destinations                  your bucket; the response has the policies for its role',
     '    POST  /v1/destinations/{id}/validate',
-    `    PATCH /v1/endpoints/${endpointId}   {"destination_id": …}`,
+    `    PATCH /v1/endpoints/${endpoint_id}   {"destination_id": …}`,
   ]
 }

@@ -8,7 +8,7 @@ import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
 import type { ChildName } from './child-environment.ts'
 import { warnAboutPermissions } from './data-permissions.ts'
-import { formatFirstKey, keepFirstKey } from './first-key.ts'
+import { formatFirstKey, formatFirstLink, keepFirstKey, keepFirstLink } from './first-key.ts'
 import { checkObjectStore } from './object-store.ts'
 import { logFormatOf, openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
@@ -57,7 +57,18 @@ export function control(this: CliContext): Promise<void> {
       const firstKey = await keepFirstKey(bootstrapped.api_key, where)
       if (firstKey !== undefined) stdout.write(`${formatFirstKey(firstKey, logFormatOf(config))}\n`)
     }
-    return () => startControl(config, { ...hooks, onBootstrap, usesDatabaseClock: true })
+    const onFirstLink = async (url: string) => {
+      if (isSupervised(environment)) {
+        process.send?.({ type: 'first_link', url })
+        return
+      }
+      const where = { path: config.paths.signInLink, isTerminal: stdout.isTTY === true, logger: hooks.logger }
+      const firstLink = await keepFirstLink(url, where)
+      if (firstLink !== undefined) stdout.write(`${formatFirstLink(firstLink, logFormatOf(config))}\n`)
+    }
+    // A child of the supervisor has its output.
+    const isAtTerminal = stdout.isTTY === true
+    return () => startControl(config, { ...hooks, onBootstrap, onFirstLink, isAtTerminal, usesDatabaseClock: true })
   })
 }
 

@@ -54,7 +54,7 @@ test('a failed start says why, and prints a new API key, but no banner: another 
     `
     function start() {
       const said = name === 'ingest' ? { type: 'failed', reason: 'the certificate is damaged' } : { type: 'ready' }
-      if (name === 'control') process.send({ type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e' })
+      if (name === 'control') process.send({ type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e', segment_max_age_seconds: 5 })
       process.send(said, () => name === 'ingest' && process.exit(1))
     }`,
     `127.0.0.1:${port}`,
@@ -73,7 +73,7 @@ test('a start that is stopped before the banner prints a new API key to a termin
     `
     import { writeFileSync } from 'node:fs'
     function start() {
-      const bootstrapped = { type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e' }
+      const bootstrapped = { type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e', segment_max_age_seconds: 5 }
       process.send(bootstrapped, () => writeFileSync(${JSON.stringify(marked)}, ''))
     }`,
     '127.0.0.1:0',
@@ -91,7 +91,7 @@ test('with a log of JSON the banner is a log line, and the path of the key a lin
   const { app, printed, logged } = await supervise(
     `
     function start() {
-      if (name === 'control') process.send({ type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e' })
+      if (name === 'control') process.send({ type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e', segment_max_age_seconds: 5 })
       process.send({ type: 'ready' })
     }`,
     `127.0.0.1:${port}`,

@@ -1,5 +1,6 @@
 import type { RequestOptions } from 'node:https'
-import { type Config, httpUrl } from '#config.ts'
+import type { Config } from '#config.ts'
+import { httpUrl } from '#config-addresses.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { clientOf } from '#lib/http.ts'
@@ -9,9 +10,9 @@ import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { describeStart, formatBanner, ingestUrl } from './banner.ts'
-import { type Bootstrapped, readBootstrapped } from './bootstrapped.ts'
+import { type Bootstrapped, readBootstrapped, readFirstLink } from './bootstrapped.ts'
 import { type ChildName, environmentOf } from './child-environment.ts'
-import { formatFirstKey, keepFirstKey } from './first-key.ts'
+import { formatFirstKey, formatFirstLink, keepFirstKey, keepFirstLink } from './first-key.ts'
 import { logFormatOf } from './open-log.ts'
 import type { App } from './run-app.ts'
 
@@ -49,6 +50,7 @@ export type SuperviseOptions = {
 export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print, paint } = options
   let bootstrapped: Bootstrapped | undefined
+  let link: string | undefined
   const specs = children.map(
     (name): ChildSpec => ({
       name,
@@ -64,6 +66,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       },
       onMessage: (message) => {
         bootstrapped = readBootstrapped(message) ?? bootstrapped
+        link = readFirstLink(message) ?? link
       },
     }),
   )
@@ -82,13 +85,15 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     const format = logFormatOf(config)
     const { isTerminal } = options
     const firstKey = await keepFirstKey(bootstrapped?.api_key, { path: config.paths.firstApiKey, isTerminal, logger })
+    const firstLink = await keepFirstLink(link, { path: config.paths.signInLink, isTerminal, logger })
     if (ready && format === 'text') {
-      print(formatBanner({ config, children, bootstrapped, firstKey, paint }))
+      print(formatBanner({ config, children, bootstrapped, firstKey, firstLink, paint }))
       return
     }
     if (ready) logger.info(describeStart({ config, children, bootstrapped }), 'inlet running')
     // Without the banner the key would be lost: only its hash is stored, and log lines never have a key.
     if (firstKey !== undefined) print(formatFirstKey(firstKey, format))
+    if (firstLink !== undefined) print(formatFirstLink(firstLink, format))
   })
   const failed = Promise.withResolvers<Error>()
   started.catch(failed.resolve)

@@ -15,10 +15,14 @@ import {
   IssuedCertificate,
   Join,
   Joined,
+  KeyUseRecorded,
+  KeyUseReport,
   LastHeartbeat,
   nodeBodyPartsMax,
   Register,
   Registered,
+  SeriesRecorded,
+  SeriesReport,
   UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
@@ -107,6 +111,21 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
       '/usage',
       { config: { bodyPartsMax: nodeBodyPartsMax.usage }, schema: { body: UsageReport, response: { 200: UsageTotals } } },
       (request) => nodes.reportUsage(request.body),
+    )
+
+    app.post(
+      '/key-use',
+      {
+        config: { bodyPartsMax: nodeBodyPartsMax.keyUse },
+        schema: { body: KeyUseReport, response: { 200: KeyUseRecorded } },
+      },
+      (request) => nodes.reportKeyUse(request.body),
+    )
+
+    app.post(
+      '/series',
+      { config: { bodyPartsMax: nodeBodyPartsMax.series }, schema: { body: SeriesReport, response: { 200: SeriesRecorded } } },
+      (request) => nodes.reportSeries(request.body),
     )
 
     app.get('/certificate', { schema: { response: { 200: IssuedCertificate } } }, (request) =>

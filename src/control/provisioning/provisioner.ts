@@ -26,6 +26,7 @@ import type { NamingFacts } from './checks/naming.ts'
 import { type DnsKeeper, namingOf, readSeen, type Seen } from './checks/seen.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
+import { ingestUrl } from './ingest-url.ts'
 import { type ControlOutages, excuseSilence } from './outages.ts'
 import { describeSegments, sumLags } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
@@ -36,6 +37,7 @@ export type ProvisionerOptions = {
   readonly store: Store
   readonly clock: Clock
   readonly hosts: HostOptions
+  readonly baseUrl: string
   readonly dnsKeeper: DnsKeeper
   readonly outages: Pick<ControlOutages, 'last'>
 }
@@ -71,6 +73,17 @@ export class Provisioner {
     const serving = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, nodes, nowMs)
     const seen = await readSeen(store.db, nodes, serving)
     return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, seen }
+  }
+
+  /** Returns where a client of the endpoint sends to now. */
+  async findIngestUrl(endpoint: StoredEndpoint): Promise<string> {
+    const { baseUrl, hosts } = this.#options
+    const { nowMs, nodes } = await this.observe([endpoint.region])
+    const known = nodes.get(endpoint.region) ?? []
+    const serving = servingNodes(endpoint, known, nowMs)
+    const reached = serving.length > 0 ? serving : known
+    const ingest_host = ingestHost(endpoint, reached, hosts)
+    return ingestUrl({ id: endpoint.id, ingest_host }, reached, { isName: hosts.baseDomain !== null, baseUrl })
   }
 
   /** Returns the state of each endpoint, by id. */

@@ -1,9 +1,11 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
+import { CreatedInvitation, Invite } from '#model/person.ts'
 import { QuotaUse } from '#model/quota.ts'
 import { problem } from '../openapi.ts'
 import type { Accounts } from '../services/accounts.ts'
+import type { People } from '../services/people.ts'
 import type { Quotas } from '../services/quotas.ts'
 import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
@@ -12,7 +14,7 @@ const notFound = problem('there is no such account')
 const conflict = problem('another account has this name')
 
 /** The operator's view of the accounts. */
-export function accountRoutes(accounts: Accounts, quotas: Quotas): FastifyPluginCallbackZod {
+export function accountRoutes(accounts: Accounts, quotas: Quotas, people: People): FastifyPluginCallbackZod {
   return resource('Accounts', (app) => {
     app.post(
       '/accounts',
@@ -65,7 +67,7 @@ export function accountRoutes(accounts: Accounts, quotas: Quotas): FastifyPlugin
         config: { scope: 'operator' },
         schema: {
           operationId: 'changeAccount',
-          summary: 'Rename, suspend or resume an account, or change its weight and quotas',
+          summary: 'Rename, suspend or resume an account, or change its weight, quotas and buckets',
           params: ById,
           body: ChangeAccount,
           response: { 200: Account, 404: notFound, 409: conflict },
@@ -86,6 +88,24 @@ export function accountRoutes(accounts: Accounts, quotas: Quotas): FastifyPlugin
         },
       },
       (request) => quotas.get(request.params.id),
+    )
+
+    app.post(
+      '/accounts/:id/invitations',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'createAccountInvitation',
+          summary: 'Create a link with which somebody joins an account, such as its first owner; only this response contains it',
+          params: ById,
+          body: Invite,
+          response: { 201: CreatedInvitation, 404: notFound, 409: problem('the account has too many open invitations') },
+        },
+      },
+      ({ params, signedIn, body }, reply) => {
+        reply.header('cache-control', 'no-store')
+        return people.inviteTo(params.id, signedIn, body)
+      },
     )
   })
 }

@@ -4,19 +4,19 @@
  * Law: this process does not look into their bodies. Another one parses and checks them, which can be killed, so that no content holds the
  * event loop.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
-import { AppError } from '#errors.ts'
 import { definitionLimits, previewLimits } from '#model/limits.ts'
 import { PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
-import { ChangeView, CreateView, View } from '#model/view.ts'
+import { ChangeView, CheckedView, CreateView } from '#model/view.ts'
 import { problem } from '../openapi.ts'
 import { validatorCompiler } from '../problem.ts'
 import { RequestShares } from '../services/request-shares.ts'
 import type { Suggestions } from '../services/suggestions.ts'
 import type { Views } from '../services/views.ts'
+import { sendJson, signalDisconnect, within } from './own-process.ts'
 import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
@@ -49,7 +49,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
           operationId: 'createView',
           summary: 'Create a view, as a draft',
           body: CreateView,
-          response: { 201: View },
+          response: { 201: CheckedView },
         },
       },
       (request, reply) => views.create(request.principal, bodyOf(request), signalDisconnect(reply)),
@@ -65,7 +65,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
           summary: 'Change a draft',
           params: ById,
           body: ChangeView,
-          response: { 200: View, 422: notDraft },
+          response: { 200: CheckedView, 422: notDraft },
         },
       },
       (request, reply) => views.change(request.principal, request.params.id, bodyOf(request), signalDisconnect(reply)),
@@ -80,7 +80,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
           operationId: 'publishView',
           summary: 'Publish a draft: its definition can no longer change',
           params: ById,
-          response: { 200: View, 422: notDraft },
+          response: { 200: CheckedView, 422: notDraft },
         },
       },
       (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
@@ -137,24 +137,6 @@ function keepBodies(
   )
 }
 
-/** Reserves a slot before the body is read, until the response is sent. */
-function within(shares: RequestShares): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
-  return async ({ principal }, reply) => {
-    reply.raw.once('close', shares.admit(principal))
-  }
-}
-
 function bodyOf({ body }: { readonly body: unknown }): Uint8Array {
   return body instanceof Uint8Array ? body : new Uint8Array()
-}
-
-/** Sends the body of a response that another process has made. */
-function sendJson(reply: FastifyReply, json: Uint8Array): FastifyReply {
-  return reply.type('application/json; charset=utf-8').send(json)
-}
-
-function signalDisconnect(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client disconnected')))
-  return gone.signal
 }

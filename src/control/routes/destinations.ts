@@ -1,5 +1,7 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import { ValidatedDestination } from '#model/destination-validation.ts'
+import { ObjectStoreSettings } from '#model/object-store.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Destinations } from '../services/destinations.ts'
@@ -87,12 +89,28 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         config: { scope: 'admin' },
         schema: {
           operationId: 'validateDestination',
-          summary: 'Validate a destination: write and delete a test object, and record the result',
+          summary: 'Validate a destination: try each step of a delivery with a test object, and record the result',
           params: ById,
-          response: { 200: Destination, 429: problem('it was validated less than 30 seconds ago, or too many requests') },
+          response: {
+            200: ValidatedDestination,
+            429: problem('it was validated less than 30 seconds ago, or too many requests'),
+          },
         },
       },
       (request) => destinations.validate(request.principal, request.params.id),
+    )
+
+    app.get(
+      '/object-store',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'getObjectStore',
+          summary: 'Get what a new destination needs: where objects are stored, whom its role must trust, settings that fit',
+          response: { 200: ObjectStoreSettings },
+        },
+      },
+      (request) => destinations.storeSettings(request.principal),
     )
   })
 }

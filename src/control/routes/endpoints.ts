@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { Commit, CommitsQuery } from '#model/commit.ts'
+import { Commit, CommitFiles, CommitId, CommitsQuery } from '#model/commit.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { Timestamp } from '#model/timestamp.ts'
@@ -12,6 +12,7 @@ import { resource } from './resource.ts'
 
 const nameTaken = problem('another endpoint of the account has this name')
 const beingDeleted = problem('the endpoint is being deleted')
+const ByCommit = ById.extend({ commit_id: CommitId })
 const ListQuery = PageQuery.extend({
   status: z.enum([...EndpointStatus.options, 'all']).default('all'),
   name: EndpointName.optional().meta({
@@ -145,6 +146,21 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         },
       },
       (request) => commits.list(request.principal, request.params.id, request.query),
+    )
+
+    app.get(
+      '/endpoints/:id/commits/:commit_id/files',
+      {
+        // The files have payloads.
+        config: { scope: 'query' },
+        schema: {
+          operationId: 'listCommitFiles',
+          summary: 'Get a delivered segment with a link to each of its files, also of a deleted endpoint',
+          params: ByCommit,
+          response: { 200: CommitFiles },
+        },
+      },
+      ({ principal, params }) => commits.listFiles(principal, params.id, params.commit_id),
     )
   })
 }

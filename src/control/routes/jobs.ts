@@ -1,7 +1,9 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { Compact } from '#model/compaction.ts'
 import { Backfill, Job, JobDetail, JobsQuery, Redrive } from '#model/job.ts'
 import { pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
+import type { Compactions } from '../services/compactions.ts'
 import type { Jobs } from '../services/jobs.ts'
 import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
@@ -12,7 +14,7 @@ const jobConflict = problem(
 const jobRejected = problem('the view is not published, the account has no such endpoint, or the request is not valid')
 const finished = problem('the job is finished')
 
-export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
+export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCallbackZod {
   return resource('Jobs', (app) => {
     app.post(
       '/views/:id/backfill',
@@ -44,13 +46,28 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
       (request) => jobs.redrive(request.principal, request.params.id, request.body),
     )
 
+    app.post(
+      '/endpoints/:id/compact',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'compactEndpoint',
+          summary: 'Merge small Parquet files of closed hours or days; the old ones stay in the bucket',
+          params: ById,
+          body: Compact,
+          response: { 202: Job, 409: problem('a compaction is running or paused on the endpoint') },
+        },
+      },
+      (request) => compactions.start(request.principal, request.params.id, request.body),
+    )
+
     app.get(
       '/jobs',
       {
         config: { scope: 'metrics' },
         schema: {
           operationId: 'listJobs',
-          summary: 'List backfills and re-drives, newest first',
+          summary: 'List backfills, re-drives and compactions, newest first',
           querystring: JobsQuery,
           response: { 200: pageOf(Job) },
         },

@@ -2,9 +2,10 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AppError } from '#errors.ts'
 import { findErrorPage } from '#pages/errors.ts'
 import { jsonPage, prefersJson } from '#pages/html.ts'
+import type { SendConsole } from '../console.ts'
 
 /** Pages for people who open the address of control, or the `type` of an error. */
-export function pageRoutes(baseUrl: string): FastifyPluginCallbackZod {
+export function pageRoutes(baseUrl: string, sendConsole: SendConsole | undefined): FastifyPluginCallbackZod {
   const overview = jsonPage({
     service: 'inlet control',
     management_api: `${baseUrl}/v1`,
@@ -14,9 +15,10 @@ export function pageRoutes(baseUrl: string): FastifyPluginCallbackZod {
   })
   return (app, _options, done) => {
     app.get('/', { config: { scope: 'public' } }, async ({ headers }, reply) => {
+      if (prefersJson(headers.accept)) return reply.headers(overview.headers).send(overview.body)
+      reply.header('vary', 'accept')
       // Relative, so that it works behind a proxy that adds a path.
-      if (!prefersJson(headers.accept)) return reply.header('vary', 'accept').redirect('openapi/')
-      return reply.headers(overview.headers).send(overview.body)
+      return sendConsole === undefined ? reply.redirect('openapi/') : sendConsole(reply)
     })
     for (const path of ['/errors', '/errors/', '/errors/:code'])
       app.get(path, { config: { scope: 'public' } }, async ({ url, headers }, reply) => {

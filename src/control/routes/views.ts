@@ -57,6 +57,20 @@ export function viewRoutes({ views, dlqFiles }: ViewRoutesOptions): FastifyPlugi
     )
 
     app.get(
+      '/view-metrics',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'listViewMetrics',
+          summary: 'List the metrics of published view versions, newest first',
+          querystring: PageQuery,
+          response: { 200: pageOf(Metrics) },
+        },
+      },
+      (request) => views.listMetrics(request.principal, request.query),
+    )
+
+    app.get(
       '/views/:id',
       {
         config: { scope: 'metrics' },

@@ -22,6 +22,8 @@ export type AccountsOptions = {
   readonly feed: EpochFeed
   readonly clock: Clock
   readonly logger: Logger
+  /** Whether the operator says which buckets an account may use. */
+  readonly hasAllowedBuckets: boolean
 }
 
 export class Accounts {
@@ -44,23 +46,34 @@ export class Accounts {
     const { secret, ...created } = newAccount(name)
     const { account, key } = await applyChange((db) => insertAccountWithKey(db, created, clock.now()))
     logger.info({ account_id: account.id, key_id: key.id }, 'account created')
-    return { ...account, first_key: { ...key, api_key: secret } }
+    return { ...this.#shown(account), first_key: { ...key, api_key: secret } }
   }
 
-  list(page: PageQuery): Promise<Page<Account>> {
-    return listAccounts(this.#options.store.db, page)
+  async list(query: PageQuery): Promise<Page<Account>> {
+    const page = await listAccounts(this.#options.store.db, query)
+    return { ...page, items: page.items.map((account) => this.#shown(account)) }
   }
 
-  get(id: string): Promise<Account> {
-    return getAccount(this.#options.store.db, id)
+  async get(id: string): Promise<Account> {
+    return this.#shown(await getAccount(this.#options.store.db, id))
   }
 
   async change(id: string, change: ChangeAccount): Promise<Account> {
-    const { applyChange, logger } = this.#options
+    const { applyChange, logger, hasAllowedBuckets } = this.#options
+    if (change.allowed_buckets !== undefined && !hasAllowedBuckets) throw hasNoAllowedBuckets()
     const changed = await applyChange((db) => updateAccount(db, id, change))
     logger.info({ account_id: id, ...change }, 'account changed')
-    return changed
+    return this.#shown(changed)
   }
+
+  #shown(account: Account): Account {
+    return this.#options.hasAllowedBuckets ? account : { ...account, allowed_buckets: null }
+  }
+}
+
+function hasNoAllowedBuckets(): AppError {
+  const message = 'must be left out: only installations with INLET_S3_CREDENTIALS=own have such a list'
+  return new AppError('validation_error', `allowed_buckets ${message}`, { errors: [{ path: 'allowed_buckets', message }] })
 }
 
 export function accountSuspended(): AppError {

@@ -7,12 +7,19 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { RevokedKeyError } from '#auth/access-tokens.ts'
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { timeOrderedUuid } from '#lib/uuid.ts'
-import type { Principal } from '#model/api-key.ts'
-import { type AuditEventPage, type AuditEventQuery, AuditResult, type InstallationAuditEventQuery } from '#model/audit-event.ts'
+import {
+  type AuditEvent,
+  type AuditEventPage,
+  type AuditEventQuery,
+  AuditResult,
+  type InstallationAuditEventQuery,
+} from '#model/audit-event.ts'
 import { auditLimits } from '#model/limits.ts'
+import { isPerson, type PersonPrincipal, type Principal } from '#model/principal.ts'
 import { isAccountSuspended } from '#store/accounts.ts'
 import { isApiKeyRevoked } from '#store/api-keys.ts'
 import {
@@ -24,6 +31,7 @@ import {
   removeAuditEventsBeyond,
   upsertAuditEvent,
 } from '#store/audit-events.ts'
+import { findRole } from '#store/people.ts'
 import { type Db, type Store, withCompanion } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import { accountSuspended } from './accounts.ts'
@@ -105,7 +113,8 @@ export class AuditTrail {
   /** Returns the events of an account. It does not learn from which address the operator works. */
   async list(account_id: string, query: AuditEventQuery): Promise<AuditEventPage> {
     const page = await listAuditEvents(this.#options.store.db, account_id, query)
-    const items = page.items.map((event) => (event.actor === 'operator' ? { ...event, address: null } : event))
+    const isOfOperator = ({ actor, resource_id }: AuditEvent) => actor === 'operator' || resource_id === account_id
+    const items = page.items.map((event) => (isOfOperator(event) ? { ...event, address: null } : event))
     return { ...page, items }
   }
 
@@ -134,9 +143,15 @@ export class AuditTrail {
 async function requireActive(db: Db, { principal, attempt }: Trace): Promise<void> {
   if (principal === undefined) return
   if (await isAccountSuspended(db, principal.account_id)) throw accountSuspended()
+  if (isPerson(principal)) return requireRole(db, principal)
   const isRevokingItself = attempt.operation === 'revokeKey' && attempt.resource_id === principal.key_id
   if (isRevokingItself) return
   if (await isApiKeyRevoked(db, principal.key_id)) throw new RevokedKeyError(principal)
+}
+
+async function requireRole(db: Db, { person_id, account_id, role }: PersonPrincipal): Promise<void> {
+  if ((await findRole(db, person_id, account_id)) === role) return
+  throw new AppError('forbidden', 'your role in this account has just changed: load the page again')
 }
 
 function eventOf({ id, at, attempt }: Trace, outcome: Outcome): NewAuditEvent {

@@ -1,19 +1,25 @@
 /**
  * Creates an account, a key, a destination, a view and an endpoint at the first start, so that one command is enough to send data.
  *
- * Law: all or nothing, in one transaction. If the database already has an account, only the operator's key is added.
+ * Law: all or nothing, in one transaction. If the database already has an account, only the operator's key and buckets are added.
  */
 import { newAccount } from '#auth/new-account.ts'
 import { apiKeyOf, hashApiKey, newApiKey } from '#auth/secrets.ts'
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { scopes } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
 import { CreateDestination } from '#model/destination.ts'
+import { defaultEncryption, encryptionAfter } from '#model/destination-encryption.ts'
 import { MqttConfig } from '#model/endpoint.ts'
+import { parseFields } from '#model/field-errors.ts'
 import { newId, newLabel } from '#model/id.ts'
+import { segmentLimits } from '#model/limits.ts'
+import { type StoreTraits, suggestedSettings } from '#model/object-store.ts'
 import { CreateView } from '#model/view.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { findFirstAccount, insertAccountWithKey } from '#store/accounts.ts'
+import { allowBuckets, findFirstAccount, insertAccountWithKey } from '#store/accounts.ts'
 import { findApiKeyByHash, insertApiKey } from '#store/api-keys.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/audit-events.ts'
 import { insertBinding } from '#store/bindings.ts'
@@ -25,7 +31,7 @@ import { insertView, publishView } from '#store/views.ts'
 import { type HostOptions, ingestHost } from '../provisioning/ingest-host.ts'
 import type { ApplyChange } from './changes.ts'
 import { endpointLabelChars } from './endpoints.ts'
-import { tryDestination } from './try-destination.ts'
+import { failureOf, tryDestination } from './try-destination.ts'
 
 export type Bootstrapped = {
   readonly account_id: string
@@ -33,6 +39,8 @@ export type Bootstrapped = {
   readonly api_key: string | null
   readonly endpoint_id: string
   readonly ingest_host: string
+  /** How long until a record is in the bucket, at most. */
+  readonly segment_max_age_seconds: number
 }
 
 export type BootstrapOptions = {
@@ -44,23 +52,21 @@ export type BootstrapOptions = {
   readonly hosts: HostOptions
   /** API key to create at startup, with all scopes. */
   readonly apiKey: string | null
-  /** Whether buckets are local. On S3 a destination needs a role that only its owner can create; data stays on the nodes until then. */
-  readonly hasLocalBucket: boolean
+  readonly storeTraits: StoreTraits
+  /** What the first account may use, where roles do not decide. */
+  readonly buckets: readonly string[] | null
+  /** Whether somebody at a terminal tries Inlet out: then files appear within seconds. Otherwise the default applies, which makes fewer and larger files. */
+  readonly isAtTerminal: boolean
 }
 
-/** The configured API key cannot be used: the process must not start without it. */
+/** The configured API key or a bucket cannot be used: the process must not start without it. */
 class BootstrapError extends Error {
   override readonly name = 'BootstrapError'
 }
 
 const actor = 'bootstrap'
 
-const destination = CreateDestination.parse({
-  name: 'local',
-  bucket: 'local',
-  region: 'local',
-  role_arn: 'arn:aws:iam::000000000000:role/inlet-local',
-})
+const maxAgeSecondsAtTerminal = 5
 
 /** Not checked here, which would cost a process: a test publishes it. */
 const definition: Definition = {
@@ -68,7 +74,7 @@ const definition: Definition = {
     { name: 'event', type: 'VARCHAR', path: '$.event', required: true },
     { name: 'user_id', type: 'VARCHAR', path: '$.user.id' },
     { name: 'amount', type: 'DOUBLE', path: '$.amount', cast_failures: 'dlq' },
-    { name: 'at', type: 'TIMESTAMP', path: '$.at' },
+    { name: 'sent_at', type: 'TIMESTAMP', path: '$.at' },
     { name: 'received_at', type: 'TIMESTAMP', path: '$$.ingested_at' },
   ],
 }
@@ -82,38 +88,47 @@ const view = CreateView.parse({
 /** Returns what was created, or undefined if the database was already in use. */
 export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
   const { store, apiKey } = options
-  if ((await findFirstAccount(store.db)) === undefined) return createFirstAccount(options)
+  const buckets = options.buckets === null ? null : parseBuckets(options.buckets)
+  if ((await findFirstAccount(store.db)) === undefined) return createFirstAccount({ ...options, buckets })
+  if (buckets !== null) await allowFirstAccount(options, buckets)
   if (apiKey !== null && (await findUsableKey(store, apiKey)) === undefined) await createOperatorKey(options, apiKey)
   return undefined
 }
 
 async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
-  const { applyChange, clock, region, hosts } = options
+  const { applyChange, clock, region, hosts, storeTraits, buckets } = options
+  const destination = firstDestination(options)
   const created = {
     ...newAccount('default', options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey)),
-    destination: options.hasLocalBucket ? { ...destination, id: newId() } : undefined,
+    destination: destination && { ...destination, id: newId() },
     endpoint: { id: newId(), region, label: newLabel(endpointLabelChars) },
   }
-  const error =
+  const steps =
     created.destination &&
-    (await tryDestination(options.objectStores, { ...created.destination, external_id: created.account.external_id }))
+    (await tryDestination(options.objectStores, storeTraits, {
+      ...created.destination,
+      ...encryptionAfter(defaultEncryption, created.destination),
+      external_id: created.account.external_id,
+      allowed_buckets: [...(buckets ?? [])],
+    }))
+  const maxAgeSeconds = options.isAtTerminal ? maxAgeSecondsAtTerminal : null
   const isFirst = await applyChange(async (db, epoch) => {
     // Another process may have created the account. The lock on the epoch makes the second process wait.
     if ((await findFirstAccount(db)) !== undefined) return false
     const now = clock.now()
     await insertAccountWithKey(db, { ...created, key: { ...created.key, name: actor } }, now)
     const account_id = created.account.id
-    if (created.destination !== undefined && error !== undefined) {
+    if (buckets !== null) await allowBuckets(db, account_id, buckets)
+    if (created.destination !== undefined && steps !== undefined) {
       await insertDestination(db, account_id, created.destination, now)
       const { revision } = await claimValidation(db, account_id, created.destination.id, now)
-      await recordValidation(db, account_id, created.destination.id, { revision, error }, now)
+      await recordValidation(db, account_id, created.destination.id, { revision, error: failureOf(steps) }, now)
     }
     const settings = {
       name: 'default',
       destination_id: created.destination?.id ?? null,
       segment_bytes: null,
-      // Short, so that files appear within seconds when trying Inlet out.
-      segment_max_age_seconds: 2,
+      segment_max_age_seconds: maxAgeSeconds,
       output_formats: ['parquet_views', 'parquet', 'segments'] as const,
       mqtt_config: MqttConfig.parse({}),
     }
@@ -128,7 +143,18 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
     api_key: options.apiKey === null ? created.secret : null,
     endpoint_id: created.endpoint.id,
     ingest_host: ingestHost(created.endpoint, [], hosts),
+    segment_max_age_seconds: maxAgeSeconds ?? segmentLimits.maxAgeSecondsDefault,
   }
+}
+
+/** Returns the first destination. A role only its owner can create: where one is needed, data stays on the nodes until there is a destination. */
+function firstDestination({ storeTraits, buckets }: BootstrapOptions): CreateDestination | undefined {
+  const suggested = suggestedSettings(storeTraits)
+  const at = (name: string, prefix?: string) =>
+    CreateDestination.parse({ name, bucket: name, prefix, ...suggested, region: suggested.region ?? 'us-east-1' })
+  if (storeTraits.kind === 'directory') return at('local')
+  const [bucket, ...prefix] = buckets?.[0]?.split('/') ?? []
+  return bucket === undefined ? undefined : at(bucket, prefix.join('/'))
 }
 
 async function attachFirstView(db: ChangeTx, account_id: string, endpoint_id: string, now: number): Promise<void> {
@@ -154,13 +180,36 @@ async function findUsableKey(store: Store, secret: string): Promise<string | und
   return key.id
 }
 
+function parseBuckets(buckets: readonly string[]): readonly string[] {
+  const { value, errors } = parseFields(AllowedBuckets, buckets)
+  if (value !== undefined) return value
+  throw new BootstrapError(
+    `INLET_S3_BUCKETS: ${errors.map(({ path, message }) => `${buckets[Number(path)]} ${message}`).join('; ')}`,
+  )
+}
+
+/** Allows what is missing. What the operator allowed by other means stays. */
+async function allowFirstAccount({ applyChange, store, clock }: BootstrapOptions, buckets: readonly string[]): Promise<void> {
+  const first = await findFirstAccount(store.db)
+  if (first === undefined || buckets.every((bucket) => first.allowed_buckets?.includes(bucket))) return
+  await applyChange(async (db) => {
+    try {
+      if ((await allowBuckets(db, first.id, buckets)).length === 0) return
+    } catch (error) {
+      throw error instanceof AppError ? new BootstrapError(`INLET_S3_BUCKETS: ${error.message}`) : error
+    }
+    const event = { actor, operation: 'changeAccount', account_id: first.id, resource_id: first.id } as const
+    await insertAuditEvent(db, eventOutsideApi(event, clock.now()))
+  })
+}
+
 async function createOperatorKey({ store, applyChange, clock }: BootstrapOptions, secret: string): Promise<void> {
   const { prefix, hash } = apiKeyOf(secret)
   await applyChange(async (db) => {
     const account = await findFirstAccount(db)
     // Another process with the same key may have created it.
     if (account === undefined || (await findApiKeyByHash(db, hash)) !== undefined) return
-    const key = { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes }
+    const key = { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes, endpoint_ids: null, origins: null }
     await insertApiKey(db, key, clock.now())
     const event = { actor, operation: 'createKey', account_id: account.id, resource_id: key.id } as const
     await insertAuditEvent(db, eventOutsideApi(event, clock.now()))

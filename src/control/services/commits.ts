@@ -1,31 +1,50 @@
 import type { z } from 'zod'
 import { AppError, type FieldError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { Principal } from '#model/api-key.ts'
-import { type Commit, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
+import { type Commit, type CommitFiles, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
 import { summarize } from '#model/field-errors.ts'
 import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
-import { findCommits, listCommits, recordCommit } from '#store/commits.ts'
+import type { Principal } from '#model/principal.ts'
+import { findCommits, findEndpointCommit, listCommits, listSegmentCommits, recordCommit } from '#store/commits.ts'
 import { assertEverExisted } from '#store/endpoints.ts'
 import { listForeignEndpoints, listForeignViews } from '#store/node-scope.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
+import type { DownloadLinks } from './download-links.ts'
 import type { NodeIdentity } from './node-access.ts'
 
-export type CommitsOptions = { readonly store: Store; readonly clock: Clock }
+export type CommitsOptions = { readonly store: Store; readonly clock: Clock; readonly downloadLinks: DownloadLinks }
 
 export type Commits = ReturnType<typeof commitService>
 
-export function commitService({ store, clock }: CommitsOptions) {
+export function commitService({ store, clock, downloadLinks }: CommitsOptions) {
   return {
     async list(
       { account_id }: Principal,
       endpoint_id: string,
-      query: CommitsQuery,
+      { node_id, segment_seq: seq, ...page }: CommitsQuery,
     ): Promise<{ items: Commit[]; next_cursor: string | null }> {
       const { db } = store
       await assertEverExisted(db, account_id, endpoint_id)
-      const { items, next_cursor } = await listCommits(db, endpoint_id, query)
+      if (node_id !== undefined && seq !== undefined) {
+        return { items: await listSegmentCommits(db, endpoint_id, { node_id, seq }), next_cursor: null }
+      }
+      const { items, next_cursor } = await listCommits(db, endpoint_id, page)
       return { items: [...items], next_cursor }
+    },
+
+    /** Returns a commit with a link to each of its files. Throws not_found. */
+    async listFiles({ account_id }: Principal, endpoint_id: string, id: string): Promise<CommitFiles> {
+      await assertEverExisted(store.db, account_id, endpoint_id)
+      const found = await findEndpointCommit(store.db, endpoint_id, id)
+      if (found === undefined) throw new AppError('not_found', 'no such commit of the endpoint')
+      const { destination_id, region } = found
+      const { artifacts, ...commit } = found.commit
+      const files = Object.entries(artifacts).map(([kind, file]) => ({ kind, ...file }))
+      const urls = await downloadLinks.sign(
+        account_id,
+        files.map(({ key }) => ({ key, destination_id, region, bucket: commit.bucket })),
+      )
+      return { ...commit, files: files.map((file, index) => ({ ...file, download_url: urls[index] ?? null })) }
     },
 
     /** Returns those of the commits of the node that are recorded. */

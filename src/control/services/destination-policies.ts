@@ -26,7 +26,7 @@ export function bucketPolicy({
   bucket,
   prefix,
   role_arn,
-}: Pick<StoredDestination, 'bucket' | 'prefix' | 'role_arn'>): BucketPolicy {
+}: Pick<StoredDestination, 'bucket' | 'prefix'> & { readonly role_arn: string }): BucketPolicy {
   const [, partition = 'aws'] = role_arn.split(':')
   const bucketArn = `arn:${partition}:s3:::${bucket}`
   const under = prefix === '' ? '*' : `${prefix}/*`

@@ -1,6 +1,6 @@
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Principal } from '#model/api-key.ts'
 import type {
   ChangeDestination,
   CreateDestination,
@@ -8,10 +8,14 @@ import type {
   DestinationWithCount,
   StoredDestination,
 } from '#model/destination.ts'
+import type { ValidatedDestination } from '#model/destination-validation.ts'
 import { newId } from '#model/id.ts'
+import { hasAllowedBuckets, type ObjectStoreSettings, type StoreTraits, suggestedSettings } from '#model/object-store.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import type { Principal } from '#model/principal.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
+import { getBucketAccess } from '#store/accounts.ts'
 import {
   claimValidation,
   getDestination,
@@ -24,12 +28,13 @@ import {
 import { type Store, transact } from '#store/store.ts'
 import type { ApplyChange } from './changes.ts'
 import { bucketPolicy, trustPolicy } from './destination-policies.ts'
-import { tryDestination } from './try-destination.ts'
+import { failureOf, tryDestination } from './try-destination.ts'
 
 export type DestinationsOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
   readonly objectStores: ObjectStores
+  readonly storeTraits: StoreTraits
   readonly clock: Clock
   readonly logger: Logger
   /** The AWS principal that assumes the roles. */
@@ -38,18 +43,28 @@ export type DestinationsOptions = {
 
 export type Destinations = ReturnType<typeof destinationService>
 
-export function destinationService({ applyChange, awsPrincipalArn, clock, logger, objectStores, store }: DestinationsOptions) {
+export function destinationService(options: DestinationsOptions) {
+  const { applyChange, awsPrincipalArn, clock, logger, objectStores, store, storeTraits } = options
+
   function withPolicies<T extends StoredDestination>(destination: T): T & Destination {
+    const { role_arn } = destination
     return {
       ...destination,
-      trust_policy: trustPolicy(destination, awsPrincipalArn),
-      bucket_policy: bucketPolicy(destination),
+      trust_policy: role_arn === null ? null : trustPolicy(destination, awsPrincipalArn),
+      bucket_policy: role_arn === null ? null : bucketPolicy({ ...destination, role_arn }),
     }
+  }
+
+  function requireRole(role_arn: string | null | undefined): void {
+    if (role_arn !== null || hasAllowedBuckets(storeTraits)) return
+    const message = 'must be the ARN of the role that opens the bucket, such as arn:aws:iam::123456789012:role/ingest'
+    throw new AppError('validation_error', `role_arn ${message}`, { errors: [{ path: 'role_arn', message }] })
   }
 
   return {
     /** Does not need a new epoch: nodes see a destination only once an endpoint uses it. */
     async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
+      requireRole(destination.role_arn)
       return withPolicies(
         await transact(store, (db) => insertDestination(db, account_id, { ...destination, id: newId() }, clock.now())),
       )
@@ -65,6 +80,7 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
     },
 
     async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
+      requireRole(change.role_arn)
       return withPolicies(await applyChange((db) => updateDestination(db, account_id, id, change, clock.now())))
     },
 
@@ -72,13 +88,24 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
       return transact(store, (db) => removeDestination(db, account_id, id))
     },
 
+    /** Returns what a destination of this account needs, before there is one. */
+    async storeSettings({ account_id }: Principal): Promise<ObjectStoreSettings> {
+      const { external_id, allowed } = await getBucketAccess(store.db, account_id)
+      const { kind, has_roles } = storeTraits
+      const allowed_buckets = hasAllowedBuckets(storeTraits) ? [...allowed] : null
+      const suggested = suggestedSettings(storeTraits)
+      return { kind, has_roles, allowed_buckets, external_id, principal_arn: awsPrincipalArn, suggested }
+    },
+
     /** Tests the bucket. The result is recorded only if the settings did not change in the meantime. */
-    async validate({ account_id }: Principal, id: string): Promise<Destination> {
+    async validate({ account_id }: Principal, id: string): Promise<ValidatedDestination> {
       const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
-      const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
+      const target = { ...claim.destination, session: sessionName({ account_id }) }
+      const steps = await tryDestination(objectStores, storeTraits, target)
+      const error = failureOf(steps)
       if (error !== null) logger.warn({ destination_id: id, reason: error }, 'destination validation failed')
       await transact(store, (db) => recordValidation(db, account_id, id, { revision: claim.revision, error }, clock.now()))
-      return withPolicies(await getDestination(store.db, account_id, id))
+      return { ...withPolicies(await getDestination(store.db, account_id, id)), steps: [...steps] }
     },
   }
 }

@@ -1,7 +1,6 @@
 import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Principal } from '#model/api-key.ts'
 import {
   type ChangeEndpoint,
   type CreateEndpoint,
@@ -13,6 +12,7 @@ import {
 } from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
+import { endpointLimit, type Principal } from '#model/principal.ts'
 import { getAccount } from '#store/accounts.ts'
 import {
   drainEndpoint,
@@ -104,13 +104,17 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
       return toEndpoint(created)
     },
 
-    async list({ account_id }: Principal, { status, name, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
+    async list(principal: Principal, { status, name, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
+      const { account_id } = principal
+      const allowed = endpointLimit(principal) ?? undefined
       if (status === 'all' || status === 'paused' || status === 'draining') {
         const desired_states = status === 'all' ? undefined : await desiredStatesOf(account_id, status)
-        const page = await listEndpoints(store.db, account_id, { limit, offset }, { desired_states, name })
+        const page = await listEndpoints(store.db, account_id, { limit, offset }, { ids: allowed, desired_states, name })
         return { ...page, items: await toEndpoints(page.items) }
       }
-      const { ids, observation } = await provisioner.listIdsWithStatus(account_id, status, name)
+      const found = await provisioner.listIdsWithStatus(account_id, status, name)
+      const { observation } = found
+      const ids = allowed === undefined ? found.ids : found.ids.filter((id) => allowed.includes(id))
       const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
       return toPage(await toEndpoints(endpoints, observation), ids.length, { limit, offset })
     },

@@ -10,8 +10,12 @@ import type { Logger } from '#lib/telemetry.ts'
 import { jobLimits, joinTokenLimits } from '#model/limits.ts'
 import { removeUsageBefore } from '#store/account-usage.ts'
 import { findCommittingNode, listCommittedEndpoints, removeCommitsBefore, removeCommittedSeqs } from '#store/commit-retention.ts'
+import { removeCompactionsBefore } from '#store/compactions.ts'
 import { removeJobFinishedBefore } from '#store/jobs.ts'
 import { removeJoinTokensExpiredBefore } from '#store/join-tokens.ts'
+import { removeSessionsBefore, removeVerificationsBefore } from '#store/people.ts'
+import { seriesRemovals } from '#store/series-retention.ts'
+import { removeSignInLinksBefore } from '#store/sign-in-links.ts'
 import type { Db, Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
 import { removeViewQualityBefore } from '#store/view-quality.ts'
@@ -53,10 +57,15 @@ export async function keepHouse(
   const steps: readonly (() => Promise<void>)[] = [
     () => removeAll(() => removeViewCountersBefore(db, now - controlLimits.viewCountersKeptMs), signal),
     () => removeAll(() => removeViewQualityBefore(db, now - controlLimits.viewCountersKeptMs), signal),
+    ...seriesRemovals(db, now).map((removeBatch) => () => removeAll(removeBatch, signal)),
     () => removeAll(() => removeJobFinishedBefore(db, now - jobLimits.keptMs, limit), signal),
     () => removeAll(() => removeUsageBefore(db, now), signal),
     () => removeJoinTokensExpiredBefore(db, now - joinTokenLimits.keptMs),
+    () => removeSignInLinksBefore(db, now),
+    () => removeSessionsBefore(db, now),
+    () => removeVerificationsBefore(db, now),
     () => removeCommits(db, now - commitsKeptMs, signal),
+    () => removeAll(() => removeCompactionsBefore(db, now - commitsKeptMs, controlLimits.compactionsRemovedAtOnce), signal),
     () => removeSeqsOfGoneNodes(db, now - commitsKeptMs, signal),
     () => auditTrail.prune(signal),
   ]

@@ -9,10 +9,20 @@ import type { Clock } from '#lib/clock.ts'
 import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
-import type { DestinationTarget } from '#model/destination.ts'
+import { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
-import type { LeaseRequest, Leases, Unit, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
+import type {
+  CompactionUnit,
+  JobUnit,
+  LeaseRequest,
+  Leases,
+  Unit,
+  UnitReport,
+  UnitReports,
+  UnitsReported,
+} from '#model/job-protocol.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commit-additions.ts'
+import { markCompactionFailed } from '#store/compactions.ts'
 import { findDestination } from '#store/destinations.ts'
 import {
   type AvailableUnit,
@@ -32,6 +42,7 @@ import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs.
 import { leaseLimits } from '#store/limits.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import { getView } from '#store/views.ts'
+import { prepareCompaction, recordCompaction } from './compaction-units.ts'
 import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
@@ -60,7 +71,7 @@ export class JobLeases {
     for (const unit of leased.filter(({ node_id }) => node_id === request.node_id)) {
       if (await transact(store, (db) => this.#renewOrReturn(db, unit, request))) held.push(unit.lease_id)
     }
-    const units: Unit[] = []
+    const units: JobUnit[] = []
     let more = false
     if (request.max === 0) return { units, held, more }
     for (const id of (await this.#readRunning(region)).get(region) ?? []) {
@@ -105,23 +116,24 @@ export class JobLeases {
     id: string,
     wanted: number,
     request: LeaseRequest,
-  ): Promise<{ readonly units: readonly Unit[]; readonly more: boolean }> {
+  ): Promise<{ readonly units: readonly JobUnit[]; readonly more: boolean }> {
     const now = this.#options.clock.now()
     const job = await lockRunningJob(db, id, now)
     if (job === undefined) return { units: [], more: false }
-    const units: Unit[] = []
+    const units: JobUnit[] = []
     const available = await listAvailableUnits(db, id, now)
     for (const candidate of available) {
       if (units.length === wanted) return { units, more: true }
       // A leased unit is available only if its lease expired without a report.
       const unit = candidate.status === 'leased' ? { ...candidate, deaths: candidate.deaths + 1 } : candidate
       if (unit.deaths >= leaseLimits.crashesMax) {
-        await finishUnit(db, unit, { status: 'failed', reason: crashedTooOften }, now)
+        await fail(db, unit, { reason: crashedTooOften }, now)
         continue
       }
       const prepared = await prepareUnit(db, job, unit)
       if ('reason' in prepared) {
-        await finishUnit(db, unit, prepared, now)
+        if (prepared.status === 'failed') await fail(db, unit, prepared, now)
+        else await finishUnit(db, unit, prepared, now)
         continue
       }
       const lease = { lease_id: newId(), node_id: request.node_id, incarnation: request.incarnation }
@@ -143,6 +155,7 @@ export class JobLeases {
       case 'done': {
         const commit = await findCommit(db, commit_id)
         const { view_id } = unit
+        if (view_id === null) throw new AppError('validation_error', 'the unit is a compaction')
         if (Object.values(report.artifacts).some((artifact) => (artifact.view_id ?? view_id) !== view_id))
           throw new AppError('validation_error', 'the artifacts are of another view than the job')
         const isNew =
@@ -153,9 +166,15 @@ export class JobLeases {
         await finishUnit(db, report, end, now)
         break
       }
+      case 'compacted': {
+        if (unit.view_id !== null) throw new AppError('validation_error', 'the unit is not a compaction')
+        const outcome = await recordCompaction(db, commit_id, { file: report.file, now })
+        await finishUnit(db, report, { status: 'done', outcome }, now)
+        break
+      }
       case 'failed':
         logger.warn({ job_id, commit_id, reason: report.reason }, 'job segment failed')
-        await finishUnit(db, report, { status: 'failed', reason: report.reason, records: report.records }, now)
+        await fail(db, { ...unit, ...report }, report, now)
         break
       case 'retry':
         await recordJobError(db, job_id, report.reason)
@@ -168,19 +187,33 @@ export class JobLeases {
   }
 }
 
+/** Fails a unit. Only somebody who asks for it causes another attempt at a compaction. */
+async function fail(
+  db: Tx,
+  unit: Pick<AvailableUnit, 'job_id' | 'commit_id' | 'view_id'>,
+  { reason, records = 0 }: { readonly reason: string; readonly records?: number },
+  now: number,
+): Promise<void> {
+  if (unit.view_id === null) await markCompactionFailed(db, unit.commit_id, now)
+  await finishUnit(db, unit, { status: 'failed', reason, records }, now)
+}
+
 type Prepared =
+  | Pick<CompactionUnit, 'account_id' | 'compaction' | 'target'>
   | Pick<Unit, 'account_id' | 'commit' | 'view' | 'source' | 'target'>
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
 /** Returns what a node needs for a unit, or why there is nothing to do. */
 async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): Promise<Prepared> {
+  const { view_id } = job
+  if (view_id === null) return prepareCompaction(db, job.account_id, commit_id)
   const commit = await findCommit(db, commit_id)
   if (commit === undefined) return { status: 'skipped', reason: 'the commit was deleted' }
-  const source = chooseSource(commit, job)
+  const source = chooseSource(commit, { ...job, view_id })
   if ('reason' in source) return source
   const target = await findTarget(db, job.account_id, commit, source.artifact.key)
   if (target === undefined) return { status: 'failed', reason: 'the destination of the segment was deleted' }
-  const { id, name, version, definition } = await getView(db, job.account_id, job.view_id)
+  const { id, name, version, definition } = await getView(db, job.account_id, view_id)
   const from_version = source.artifact.view_version ?? null
   const { endpoint_id, node_id, log, seq, sealed_at } = commit
   return {
@@ -201,7 +234,5 @@ async function findTarget(
 ): Promise<DestinationTarget | undefined> {
   const destination = await findDestination(db, account_id, id)
   if (destination === undefined) return undefined
-  const { role_arn, external_id, kms_key_arn, path_style } = destination
-  const prefix = prefixOf(key, endpoint_id)
-  return { id, bucket, region, prefix, role_arn, external_id, kms_key_arn, path_style }
+  return DestinationTarget.parse({ ...destination, bucket, region, prefix: prefixOf(key, endpoint_id) })
 }

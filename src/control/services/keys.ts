@@ -1,32 +1,42 @@
 import { newApiKey } from '#auth/secrets.ts'
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { ApiKey, CreateApiKey, CreatedApiKey, Principal } from '#model/api-key.ts'
+import type { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import type { Principal } from '#model/principal.ts'
 import { insertApiKey, listApiKeyPage, revokeApiKey } from '#store/api-keys.ts'
 import { withinQuotas } from '#store/quotas.ts'
 import type { Store } from '#store/store.ts'
+import { actorOf } from './actor.ts'
 import type { ApplyChange } from './changes.ts'
 
 export type KeysOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
+  /** Whether the operator allows public keys. */
+  readonly publicKeys: boolean
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export type Keys = ReturnType<typeof keyService>
 
-export function keyService({ store, applyChange, clock, logger }: KeysOptions) {
+export function keyService({ store, applyChange, publicKeys, clock, logger }: KeysOptions) {
   return {
-    async create({ account_id, key_id: by }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
+    async create(principal: Principal, { name, scopes, endpoint_ids, origins }: CreateApiKey): Promise<CreatedApiKey> {
+      const { account_id } = principal
+      if (origins !== null && !publicKeys) {
+        const message = 'public keys are not allowed here; the operator can set INLET_PUBLIC_KEYS=true'
+        throw new AppError('validation_error', message, { errors: [{ path: 'public', message }] })
+      }
       const { secret, prefix, hash } = newApiKey()
-      const key = { id: newId(), account_id, name, prefix, hash, scopes }
+      const key = { id: newId(), account_id, name, prefix, hash, scopes, endpoint_ids, origins }
       const created = await applyChange((db) =>
         withinQuotas(db, account_id, ['api_keys'], () => insertApiKey(db, key, clock.now())),
       )
-      logger.info({ account_id, key_id: key.id, scopes, by }, 'API key created')
+      logger.info({ account_id, key_id: key.id, scopes, endpoint_ids, origins, by: actorOf(principal) }, 'API key created')
       return { ...created, api_key: secret }
     },
 
@@ -34,9 +44,10 @@ export function keyService({ store, applyChange, clock, logger }: KeysOptions) {
       return listApiKeyPage(store.db, account_id, page)
     },
 
-    async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
+    async revoke(principal: Principal, id: string): Promise<ApiKey> {
+      const { account_id } = principal
       const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, clock.now()))
-      logger.info({ account_id, key_id: id, by }, 'API key revoked')
+      logger.info({ account_id, key_id: id, by: actorOf(principal) }, 'API key revoked')
       return revoked
     },
   }

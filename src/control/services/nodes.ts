@@ -7,14 +7,20 @@ import type { AssignableDestination } from '#model/destination.ts'
 import type {
   Heartbeat,
   HeartbeatRecorded,
+  KeyUseRecorded,
+  KeyUseReport,
   LastHeartbeat,
   Register,
   Registered,
+  SeriesRecorded,
+  SeriesReport,
   UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
 import { recordUsage, sumUsage } from '#store/account-usage.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
+import { recordSeriesReport } from '#store/endpoint-series.ts'
+import { listOwnKeys, recordKeyUse } from '#store/key-use.ts'
 import { listOwnAccounts } from '#store/node-scope.ts'
 import { countHealthyNodes, getNodeRegion, listNodesById, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
@@ -95,6 +101,18 @@ export function nodeService({ store, feed, delays, published, clock, logger }: N
         healthy_nodes: Math.max(1, await countHealthyNodes(store.db, region, now - nodeHealthySeconds * 1000)),
         accounts: await sumUsage(store.db, report.accounts),
       }
+    },
+
+    async reportKeyUse({ node_id, keys }: KeyUseReport): Promise<KeyUseRecorded> {
+      const own = await listOwnKeys(store.db, node_id, keys)
+      if (own.length > 0) await transact(store, (db) => recordKeyUse(db, own, clock.now()))
+      return { recorded: own.length }
+    },
+
+    /** Adds what a node accepted and refused to the series of its endpoints. */
+    async reportSeries(report: SeriesReport): Promise<z.infer<typeof SeriesRecorded>> {
+      await transact(store, (db) => recordSeriesReport(db, report, clock.now()))
+      return { recorded: true }
     },
 
     /** Throws not_found, also for a destination of an account that never had an endpoint in the region of the node. */

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Principal } from '#model/api-key.ts'
+import type { Principal } from '#model/principal.ts'
 import { RequestShares } from './request-shares.ts'
 
-const principal = (account_id: string): Principal => ({ account_id, key_id: 'k', scopes: ['admin'] })
+const principal = (account_id: string): Principal => ({ account_id, key_id: 'k', scopes: ['admin'], endpoint_ids: null })
 
 test('an account gets its share, and one more request when one ends', () => {
   const shares = new RequestShares({ what: 'run previews', perAccountMax: 2 })

@@ -1,5 +1,5 @@
 import { AppError } from '#errors.ts'
-import type { Principal } from '#model/api-key.ts'
+import type { Principal } from '#model/principal.ts'
 
 /** Requests of all accounts together. An account without one may always have one. */
 const TOTAL_MAX = 32

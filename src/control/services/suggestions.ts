@@ -1,22 +1,14 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { AppError } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
-import { Semaphore } from '#lib/semaphore.ts'
-import type { Logger } from '#lib/telemetry.ts'
-import type { Principal } from '#model/api-key.ts'
-import type { ObjectStores } from '#objects/object-store.ts'
-import { sessionName } from '#objects/session-name.ts'
-import { findDestination } from '#store/destinations.ts'
+import type { Principal } from '#model/principal.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
 import type { Store } from '#store/store.ts'
+import type { BucketFiles } from './bucket-files.ts'
 
-/** How many of the newest commits are searched for raw Parquet, the largest file read, and concurrent reads. */
+/** How many of the newest commits are searched for raw Parquet, and the largest file read. */
 const COMMITS_MAX = 50
 const PARQUET_BYTES_MAX = 64 * MiB
-const READS_AT_ONCE = 1
 
 /** Provided by the composition: `preview/preview-workers.ts`. */
 export type SuggestionRunner = {
@@ -32,20 +24,17 @@ export type SuggestionRunner = {
 
 export type SuggestionsOptions = {
   readonly store: Store
-  readonly objectStores: ObjectStores
+  readonly bucketFiles: BucketFiles
   readonly runner: SuggestionRunner
-  readonly logger: Logger
 }
 
 /**
  * Suggests definitions from samples, or from the data of an endpoint.
  *
- * Law: files from a bucket are parsed only in a separate process, which may crash. This process copies their bytes, with bounds on
- * their size and number.
+ * Law: files from a bucket are parsed only in a separate process, which may crash.
  */
 export class Suggestions {
   readonly #options: SuggestionsOptions
-  readonly #reads = new Semaphore(READS_AT_ONCE)
 
   constructor(options: SuggestionsOptions) {
     this.#options = options
@@ -60,7 +49,6 @@ export class Suggestions {
       throw new AppError('forbidden', 'suggesting from the data of an endpoint needs a token with scope metrics or admin')
     }
     const source = await this.#newest(principal, suggested.endpointId)
-    using _read = await this.#reads.acquire(1, signal)
     return await this.#suggestFrom(principal, source, signal)
   }
 
@@ -80,31 +68,14 @@ export class Suggestions {
   }
 
   async #suggestFrom({ account_id }: Principal, file: RawParquet, signal: AbortSignal): Promise<Uint8Array> {
-    const bytes = await this.#read(account_id, file, signal)
-    const directory = await mkdtemp(join(tmpdir(), 'inlet-suggest-'))
+    const { bucketFiles, runner } = this.#options
     try {
-      const parquet = join(directory, 'raw.parquet')
-      await writeFile(parquet, bytes)
-      return await this.#options.runner.suggestFrom(parquet, account_id, signal)
-    } finally {
-      await rm(directory, { recursive: true, force: true })
-    }
-  }
-
-  async #read(account_id: string, { destination_id, bucket, region, key }: RawParquet, signal: AbortSignal): Promise<Uint8Array> {
-    const { store, objectStores, logger } = this.#options
-    const destination = await findDestination(store.db, account_id, destination_id)
-    if (destination === undefined) throw notSuggestible('the destination of the last segment was deleted: send samples')
-    let bytes: Uint8Array | undefined
-    try {
-      bytes = await objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) }).get(key, signal)
+      return await bucketFiles.withCopies(account_id, [file], signal, ([parquet = '']) =>
+        runner.suggestFrom(parquet, account_id, signal),
+      )
     } catch (error) {
-      signal.throwIfAborted()
-      logger.warn({ err: error }, 'raw Parquet read failed')
-      throw notSuggestible('the bucket cannot be read: validate the destination, or send samples')
+      throw error instanceof AppError && error.code === 'conflict' ? notSuggestible(`${error.message}, or send samples`) : error
     }
-    if (bytes === undefined) throw notSuggestible('the raw Parquet of the last segment is no longer in the bucket: send samples')
-    return bytes
   }
 }
 

@@ -5,6 +5,7 @@
  * Law: a new key signs only after every process has had time to load it, and an old one is published until its last token expires.
  */
 import { AccessTokenVerifier, newSigningKey, publicKeys, type SigningKey, signAccessToken } from '#auth/access-tokens.ts'
+import type { KeyUse } from '#auth/key-use.ts'
 import { hashApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
@@ -13,9 +14,9 @@ import type { Keyring } from '#lib/keyring.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Principal } from '#model/api-key.ts'
 import { parseDurationSeconds } from '#model/duration.ts'
 import { tokenLimits } from '#model/limits.ts'
+import { isPerson, type KeyPrincipal, type Principal } from '#model/principal.ts'
 import type { AccessToken, ExchangeToken } from '#model/token.ts'
 import { findApiKeyByHash, listApiKeysRevokedSince } from '#store/api-keys.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
@@ -30,6 +31,7 @@ export type TokensOptions = {
   readonly keyring: Keyring
   readonly applyChange: ApplyChange
   readonly feed: EpochFeed
+  readonly keyUse: Pick<KeyUse, 'add'>
   readonly clock: Clock
   readonly logger: Logger
   /** `iss` and `aud` of every token. */
@@ -70,7 +72,7 @@ export class Tokens implements Service {
   }
 
   async exchange({ api_key, scope, ttl }: ExchangeToken): Promise<AccessToken> {
-    const { store, clock, issuer } = this.#options
+    const { store, keyUse, clock, issuer } = this.#options
     const startedAt = clock.monotonic()
     const key = await findApiKeyByHash(store.db, hashApiKey(api_key))
     if (key === undefined || key.revoked_at !== null) {
@@ -78,15 +80,29 @@ export class Tokens implements Service {
       await sleep(clock, controlLimits.exchangeRejectionMs - (clock.monotonic() - startedAt))
       throw new AppError('unauthorized', 'the API key is unknown or revoked')
     }
+    if (key.public) {
+      throw new AppError('forbidden', 'a public key has no tokens: it sends from its web pages only; use another key')
+    }
     if (!key.scopes.includes(scope)) throw new AppError('forbidden', `the API key does not hold the scope ${scope}`)
+    keyUse.add(key.id)
     const ttlSeconds = parseDurationSeconds(ttl) ?? tokenLimits.ttlSecondsDefault
-    const principal = { account_id: key.account_id, key_id: key.id, scopes: [scope] }
+    const principal = { account_id: key.account_id, key_id: key.id, scopes: [scope], endpoint_ids: key.endpoint_ids }
     const access_token = await signAccessToken(this.#signingKey(), { principal, scope, issuer, ttlSeconds, now: clock.now() })
     return { access_token, token_type: 'Bearer', expires_in: ttlSeconds }
   }
 
-  verify(token: string): Promise<Principal> {
-    return this.#verifier.verify(token)
+  /** Returns a token with which control sends data to an endpoint in the name of a caller, for a minute. */
+  issueForIngest(caller: Principal, endpointId: string): Promise<string> {
+    const { clock, issuer } = this.#options
+    const key_id = isPerson(caller) ? caller.person_id : caller.key_id
+    const principal: KeyPrincipal = { account_id: caller.account_id, key_id, scopes: ['ingest'], endpoint_ids: [endpointId] }
+    return signAccessToken(this.#signingKey(), { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: clock.now() })
+  }
+
+  async verify(token: string): Promise<KeyPrincipal> {
+    const principal = await this.#verifier.verify(token)
+    this.#options.keyUse.add(principal.key_id)
+    return principal
   }
 
   jwks(): ReturnType<typeof publicKeys> {

@@ -1,49 +1,55 @@
 import type { DestinationTarget } from '#model/destination.ts'
-import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import type { ValidationStep } from '#model/destination-validation.ts'
+import type { StoreTraits } from '#model/object-store.ts'
+import type { BucketTarget, ObjectStores } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
-import { controlLimits } from '../limits.ts'
+import { ValidationFindings } from './validation-findings.ts'
 
 /**
- * Assumes the role, writes a test object under the prefix and deletes it. Returns null, or a message: which step failed, the
- * store's error, what to check. Does not use a cached session.
+ * Assumes the role or looks into the allowlist, and does to a test object under the prefix what delivery and jobs do: write, list, read, upload in parts, delete. Returns
+ * what came of each step. Does not use a cached session.
  */
 export async function tryDestination(
   objectStores: ObjectStores,
+  store: StoreTraits,
   destination: DestinationTarget & Pick<BucketTarget, 'session'>,
-): Promise<string | null> {
-  const { bucket, prefix } = destination
+): Promise<readonly ValidationStep[]> {
+  const { bucket, prefix, id } = destination
   // The same key each time: if deleting is not allowed, only one object stays behind.
-  const key = [prefix, `.inlet-validation-${destination.id}`].filter((part) => part !== '').join('/')
+  const key = [prefix, `.inlet-validation-${id}`].filter((part) => part !== '').join('/')
   const body = Buffer.from('Written by Inlet to validate this destination. It can be deleted.\n')
-  let objects: ObjectStore
-  try {
-    objects = objectStores.open(destination, { fresh: true })
-  } catch (error) {
-    return describeFailure(`opening bucket ${bucket} failed`, error)
-  }
-  try {
-    await objects.put(key, body, { contentType: 'text/plain', metadata: {}, signal: timeout() })
-  } catch (error) {
-    return describeFailure(`writing ${key} to bucket ${bucket} failed`, error)
-  }
-  try {
-    await objects.remove(key, timeout())
-  } catch (error) {
-    return describeFailure(`deleting ${key} from bucket ${bucket} failed`, error)
-  }
-  return null
+  const object = { contentType: 'text/plain', metadata: {} }
+  const findings = new ValidationFindings(store, destination)
+
+  const objects = await findings.try('write', `writing ${key} to bucket ${bucket} failed`, async (signal) => {
+    const opened = objectStores.open(destination, { fresh: true })
+    await opened.put(key, body, { ...object, signal })
+    return opened
+  })
+  if (objects === undefined) return findings.steps()
+
+  await findings.try('list', `listing ${key} in bucket ${bucket} failed`, async (signal) => {
+    for await (const _ of objects.list(key, signal)) break
+  })
+  await findings.try('read', `reading ${key} in bucket ${bucket} failed`, async (signal) => {
+    const found = await objects.get(key, signal)
+    if (found === undefined || !body.equals(found)) throw wrongContent(bucket)
+  })
+  await findings.try(
+    'multipart',
+    `uploading ${key} in parts to bucket ${bucket} failed`,
+    async (signal) => await objects.tryParts?.(key, { ...object, signal }),
+  )
+  await findings.try('delete', `deleting ${key} from bucket ${bucket} failed`, (signal) => objects.remove(key, signal))
+  return findings.steps()
 }
 
-const timeout = (): AbortSignal => AbortSignal.timeout(controlLimits.validationTimeoutMs)
-
-/** Returns the message of a store error. Other errors contribute only their name: their message may contain local paths and addresses. */
-function describeFailure(what: string, error: unknown): string {
-  if (error instanceof ObjectStoreError) return error.message
-  return `${what} (${nameOf(error)}); check that this installation can write there`
+/** Returns what keeps the destination pending, or null if it is valid. */
+export function failureOf(steps: readonly ValidationStep[]): string | null {
+  return steps.find(({ outcome }) => outcome === 'failed')?.message ?? null
 }
 
-function nameOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown error'
-  if ('code' in error && typeof error.code === 'string') return error.code
-  return error.name
+function wrongContent(bucket: string): ObjectStoreError {
+  const advice = 'the store does not return what was written; look for a rule or a program that changes or removes objects'
+  return new ObjectStoreError('refused', 'get', 'WrongContent', `reading in bucket ${bucket} failed (WrongContent): ${advice}`)
 }

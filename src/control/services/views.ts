@@ -1,14 +1,15 @@
 import type { Clock } from '#lib/clock.ts'
-import type { Principal } from '#model/api-key.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import type { DefinitionWarning } from '#model/preview.ts'
+import type { Principal } from '#model/principal.ts'
+import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage, CheckedView as WarnedView } from '#model/view.ts'
 import type { ViewMetrics } from '#model/view-metrics.ts'
 import type { CheckedChange, CheckedView } from '#preview/preview-protocol.ts'
 import { withinQuotas } from '#store/quotas.ts'
 import { type Store, transact } from '#store/store.ts'
-import { getViewMetrics } from '#store/view-counters.ts'
+import { getViewMetrics, noViewMetrics, readViewMetrics } from '#store/view-counters.ts'
 import {
   archiveView,
   findView,
@@ -16,6 +17,7 @@ import {
   getViewDetail,
   insertVersion,
   insertView,
+  listPublishedVersions,
   listViews,
   publishView,
   removeDraft,
@@ -34,7 +36,8 @@ export type DefinitionReader = {
     account: string,
     signal: AbortSignal,
   ) => Promise<CheckedChange>
-  readonly compile: (definition: Definition, account: string, signal: AbortSignal) => Promise<void>
+  /** Returns the warnings about the definition. */
+  readonly compile: (definition: Definition, account: string, signal: AbortSignal) => Promise<readonly DefinitionWarning[]>
 }
 
 export type ViewsQuery = PageQuery & {
@@ -69,13 +72,14 @@ export type Views = ReturnType<typeof viewService>
 export function viewService({ applyChange, clock, definitions, store }: ViewsOptions) {
   return {
     /** Takes the body of the request. */
-    async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<View> {
+    async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<WarnedView> {
       const { account_id } = principal
-      const view = await definitions.readView(body, account_id, signal)
+      const { warnings, ...view } = await definitions.readView(body, account_id, signal)
       const created = { ...view, id: newId(), created_by: actorOf(principal) }
-      return transact(store, (db) =>
+      const inserted = await transact(store, (db) =>
         withinQuotas(db, account_id, viewQuotas, () => insertView(db, account_id, created, clock.now())),
       )
+      return { ...inserted, warnings: [...warnings] }
     },
 
     list({ account_id }: Principal, { status, name, tag, limit, offset }: ViewsQuery): Promise<Page<ViewWithUsage>> {
@@ -88,11 +92,12 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     },
 
     /** Takes the body of the request. */
-    async change({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<View> {
+    async change({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<WarnedView> {
       // Whether there is such a draft shows below, in the transaction.
       const view = await findView(store.db, account_id, id)
-      const change = await definitions.readChange(body, view?.format ?? 'json', account_id, signal)
-      return transact(store, (db) => updateDraft(db, account_id, id, change))
+      const { warnings, ...change } = await definitions.readChange(body, view?.format ?? 'json', account_id, signal)
+      const changed = await transact(store, (db) => updateDraft(db, account_id, id, change))
+      return { ...changed, warnings: [...warnings] }
     },
 
     remove({ account_id }: Principal, id: string): Promise<void> {
@@ -100,10 +105,11 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     },
 
     /** Compiles again: the draft may be older than the rules of this release. */
-    async publish({ account_id }: Principal, id: string, signal: AbortSignal): Promise<View> {
+    async publish({ account_id }: Principal, id: string, signal: AbortSignal): Promise<WarnedView> {
       const { definition } = await getView(store.db, account_id, id)
-      await definitions.compile(definition, account_id, signal)
-      return transact(store, (db) => publishView(db, account_id, id, clock.now()))
+      const warnings = await definitions.compile(definition, account_id, signal)
+      const published = await transact(store, (db) => publishView(db, account_id, id, clock.now()))
+      return { ...published, warnings: [...warnings] }
     },
 
     /** A new version of an archived view counts as a view again. */
@@ -119,6 +125,17 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
 
     archive({ account_id }: Principal, id: string): Promise<View> {
       return applyChange((db) => archiveView(db, account_id, id, clock.now()))
+    },
+
+    async listMetrics({ account_id }: Principal, query: PageQuery): Promise<Page<ViewMetricsOfVersion>> {
+      const { items, ...page } = await listPublishedVersions(store.db, account_id, query)
+      const ids = items.map(({ id }) => id)
+      const metrics = await readViewMetrics(store.db, account_id, ids, clock.now())
+      const described = items.map(({ id, name, version }) => ({
+        ...{ view_id: id, view_name: name, view_version: version },
+        ...(metrics.get(id) ?? noViewMetrics()),
+      }))
+      return { items: described, ...page }
     },
 
     async metrics({ account_id }: Principal, id: string, detail?: 'columns'): Promise<ViewMetricsOfVersion> {

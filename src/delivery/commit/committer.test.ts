@@ -7,7 +7,7 @@ import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import type { Bucket } from '../bucket.ts'
-import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
+import type { DeliveryRun, DeliveryTarget, SegmentFacts } from '../delivery-run.ts'
 import { Endpoints } from '../endpoints.ts'
 import type { CommitSink, FinishedSegment } from './commit-sink.ts'
 import { Committer } from './committer.ts'
@@ -24,9 +24,10 @@ const facts: SegmentFacts = {
   sealedAt: isoTimestamp(new ManualClock().now() - 35_000),
 }
 const target = {
-  ...{ id: newId(), bucket: 'lake', prefix: 'p', region: 'local', role_arn: '', external_id: '', kms_key_arn: null },
+  ...{ id: newId(), bucket: 'lake', prefix: 'p', region: 'local', role_arn: null, external_id: '' },
+  ...{ encryption: 'sse-s3', kms_key_arn: null, checksums: 'standard', allowed_buckets: [] },
   ...{ path_style: false, session: 's' },
-}
+} satisfies DeliveryTarget
 const parquet = { key: objectKey('p', facts.name, { type: 'parquet' }), bytes: 10, rows: 3, sha256: 'ab' }
 const markerKey = objectKey('p', facts.name, { type: 'marker' })
 

@@ -23,8 +23,8 @@ import type { WorkerAccess } from './worker-access.ts'
 export type Attempts = {
   readonly pool: ConversionPool
   readonly access: WorkerAccess
-  /** The file that the process reads. */
-  readonly input?: string
+  /** The files that the process reads. */
+  readonly inputs?: readonly string[]
   /** Where the files are written. */
   readonly directory: string
   readonly views: readonly BoundView[]

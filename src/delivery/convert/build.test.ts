@@ -120,20 +120,23 @@ describe('the files of a segment', () => {
         envelope: encodeEnvelope({ protocol: 'mqtt', topic: 'a/b', client_id: 'c', content_type: 'x' }),
         receivedAtMicros: 1_700_000_001_000_001,
       }),
+      frame('\u001e{\n"id":4}\u001e \u001e{"id":5}\u001e', { layout: 'texts' }),
       frame(Buffer.concat([Buffer.from('{"id":"ü€😀"}\n'), Buffer.from([0xc3, 0x28]), Buffer.from('\n{"id":3}')])),
     ])
-    expect(kinds(built)).toEqual(['parquet: 7'])
+    expect(kinds(built)).toEqual(['parquet: 9'])
     const rows = await rowsOf(built, 'parquet')
     expect(rows.map(({ payload }) => payload)).toEqual([
       '{"id":1}',
       '{"id":2}',
       '\0 nul \x01',
       null,
+      '{\n"id":4}',
+      '{"id":5}',
       '{"id":"ü€😀"}',
       null,
       '{"id":3}',
     ])
-    expect(rows.map(({ record_index }) => record_index)).toEqual([0n, 1n, 2n, 3n, 4n, 5n, 6n])
+    expect(rows.map(({ record_index }) => record_index)).toEqual([0n, 1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n])
     expect(Object.keys(rows[0] ?? {})).toEqual([
       'ingested_at',
       'protocol',
@@ -161,7 +164,7 @@ describe('the files of a segment', () => {
       ingested_at: new Date(1_700_000_001_000),
     })
     expect(Buffer.from(rows[3]?.['payload_bytes'] as Uint8Array).equals(single)).toBe(true)
-    expect(Buffer.from(rows[5]?.['payload_bytes'] as Uint8Array)).toEqual(Buffer.from([0xc3, 0x28]))
+    expect(Buffer.from(rows[7]?.['payload_bytes'] as Uint8Array)).toEqual(Buffer.from([0xc3, 0x28]))
     await built.remove()
   })
 
@@ -261,7 +264,7 @@ describe('the files of a segment', () => {
     expect(built.failed).toEqual([])
     const paths = built.files.filter(({ kind }) => kind.type === 'view').map(({ path }) => path)
     // DuckDB returns its own objects for these, hyparquet does not.
-    const comparable = `* REPLACE (c11::TIMESTAMP AS c11, c4::BIGINT AS c4, ${['c7', 'c8', 'c9'].map((name) => `${name}::DOUBLE AS ${name}`).join(', ')})`
+    const comparable = `* REPLACE (c11::TIMESTAMP AS c11, c3::BIGINT AS c3, c4::BIGINT AS c4, ${['c7', 'c8', 'c9'].map((name) => `${name}::DOUBLE AS ${name}`).join(', ')})`
     const [first, ...others] = await readWithHyparquet(paths)
     expect([first, ...others]).toEqual(await readWithDuckDb(paths, comparable))
     expect(others).toHaveLength(3)

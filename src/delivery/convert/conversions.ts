@@ -8,6 +8,7 @@
 import { assert } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
+import type { ArtifactKind } from '#model/artifact.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import type { BoundView } from '#model/snapshot.ts'
@@ -19,6 +20,7 @@ import type { SegmentRef } from '../segments.ts'
 import { TransientError } from '../transient-error.ts'
 import { type Attempts, convertRepeatedly, isDetached } from './attempts.ts'
 import { type BuiltArtifacts, buildInDirectory } from './build-directory.ts'
+import type { BuiltFile } from './built-file.ts'
 import type { ConversionPool } from './conversion-pool.ts'
 import { ExpensiveViews } from './expensive-views.ts'
 import { RequiredViewFailed, UnitViewFailed } from './failures.ts'
@@ -61,6 +63,16 @@ export type UnitConversion = {
   readonly signal: AbortSignal
 }
 
+export type MergeConversion = {
+  /** Parquet files in the order of their rows. */
+  readonly sources: readonly { readonly path: string; readonly rows: number }[]
+  readonly kind: ArtifactKind
+  /** Where the new file is written. */
+  readonly directory: string
+  readonly memoryBytes: number
+  readonly signal: AbortSignal
+}
+
 /** The node cannot convert anything now. */
 class NodeCannotConvert extends TransientError {
   override readonly name = 'NodeCannotConvert'
@@ -89,7 +101,7 @@ export class Conversions {
       const paths = { wal: this.#access.inside(wal), directory: this.#access.inside(directory) }
       const common = { ...paths, segment, outputFormats, views, memoryBytes, viewTimeoutMs: timeoutMs }
       const built = await this.#convert({
-        input: sealedPath(wal, segment),
+        inputs: [sealedPath(wal, segment)],
         ...{ directory, viewTimeoutMs: timeoutMs, views, signal },
         // A view that was detached because it is slow must not hold up the others.
         isApart: views.some(isDetached) || last.length > 0,
@@ -136,7 +148,7 @@ export class Conversions {
     const common = { unit, memoryBytes, viewTimeoutMs: buildLimits.viewTimeoutMsMax }
     const built = await this.#convert({
       ...common,
-      ...{ input: sourcePath, directory, views: [], isApart: true },
+      ...{ inputs: [sourcePath], directory, views: [], isApart: true },
       viewsTimeoutMs: viewsTimeoutMs(0, 1, common.viewTimeoutMs),
       taskOf: (plan) => ({ kind: 'unit', ...common, ...paths, plan }),
       onVerdict: ({ reason }) => {
@@ -147,6 +159,20 @@ export class Conversions {
     const [outcome] = built.views
     assert(outcome !== undefined, 'a unit has the outcome of its view')
     return { files: filesIn(directory, built), outcome }
+  }
+
+  /** Merges files into one. Throws a transient error, the signal's reason, or why they cannot be merged. */
+  async merge({ sources, kind, directory, memoryBytes, signal }: MergeConversion): Promise<BuiltFile> {
+    const limits = { viewTimeoutMs: buildLimits.viewTimeoutMsMin, viewsTimeoutMs: buildLimits.viewTimeoutMsMin }
+    const inside = sources.map(({ path, rows }) => ({ path: this.#access.inside(path), rows }))
+    const built = await this.#convert({
+      ...limits,
+      ...{ inputs: sources.map(({ path }) => path), directory, views: [], isApart: true, onVerdict: () => undefined, signal },
+      taskOf: () => ({ kind: 'merge', sources: inside, of: kind, directory: this.#access.inside(directory), memoryBytes }),
+    })
+    const [file] = filesIn(directory, built)
+    assert(file !== undefined, 'a merge makes a file')
+    return file
   }
 
   #convert(attempts: Omit<Attempts, 'pool' | 'access' | 'clock' | 'killAfterMs'>): Promise<Built> {

@@ -21,8 +21,8 @@ export type WorkerAccessOptions = {
 
 /** The files of a task. */
 export type TaskFiles = {
-  /** The file that it reads. */
-  readonly input?: string
+  /** The files that it reads. */
+  readonly inputs?: readonly string[]
   /** The directory for its files. */
   readonly directory: string
 }
@@ -66,15 +66,15 @@ export class WorkerAccess {
   }
 
   /** Runs a task whose process has access to the files meanwhile. */
-  async during<T>({ input, directory }: TaskFiles, run: () => Promise<T>): Promise<T> {
+  async during<T>({ inputs = [], directory }: TaskFiles, run: () => Promise<T>): Promise<T> {
     if (this.#user === undefined) return await run()
     try {
-      if (input !== undefined) await this.#open(input, 0o640)
+      for (const input of inputs) await this.#open(input, 0o640)
       await this.#open(directory, 0o770)
       return await run()
     } finally {
       await chmod(directory, 0o700)
-      if (input !== undefined) await chmod(input, 0o600)
+      for (const input of inputs) await chmod(input, 0o600)
     }
   }
 

@@ -11,7 +11,7 @@ import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
-import type { LeaseRequest, Leases, Unit, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
+import type { JobUnit, LeaseRequest, Leases, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { jobWorkerLimits } from './limits.ts'
 import type { UnitEnd } from './unit-run.ts'
 
@@ -26,13 +26,13 @@ export type JobWorkerOptions = {
   /** Whether this process has a configuration. Before that the node may not have joined, and control refuses every call. */
   readonly isConfigured: () => boolean
   /** Throws only the signal's reason. */
-  readonly run: (unit: Unit, signal: AbortSignal) => Promise<UnitEnd>
+  readonly run: (unit: JobUnit, signal: AbortSignal) => Promise<UnitEnd>
   readonly clock: Clock
   readonly logger: Logger
 }
 
 type RunningUnit = {
-  readonly unit: Unit
+  readonly unit: JobUnit
   readonly abort: AbortController
   /** Cancels the timer that aborts the unit when its lease ends, because another process may lease it then. */
   cancelTimer: () => void
@@ -102,7 +102,7 @@ export class JobWorker implements Service {
     if (leases.more && leases.units.length < max) this.#polls.runNow()
   }
 
-  #begin(unit: Unit, requestedAt: number): void {
+  #begin(unit: JobUnit, requestedAt: number): void {
     const abort = new AbortController()
     const running: RunningUnit = { unit, abort, cancelTimer: () => undefined, ended: Promise.resolve() }
     this.#running.set(unit.lease_id, running)
@@ -116,7 +116,7 @@ export class JobWorker implements Service {
     })
   }
 
-  async #finish(unit: Unit, signal: AbortSignal): Promise<void> {
+  async #finish(unit: JobUnit, signal: AbortSignal): Promise<void> {
     const { run, logger } = this.#options
     try {
       const end = await run(unit, signal)
@@ -124,7 +124,8 @@ export class JobWorker implements Service {
     } catch (error) {
       // Only an abort may end a unit early. Any other error breaks an invariant.
       if (!signal.aborted) throw error
-      logger.info({ job_id: unit.job_id, commit_id: unit.commit.id }, 'job segment abandoned')
+      const { job_id, commit_id } = idsOf(unit)
+      logger.info({ job_id, commit_id }, 'job segment abandoned')
     }
   }
 
@@ -154,6 +155,7 @@ export class JobWorker implements Service {
   }
 }
 
-function idsOf({ lease_id, job_id, commit }: Unit): { lease_id: string; job_id: string; commit_id: string } {
-  return { lease_id, job_id, commit_id: commit.id }
+function idsOf(unit: JobUnit): { lease_id: string; job_id: string; commit_id: string } {
+  const { lease_id, job_id } = unit
+  return { lease_id, job_id, commit_id: 'compaction' in unit ? unit.compaction.id : unit.commit.id }
 }

@@ -11,6 +11,8 @@ export const jobWorkerLimits = {
   reportRetryMsMax: 2_000,
   /** How long a process that is stopping tries to release its leases. */
   releaseMs: 2_000,
+  /** Files that a compaction downloads at the same time. */
+  downloadsParallel: 8,
   /** Payload bytes per batch that is read from Parquet or a DLQ file. */
   readBytes: 4 * MiB,
 } as const

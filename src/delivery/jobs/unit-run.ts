@@ -33,7 +33,7 @@ export type UnitRunOptions = {
   readonly memoryBytes: number
   /** Shared with live delivery. */
   readonly builds: FairSlots
-  readonly conversions: Pick<Conversions, 'buildUnit'>
+  readonly conversions: Pick<Conversions, 'buildUnit' | 'merge'>
   readonly stores: ObjectStores
   readonly clock: Clock
 }
@@ -55,13 +55,18 @@ export async function runUnit(unit: Unit, options: UnitRunOptions, signal: Abort
     return { outcome: 'done', artifacts: await deliver(unit, store, built, options.clock, signal), view: built.outcome }
   } catch (error) {
     signal.throwIfAborted()
-    const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
-    if (isTransient(error)) return { outcome: 'retry', reason }
-    return { outcome: 'failed', reason, records: error instanceof UnitViewFailed ? error.records : 0 }
+    return endOf(error)
   } finally {
     // A directory that stays is removed at the next start.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
   }
+}
+
+/** Returns how a unit ends that failed. */
+export function endOf(error: unknown): UnitEnd {
+  const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
+  if (isTransient(error)) return { outcome: 'retry', reason }
+  return { outcome: 'failed', reason, records: error instanceof UnitViewFailed ? error.records : 0 }
 }
 
 async function download({ source }: Unit, store: ObjectStore, path: string, signal: AbortSignal): Promise<void> {
@@ -124,7 +129,7 @@ class BucketError extends TransientError {
   override readonly name = 'BucketError'
 }
 
-function bucketOf(store: ObjectStore): Bucket {
+export function bucketOf(store: ObjectStore): Bucket {
   return {
     async request(_, send) {
       try {

@@ -3,19 +3,21 @@ import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import type { Layout } from '#wal/frame.ts'
+import type { BodyRecords } from './body-records.ts'
+import { JsonBody } from './json-body.ts'
 import { httpLimits } from './limits.ts'
+import { LineCounter } from './line-counter.ts'
 
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
 /** The format of a body, according to the head of its request. */
-export type BodyFormat = { readonly layout: Layout; readonly encoding: Encoding }
+export type BodyFormat = { readonly type: 'lines' | 'json'; readonly encoding: Encoding }
 
-const layouts: ReadonlyMap<string, Layout> = new Map([
+const types: ReadonlyMap<string, BodyFormat['type']> = new Map([
   ['application/x-ndjson', 'lines'],
   ['application/ndjson', 'lines'],
   ['application/jsonl', 'lines'],
-  ['application/json', 'single'],
+  ['application/json', 'json'],
 ])
 
 const encodings: ReadonlyMap<string, Encoding> = new Map([
@@ -29,7 +31,7 @@ const encodings: ReadonlyMap<string, Encoding> = new Map([
 
 /** Formats of common heads, looked up without allocating. */
 const plain: ReadonlyMap<string | undefined, BodyFormat> = new Map(
-  [...layouts].map(([type, layout]) => [type, { layout, encoding: 'identity' }]),
+  [...types].map(([name, type]) => [name, { type, encoding: 'identity' }]),
 )
 
 export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
@@ -37,21 +39,29 @@ export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
     const format = plain.get(headers['content-type'])
     if (format !== undefined) return format
   }
-  return { layout: layoutOf(headers['content-type']), encoding: encodingOf(headers['content-encoding']) }
+  return { type: typeOf(headers['content-type']), encoding: encodingOf(headers['content-encoding']) }
 }
 
-function layoutOf(contentType: string | undefined): Layout {
-  const layout = layouts.get(contentType ?? '')
-  if (layout !== undefined) return layout
+/** Finds the records of a body in this format. */
+export function recordsOf({ type }: BodyFormat): BodyRecords {
+  return type === 'lines' ? new LineCounter() : new JsonBody()
+}
+
+function typeOf(contentType: string | undefined): BodyFormat['type'] {
+  const known = types.get(contentType ?? '')
+  if (known !== undefined) return known
   if (contentType === undefined) {
-    throw new AppError('unsupported_media_type', 'send a Content-Type: application/x-ndjson, or application/json for one record')
+    throw new AppError(
+      'unsupported_media_type',
+      'send a Content-Type: application/x-ndjson, or application/json for one record or an array of them',
+    )
   }
   const [type = '', ...parameters] = contentType.toLowerCase().split(';')
-  const named = layouts.get(type.trim())
+  const named = types.get(type.trim())
   if (named === undefined) {
     throw new AppError(
       'unsupported_media_type',
-      `Content-Type "${type.trim()}" is not supported; send application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record`,
+      `Content-Type "${type.trim()}" is not supported; send application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record or an array of them`,
     )
   }
   const charset = parameters

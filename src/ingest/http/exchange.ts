@@ -9,12 +9,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, errorTable } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { Principal } from '#model/api-key.ts'
 import { requestLimits } from '#model/limits.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { FrameInput } from '#wal/frame.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
+import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
+import type { Receipt } from '../idempotency/stored-request.ts'
 import { Rejection } from '../rejection.ts'
 import { bodyFormat } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
@@ -25,6 +28,7 @@ import { Intake } from './intake.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
 import { sendJson, sendProblem, toAppError } from './responses.ts'
+import { beaconFormat, takeUrlKey } from './url-key.ts'
 
 /** Dependencies that all exchanges of a server share. */
 export type ExchangeContext = {
@@ -44,6 +48,8 @@ export type ExchangeContext = {
 }
 
 const envelope = encodeEnvelope({ protocol: 'http' })
+/** The records had been stored before, and the receipt is the first one. */
+const replayed = ['Idempotent-Replayed', 'true']
 
 export class Exchange implements Receiving, Route {
   readonly #context: ExchangeContext
@@ -52,7 +58,9 @@ export class Exchange implements Receiving, Route {
   readonly #response: ServerResponse
   readonly #awaitsContinue: boolean
   #query = ''
+  #urlKey: string | undefined
   #endpoint: SnapshotEndpoint | undefined
+  #idempotencyKey: string | undefined
   #intake: Intake | undefined
   /** The response was sent, or the client is gone. */
   #isOver = false
@@ -79,9 +87,9 @@ export class Exchange implements Receiving, Route {
   /** Reads and stores the records of the request. `query` is what follows the `?`. */
   receive(query: string): void {
     const { gate, isDraining } = this.#context
-    this.#query = query
     this.#connection.receiving = this
     try {
+      if (query !== '') ({ key: this.#urlKey, query: this.#query } = takeUrlKey(query))
       if (isDraining()) throw shuttingDown()
       gate.requireConfiguration()
       this.#authenticate((principal) => this.#admit(principal))
@@ -107,7 +115,8 @@ export class Exchange implements Receiving, Route {
   reject(error: unknown, { close = false, allow }: { readonly close?: boolean; readonly allow?: string } = {}): void {
     if (this.#isOver) return
     const { baseUrl, gate, endsConnections, counters } = this.#context
-    const problem = error instanceof AppError ? error : toAppError(gate.rejectionOf(error))
+    const refusal = error instanceof AppError ? error : gate.rejectionOf(error)
+    const problem = refusal instanceof AppError ? refusal : toAppError(refusal)
     const hasRest = !this.#request.complete
     const isLast = close || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
@@ -115,6 +124,8 @@ export class Exchange implements Receiving, Route {
     this.#end()
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: hasRest })
     counters.countResponse(errorTable[problem.code].status)
+    const reason = refusal instanceof AppError ? refusal.code : refusal.outcome
+    if (this.#endpoint !== undefined) gate.counters(this.#endpoint.id).refused(reason)
     if (!isLast) this.#connection.announceIdleTime(this.#response)
     if (!this.#response.destroyed) sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
   }
@@ -142,16 +153,16 @@ export class Exchange implements Receiving, Route {
   }
 
   /** Continues with the sender: synchronously for an API key. Throws, or rejects the request. */
-  #authenticate(proceed: (principal: Principal) => void): void {
+  #authenticate(proceed: (principal: KeyPrincipal) => void): void {
     const { authenticator } = this.#context
     this.#revision = authenticator.revision
-    const principal = authenticate(this.#request.headers, authenticator)
+    const principal = authenticate(this.#request.headers, authenticator, this.#urlKey)
     if (!(principal instanceof Promise)) proceed(principal)
     else principal.then(proceed).catch((error: unknown) => this.reject(error))
   }
 
   /** Runs all checks that need only the head, then reads the body. */
-  #admit(principal: Principal): void {
+  #admit(principal: KeyPrincipal): void {
     const request = this.#request
     const { gate, maxRequestBytes, counters } = this.#context
     // While the token was being verified, the request may have failed or the client may have left.
@@ -166,7 +177,9 @@ export class Exchange implements Receiving, Route {
       this.reject(refusal, { close: true })
       return
     }
-    const format = bodyFormat(request.headers)
+    const key = request.headers['idempotency-key']
+    if (typeof key === 'string') this.#idempotencyKey = readIdempotencyKey(key)
+    const format = this.#urlKey === undefined ? bodyFormat(request.headers) : beaconFormat(request.headers)
     const declared = declaredBytes(request)
     const room = gate.room(this.#endpoint.id)
     room.admit(declared ?? 0)
@@ -220,36 +233,45 @@ export class Exchange implements Receiving, Route {
     const { gate, clock } = this.#context
     gate.recheck(endpoint)
     const now = clock.now()
+    const completeAtMs = clock.monotonic()
     const allowance = gate.allowance(endpoint.account_id)
-    gate.spend(allowance, intake.records, now)
-    gate
-      .append(endpoint.id, {
-        layout: intake.layout,
-        receivedAtMicros: now * 1000,
-        recordCount: intake.records,
-        envelope,
-        payload: intake.payload,
-      })
-      .then(
-        ({ seq }) => {
-          allowance.count(intake.records, intake.payloadBytes)
-          this.#acknowledge(intake, seq)
-        },
-        (error: unknown) => this.reject(error),
-      )
+    const spend = () => gate.spend(allowance, intake.records, now)
+    const key = this.#idempotencyKey
+    const frame: FrameInput = {
+      layout: intake.layout,
+      receivedAtMicros: now * 1000,
+      recordCount: intake.records,
+      envelope: key === undefined ? envelope : encodeEnvelope({ protocol: 'http', idempotency_key: key }),
+      payload: intake.payload,
+    }
+    const stored = ({ seq }: { readonly seq: number }) => {
+      const { records, payloadBytes } = intake
+      allowance.count(records, payloadBytes)
+      gate.counters(endpoint.id).accepted(1, records, payloadBytes, clock.monotonic() - completeAtMs)
+      this.#acknowledge(intake, { seq, records, bytes: payloadBytes })
+    }
+    const failed = (error: unknown) => this.reject(error)
+    if (key === undefined) {
+      spend()
+      gate.append(endpoint.id, frame).then(stored, failed)
+    } else {
+      gate
+        .appendOnce(endpoint.id, key, frame, spend)
+        .then((outcome) => (outcome.isRepeated ? this.#acknowledge(intake, outcome, replayed) : stored(outcome)), failed)
+    }
   }
 
-  #acknowledge(intake: Intake, seq: number): void {
-    const { records, payloadBytes } = intake
+  #acknowledge(intake: Intake, { seq, records, bytes }: Receipt, more: readonly string[] = []): void {
     intake.free()
     const { nodeId, counters } = this.#context
     const isLast = this.#context.endsConnections()
     this.#end()
-    counters.accepted(records, payloadBytes)
+    if (more === replayed) counters.countResponse(202)
+    else counters.accepted(records, bytes)
     if (this.#response.destroyed) return
-    const body = `{"accepted_records":${records},"accepted_bytes":${payloadBytes},"node_id":"${nodeId}","segment_seq":${seq}}`
+    const body = `{"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}}`
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
-    sendJson(this.#response, 202, body, isLast)
+    sendJson(this.#response, 202, body, { close: isLast, more })
   }
 
   #discardRest(): void {

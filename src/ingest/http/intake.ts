@@ -1,14 +1,14 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import { recordLimits, requestLimits } from '#model/limits.ts'
+import { requestLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import type { Room } from '../admission.ts'
 import { Rejection } from '../rejection.ts'
-import { type BodyFormat, createDecoder } from './body-format.ts'
+import { type BodyFormat, createDecoder, recordsOf } from './body-format.ts'
+import type { BodyRecords } from './body-records.ts'
 import { httpLimits } from './limits.ts'
 import { Pieces } from './pieces.ts'
-import { RecordCounter } from './record-counter.ts'
 
 /** Below this size, detaching a chunk costs more than collecting it. */
 const freedChunkBytesMin = 4 * KiB
@@ -33,7 +33,7 @@ export type IntakeOptions = {
  */
 export class Intake {
   readonly #options: IntakeOptions
-  readonly #counter: RecordCounter
+  readonly #records: BodyRecords
   readonly #arrived = new Pieces()
   /** Set once the body is complete. */
   #payload: readonly Buffer[] = []
@@ -53,12 +53,12 @@ export class Intake {
     const { declaredBytes = 0, maxBytes, format } = options
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
     this.#options = options
-    this.#counter = new RecordCounter(format.layout)
+    this.#records = recordsOf(format)
     this.#reserve(httpLimits.requestOverheadBytes)
   }
 
   get layout(): Layout {
-    return this.#options.format.layout
+    return this.#records.layout
   }
 
   get payload(): readonly Buffer[] {
@@ -70,7 +70,7 @@ export class Intake {
   }
 
   get records(): number {
-    return this.#counter.records
+    return this.#records.records
   }
 
   /** Size of the body so far, as sent. */
@@ -156,20 +156,22 @@ export class Intake {
   }
 
   #appendPayload(chunk: Buffer): void {
-    const { maxBytes, format } = this.#options
+    const { maxBytes } = this.#options
     this.#payloadBytes += chunk.length
-    if (this.#payloadBytes > maxBytes) this.#fail(tooLarge('the decompressed body has more bytes', maxBytes))
-    else if (!this.#counter.push(chunk)) this.#fail(recordTooLarge(format, this.#counter.line))
+    if (this.#payloadBytes > maxBytes) {
+      this.#fail(tooLarge('the decompressed body has more bytes', maxBytes))
+      return
+    }
+    const problem = this.#records.push(chunk)
+    if (problem !== undefined) this.#fail(problem)
     else this.#arrived.push(chunk)
   }
 
   #finish(): void {
-    if (!this.#counter.end()) this.#fail(recordTooLarge(this.#options.format, this.#counter.line))
-    else if (this.#counter.records === 0) this.#fail(noRecord())
-    else {
-      this.#payload = this.#arrived.take()
-      this.#options.done()
-    }
+    this.#payload = this.#arrived.take()
+    const problem = this.#records.end(this.#payload) ?? (this.#records.records === 0 ? noRecord() : undefined)
+    if (problem !== undefined) this.#fail(problem)
+    else this.#options.done()
   }
 
   #tryReserve(bytes: number): boolean {
@@ -215,15 +217,7 @@ function tooLarge(what: string, maxBytes: number): AppError {
   )
 }
 
-function recordTooLarge({ layout }: BodyFormat, line: number): AppError {
-  const what = layout === 'lines' ? `line ${line}` : 'the record'
-  return new AppError(
-    'payload_too_large',
-    `${what} is longer than the limit for a record (${recordLimits.bytesMax} bytes); none of the request was stored`,
-  )
-}
-
 function noRecord(): AppError {
-  const message = 'the body has no records; send at least one line that is not blank'
+  const message = 'the body has no records; send at least one'
   return new AppError('validation_error', message, { errors: [{ path: '', message }] })
 }

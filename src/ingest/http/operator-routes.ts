@@ -45,11 +45,11 @@ export function sendOperatorResponse(
 ): void {
   switch (path) {
     case '/healthz':
-      sendJson(response, 200, healthyBody, isDraining)
+      sendJson(response, 200, healthyBody, { close: isDraining })
       break
     case '/readyz': {
       const reasons = isDraining ? ['shutting down'] : notReadyReasons()
-      if (reasons.length === 0) sendJson(response, 200, JSON.stringify(ready(readyNotes())), isDraining)
+      if (reasons.length === 0) sendJson(response, 200, JSON.stringify(ready(readyNotes())), { close: isDraining })
       else sendProblem(response, notReady(reasons), { baseUrl: baseUrl(), close: isDraining })
       break
     }

@@ -21,6 +21,8 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   unknown_endpoint: 'not_found',
   quota_exceeded: 'quota_exceeded',
   invalid_route: 'validation_error',
+  invalid_idempotency_key: 'bad_request',
+  idempotency_key_reused: 'idempotency_key_reused',
   endpoint_paused: 'unavailable',
   unverifiable: 'unavailable',
   not_configured: 'unavailable',
@@ -39,8 +41,13 @@ export function toAppError({ outcome, message, retryAfterSeconds, field, quota, 
   })
 }
 
-export function sendJson(response: ServerResponse, status: number, body: string, close: boolean): void {
-  const headers = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))]
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  { close, more = [] }: { readonly close: boolean; readonly more?: readonly string[] },
+): void {
+  const headers = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body)), ...more]
   if (close) headers.push('Connection', 'close')
   response.writeHead(status, headers)
   response.end(body)

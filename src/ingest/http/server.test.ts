@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { createMetrics } from '#lib/metrics.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { Principal } from '#model/api-key.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
@@ -36,12 +36,13 @@ async function serve(append: Append, clock: Clock = systemClock) {
       },
     },
   })
-  const principal: Principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] }
+  const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
   const server = new HttpServer({
     listen: { host: '127.0.0.1', port: 0 },
     connections: manyConnections(),
     requestTimeoutSeconds: 10,
     certificate: undefined,
+    cors: undefined,
     upgrade: {
       path: '/upgrade',
       hint: '',
@@ -58,7 +59,12 @@ async function serve(append: Append, clock: Clock = systemClock) {
       nodeId: 'node',
       baseUrl: () => 'http://control.test',
       maxRequestBytes: 1_000,
-      authenticator: { verifyKey: () => principal, verifyToken: () => Promise.resolve(principal), revision: 0 },
+      authenticator: {
+        verifyKey: () => principal,
+        verifyUrlKey: () => principal,
+        verifyToken: () => Promise.resolve(principal),
+        revision: 0,
+      },
       gate,
       counters,
       clock,

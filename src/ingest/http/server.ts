@@ -20,6 +20,7 @@ import { requestLimits } from '#model/limits.ts'
 import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
 import { addressOf, listen } from '../listen.ts'
 import { Connection } from './connection.ts'
+import { type Cors, isPreflight, sendPreflight } from './cors.ts'
 import { Discards } from './discards.ts'
 import { Exchange, type ExchangeContext } from './exchange.ts'
 import { targetOf } from './head.ts'
@@ -36,6 +37,8 @@ export type HttpServerOptions = {
   readonly requestTimeoutSeconds: number
   readonly exchange: Omit<ExchangeContext, 'isDraining' | 'endsConnections' | 'discards'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
+  /** Undefined if no web page of another origin may send. */
+  readonly cors: Cors | undefined
   /** If set, the server uses HTTPS and secure WebSocket. */
   readonly certificate: ServedCertificate | undefined
   /** Connections that it takes over must be drained before this server stops. */
@@ -194,16 +197,19 @@ export class HttpServer implements Service {
   #onRequest(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
     const exchange = this.#openExchange(request, response, awaitsContinue)
     if (exchange === undefined) return
+    const { url = '', method } = request
+    const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
+    const { cors } = this.#options
+    if (cors !== undefined && path === ingestPath) cors.addHeaders(request, response)
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
       exchange.reject(new AppError('headers_too_large', detail), { close: true })
       return
     }
-    const { url = '', method } = request
-    const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
     if (path !== ingestPath) this.#connections.get(request.socket)?.announceIdleTime(response)
     if (path === ingestPath) {
       if (method === 'POST') exchange.receive(query)
+      else if (cors !== undefined && isPreflight(request)) this.#respondToPreflight(cors, exchange, request, response)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {
       if (method === 'GET') exchange.reject(new AppError('bad_request', this.#options.upgrade.hint))
@@ -218,6 +224,15 @@ export class HttpServer implements Service {
     }
   }
 
+  #respondToPreflight(cors: Cors, exchange: Exchange, request: IncomingMessage, response: ServerResponse): void {
+    const problem = cors.problem(request)
+    if (problem !== undefined) exchange.reject(problem)
+    else {
+      this.#connections.get(request.socket)?.announceIdleTime(response)
+      sendPreflight(response, this.#endsConnections)
+    }
+  }
+
   #respondWithPage(path: string, exchange: Exchange, request: IncomingMessage, response: ServerResponse): void {
     const page = findPage(path, request, this.#options.exchange.baseUrl())
     if (page === undefined) {
@@ -229,13 +244,14 @@ export class HttpServer implements Service {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    const { upgrade } = this.#options
+    const { upgrade, cors } = this.#options
     if (request.method !== 'GET') {
       socket.on('error', () => socket.destroy())
       this.#endRaw(socket, new AppError('method_not_allowed', upgrade.hint), 'GET')
       return
     }
-    const problem = upgrade.problem(request)
+    // Browsers send no preflight before an upgrade.
+    const problem = cors?.problem(request) ?? upgrade.problem(request)
     const connection = this.#connections.get(socket)
     if (problem === undefined && connection !== undefined) {
       this.#unauthenticated.delete(connection)

@@ -3,7 +3,7 @@
  *
  * Law: the parser gets one complete packet. This file catches its errors and adds checks where it is lenient.
  */
-import type { Buffer } from 'node:buffer'
+import { Buffer } from 'node:buffer'
 import {
   generate,
   type IConnackPacket,
@@ -217,6 +217,11 @@ export function writePuback(into: Buffer, at: number, messageId: number): void {
   into[at + 1] = 2
   into[at + 2] = messageId >> 8
   into[at + 3] = messageId & 0xff
+}
+
+/** The PUBACK of MQTT 5 for a message that is not stored, and that the client must not send again. */
+export function encodeRefusingPuback(messageId: number, reasonCode: number): Buffer {
+  return Buffer.from([0x40, 3, messageId >> 8, messageId & 0xff, reasonCode])
 }
 
 export type { IConnectPacket }

@@ -4,8 +4,12 @@
  * Owns: which messages are stored together, and the memory that they use. Does not own: the connection.
  * Law: `onDurable` is called after fdatasync, for batches in the order in which their messages arrived [MQTT-4.6.0-2].
  */
+import type { Clock } from '#lib/clock.ts'
+import { idempotencyProperty } from '#model/record-envelope.ts'
+import type { FrameInput } from '#wal/frame.ts'
 import type { Room } from '../admission.ts'
 import type { Gate } from '../gate.ts'
+import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
 import type { Rejection } from '../rejection.ts'
 import type { Backpressure } from './backpressure.ts'
 import { sessionLimits } from './limits.ts'
@@ -14,8 +18,9 @@ import type { MessageProperties } from './publish.ts'
 
 export type InFlightContext = {
   /** Frames that become durable together must share one promise, which identifies their batch. */
-  readonly gate: Pick<Gate, 'append' | 'rejectionOf'>
+  readonly gate: Pick<Gate, 'append' | 'appendOnce' | 'rejectionOf'>
   readonly backpressure: Pick<Backpressure, 'forceReserve'>
+  readonly clock: Pick<Clock, 'monotonic'>
 }
 
 export type Message = {
@@ -27,6 +32,8 @@ export type Message = {
 /** Messages that became durable, or were lost, together. */
 export type Batch = {
   readonly promise: Promise<unknown>
+  /** When its first message was complete, by the clock that never goes back. */
+  readonly completeAtMs: number
   readonly messageIds: number[]
   messages: number
   payloadBytes: number
@@ -47,6 +54,8 @@ export class InFlight {
   readonly #options: InFlightOptions
   readonly #envelopes: MessageEnvelopes
   #batch: Batch | undefined
+  /** Settles after the last batch, while one with a key is in flight: it may be durable later than those after it. */
+  #unordered: Promise<unknown> | undefined
   #messages = 0
   #bytes = 0
   #unacknowledged = 0
@@ -79,17 +88,15 @@ export class InFlight {
     context.backpressure.forceReserve(room, bytes)
     this.#bytes += bytes
     this.#messages += 1
-    const promise = context.gate.append(endpointId, {
-      layout: 'single',
-      receivedAtMicros,
-      recordCount: 1,
-      envelope,
-      payload: [payload],
-    })
+    const frame: FrameInput = { layout: 'single', receivedAtMicros, recordCount: 1, envelope, payload: [payload] }
+    const key = properties?.userProperties.find(([name]) => name === idempotencyProperty)?.[1]
+    const promise = key === undefined ? context.gate.append(endpointId, frame) : this.#appendOnce(key, frame)
     let batch = this.#batch
     if (batch?.promise !== promise) {
-      batch = this.#batch = { promise, messageIds: [], messages: 0, payloadBytes: 0, bytes: 0 }
-      this.#follow(batch)
+      const earlier = this.#unordered ?? (key === undefined ? undefined : batch?.promise)
+      const completeAtMs = context.clock.monotonic()
+      batch = this.#batch = { promise, completeAtMs, messageIds: [], messages: 0, payloadBytes: 0, bytes: 0 }
+      this.#follow(batch, key === undefined && earlier === undefined ? promise : this.#after(earlier, promise))
     }
     batch.messages += 1
     batch.payloadBytes += payload.length
@@ -100,9 +107,24 @@ export class InFlight {
     }
   }
 
-  #follow(batch: Batch): void {
+  async #appendOnce(key: string, frame: FrameInput): Promise<unknown> {
+    const { context, endpointId } = this.#options
+    return await context.gate.appendOnce(endpointId, readIdempotencyKey(key), frame)
+  }
+
+  /** Resolves as `promise` does, but not before what came earlier has settled. */
+  #after(earlier: Promise<unknown> | undefined, promise: Promise<unknown>): Promise<unknown> {
+    const settled = Promise.allSettled([earlier, promise])
+    this.#unordered = settled
+    void settled.then(() => {
+      if (this.#unordered === settled) this.#unordered = undefined
+    })
+    return settled.then(() => promise)
+  }
+
+  #follow(batch: Batch, settles: Promise<unknown>): void {
     const { context, onDurable, onLost } = this.#options
-    batch.promise.then(
+    settles.then(
       () => {
         this.#settle(batch)
         onDurable(batch)

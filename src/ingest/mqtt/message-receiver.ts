@@ -8,6 +8,7 @@ import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
 import type { Room } from '../admission.ts'
 import type { Allowance, NodeQuota } from '../allowance.ts'
+import type { Rejection } from '../rejection.ts'
 import { type Batch, InFlight, type InFlightContext, type Message } from './in-flight.ts'
 import { sessionLimits } from './limits.ts'
 import { LastTopic, readPublish } from './publish.ts'
@@ -20,7 +21,7 @@ export type MessageReceiverOptions = {
   readonly allowance: Allowance
   readonly context: InFlightContext
   readonly onDurable: (batch: Batch) => void
-  readonly onLost: (batch: Batch) => void
+  readonly onLost: (batch: Batch, rejection: Rejection) => void
   /** Called instead of storing a message. */
   readonly onRefused: (quota: NodeQuota, needsAcknowledgement: boolean) => void
 }

@@ -48,6 +48,8 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   unknown_endpoint: 'not_authorized',
   quota_exceeded: 'quota_exceeded',
   invalid_route: 'not_authorized',
+  invalid_idempotency_key: 'quota_exceeded',
+  idempotency_key_reused: 'quota_exceeded',
   endpoint_paused: 'server_unavailable',
   unverifiable: 'server_unavailable',
   not_configured: 'server_unavailable',

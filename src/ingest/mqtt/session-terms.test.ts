@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { IConnectPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
-import type { Principal } from '#model/api-key.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { aGate } from '../../../test/support/gate.ts'
@@ -25,7 +25,7 @@ const endpoint: SnapshotEndpoint = {
   views: [],
   committed_seq: -1,
 }
-const principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] } as unknown as Principal
+const principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null } as unknown as KeyPrincipal
 
 const context = (change: Partial<ConnectContext> = {}): ConnectContext => ({
   authenticator: {

@@ -106,7 +106,7 @@ function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
 function openEndpoint(packet: IConnectPacket, route: Route, { gate, authenticator }: ConnectContext) {
   try {
     gate.requireConfiguration()
-    const principal = authenticator.verifyKey(packet.password?.toString('utf8') ?? '')
+    const principal = authenticator.verifyKey(packet.password?.toString('utf8') ?? '', route.origin)
     return { endpoint: gate.open(principal, { host: route.host, query: queryOf(packet, route) }), principal }
   } catch (error) {
     if (error instanceof Rejection) throw toMqttError(error)

@@ -14,10 +14,11 @@ import type { Allowance, NodeQuota } from '../allowance.ts'
 import type { ConnectionSlot } from '../connection-budget.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
+import type { Outcome, Rejection } from '../rejection.ts'
 import type { Backpressure } from './backpressure.ts'
 import type { ClientErrorLog } from './client-error-log.ts'
 import { handleConnect, packetBytesMax } from './connect.ts'
-import { encodeDisconnect, PUBACK_BYTES, pingResponse, writePuback } from './control-packet.ts'
+import { encodeDisconnect, encodeRefusingPuback, PUBACK_BYTES, pingResponse, writePuback } from './control-packet.ts'
 import { handleControlPacket } from './control-packet-handler.ts'
 import { Deadlines } from './deadlines.ts'
 import { Flow, pauses } from './flow.ts'
@@ -29,6 +30,9 @@ import { PacketReader } from './packet-reader.ts'
 import { MqttError, type Reason } from './reason.ts'
 import type { ConnectContext, SessionTerms } from './session-terms.ts'
 import type { Wire, WireReader } from './wire.ts'
+
+/** MQTT 5, §3.4.2.1. */
+const IMPLEMENTATION_SPECIFIC_ERROR = 0x83
 
 /** Dependencies that all sessions share. */
 export type SessionContext = ConnectContext & {
@@ -292,7 +296,7 @@ export class Session implements WireReader {
       allowance,
       context: this.#context,
       onDurable: (batch) => this.#onDurable(batch),
-      onLost: (batch) => this.#onLost(batch),
+      onLost: (batch, rejection) => this.#onLost(batch, rejection),
       onRefused: (quota, needsAcknowledgement) => this.#onRefused(allowance, quota, needsAcknowledgement),
     })
     this.#open = { terms, room, allowance, receiver }
@@ -304,8 +308,13 @@ export class Session implements WireReader {
     this.#wire.write(connack)
   }
 
-  #onDurable({ messageIds, messages, payloadBytes }: Batch): void {
-    this.#open?.allowance.count(messages, payloadBytes)
+  #onDurable({ messageIds, messages, payloadBytes, completeAtMs }: Batch): void {
+    const { gate, clock } = this.#context
+    if (this.#open !== undefined) {
+      const { allowance, terms } = this.#open
+      allowance.count(messages, payloadBytes)
+      gate.counters(terms.endpointId).accepted(messages, messages, payloadBytes, clock.monotonic() - completeAtMs)
+    }
     this.#context.counters.stored(this.terms?.username ?? '', messages, messageIds.length, payloadBytes)
     if (this.#state === 'open' && messageIds.length > 0) {
       const pubacks = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
@@ -317,10 +326,22 @@ export class Session implements WireReader {
     this.#endIfDrained()
   }
 
-  #onLost({ messages, messageIds }: Batch): void {
+  #onLost({ messages, messageIds }: Batch, { outcome }: Rejection): void {
+    this.#countRefused(outcome, messages)
+    if (outcome === 'idempotency_key_reused' || outcome === 'invalid_idempotency_key') {
+      this.#refuse(messageIds)
+      return
+    }
     this.#context.counters.lost += messages - messageIds.length
     // With an error code in PUBACK the client would discard the message [MQTT-4.4.0-2]. After a lost connection it sends it again.
     this.end('server_busy', 'the messages could not be stored; connect and send them again')
+  }
+
+  /** Sent again, such a message would be refused again. Only MQTT 5 has idempotency keys, so the client understands the reason. */
+  #refuse(messageIds: readonly number[]): void {
+    if (this.#state === 'open') for (const id of messageIds) this.#write(encodeRefusingPuback(id, IMPLEMENTATION_SPECIFIC_ERROR))
+    this.#checkInFlight()
+    this.#endIfDrained()
   }
 
   /**
@@ -329,6 +350,7 @@ export class Session implements WireReader {
    */
   #onRefused(allowance: Allowance, quota: NodeQuota, needsAcknowledgement: boolean): void {
     const { gate, counters } = this.#context
+    this.#countRefused('quota_exceeded', 1)
     if (needsAcknowledgement) {
       const { message } = gate.exceeded(allowance, quota, this.#receivedAtMicros / 1000)
       this.#endWhenIdle('quota_exceeded', message)
@@ -336,6 +358,10 @@ export class Session implements WireReader {
       gate.countRefusal(quota)
       counters.lost += 1
     }
+  }
+
+  #countRefused(outcome: Outcome, messages: number): void {
+    if (this.#open !== undefined) this.#context.gate.counters(this.#open.terms.endpointId).refused(outcome, messages)
   }
 
   #control(bytes: Buffer, { terms, receiver }: Open): void {

@@ -77,6 +77,12 @@ export class Sessions {
     return this.#openCount
   }
 
+  /** Returns the key of each open session. */
+  *keyIds(): Iterable<string> {
+    for (const sessions of this.#open.values())
+      for (const { terms } of sessions.values()) if (terms !== undefined) yield terms.keyId
+  }
+
   get isDraining(): boolean {
     return this.#isDraining
   }

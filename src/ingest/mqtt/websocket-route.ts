@@ -58,9 +58,10 @@ export class WebSocketRoute implements UpgradeRoute {
   /** Responds with 101, or with 400 if the handshake is not valid. */
   accept(request: IncomingMessage, { socket, slot, head, query }: Upgraded): void {
     socket.setNoDelay(true)
+    const { host, origin } = request.headers
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
       const wire = new WebSocketWire(webSocket, socket, this.#clock)
-      wire.listen(this.#sessions.open(wire, { host: request.headers.host, query }, slot))
+      wire.listen(this.#sessions.open(wire, { host, query, origin }, slot))
     })
   }
 }

@@ -31,6 +31,24 @@ const shape = /^([a-z]\w*(?: +[a-z]\w*)*) *(?:\( *(\d{1,3}) *(?:, *(\d{1,3}) *)?
 
 const printedShape = /^([A-Z]\w*)(?:\(\d+,\d+\))?((?:\[\])*)$/
 
+/** Types of DuckDB that a column cannot have, and why. */
+const refusals: readonly (readonly [types: RegExp, reason: string])[] = [
+  [/^(struct|row|map|union|object)\b/i, 'is nested: use a column for each field, or one JSON column for all'],
+  [/^interval\b/i, 'is not a type that Spark, Trino and Polars read: use BIGINT for a number of seconds, or VARCHAR'],
+  [/^enum\b/i, 'has values that a definition does not list: use VARCHAR, which Parquet stores as compactly'],
+  [/^(timetz|time with time zone)\b/i, 'is not a type of Parquet: use VARCHAR, or TIMESTAMP for an instant'],
+  [/^timestamp_(s|ms|ns)\b/i, 'is not a type that every engine reads: use TIMESTAMP, which has microseconds'],
+  [/^(bit|bitstring|bignum|varint|geometry)\b/i, 'is not a type of Parquet: use VARCHAR or BLOB'],
+  [/\[\s*\d+\s*\]$/, 'has a fixed length, which Parquet does not store: use a list such as INTEGER[]'],
+]
+
+/** Returns why a type of DuckDB is refused; undefined if the text is no such type. */
+function insteadOf(text: string): string | undefined {
+  const given = text.trim()
+  const [, reason] = refusals.find(([types]) => types.test(given)) ?? []
+  return reason === undefined ? undefined : `${JSON.stringify(given.slice(0, 32))} ${reason}`
+}
+
 export function descriptorOf(scalar: ScalarName): TypeDescriptor {
   return descriptors[scalar]
 }
@@ -41,6 +59,8 @@ export function parseType(text: string): ColumnType {
   const word = (match?.[1] ?? '').toUpperCase().replace(/ +/g, ' ')
   const scalar = scalarsByName.get(word)
   if (match === null || scalar === undefined) {
+    const instead = insteadOf(text)
+    if (instead !== undefined) throw new ColumnTypeError(instead)
     throw new ColumnTypeError(`unknown type: use one of ${names.join(', ')}, DECIMAL(p,s), or a list such as VARCHAR[]`)
   }
   const [, , precision, scale = '0', brackets = ''] = match

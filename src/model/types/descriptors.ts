@@ -5,17 +5,28 @@
  */
 import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
-import { instantFromText, isFiniteText, isTimeOfDay, isZonelessText, timeOfDayFromText, zonedFromText } from './text-casts.ts'
+import { instantFromText, isTimeOfDay, isZonelessText, timeOfDayFromText, zonedFromText } from './text-casts.ts'
 
 export type Decimal = { readonly precision: number; readonly scale: number }
+
+/** Another type that a column has in Parquet. */
+export type FileForm = {
+  /** A column may ask for DuckDB's own form by this word. */
+  readonly unless: 'native' | 'naive'
+  readonly type: string
+  /** SQL for the value, from SQL for a value of the type. A cast if not set. */
+  readonly fromValue?: (value: string) => string
+}
 
 export type TypeDescriptor = {
   /** Other names that a definition may use. */
   readonly aliases?: readonly string[]
   /** Precision and scale if the definition has none. Only DECIMAL has them. */
   readonly defaultDecimal?: Decimal
-  /** The type in Parquet files, if they lack this one. */
+  /** The type that values have from the cast on, if Parquet lacks this one. */
   readonly storedAs?: { readonly scalar: 'DECIMAL'; readonly decimal: Decimal }
+  /** How Parquet stores the type, so that every engine reads it. As DuckDB writes it if not set. */
+  readonly inFile?: FileForm
 
   /** Values are read as JSON instead of as text. */
   readonly readsJson?: true
@@ -45,9 +56,10 @@ export type TypeDescriptor = {
 const integer: TypeDescriptor = { isNumber: true, order: exactOrder }
 // Parquet has no 128-bit integers, and DuckDB would write them as inexact doubles.
 const hugeInteger: TypeDescriptor = { ...integer, storedAs: { scalar: 'DECIMAL', decimal: { precision: 38, scale: 0 } } }
-const finite = (value: string): string => `CASE WHEN isfinite(${value}) THEN ${value} END`
-// DuckDB's own range is larger. But at its ends a conversion fails, and beyond 2^53 milliseconds from 1970 it may return another instant.
-const instantRange = (type: string) => [`${type} '-270000-01-01 00:00:00Z'`, `${type} '270000-12-31 23:59:59.999999Z'`] as const
+// Beyond these years Python and Polars fail, ClickHouse returns another instant, and BigQuery refuses the file. Infinity is beyond them, too.
+const instantRange = (type: string) => [`${type} '0001-01-01 00:00:00Z'`, `${type} '9999-12-31 23:59:59.999999Z'`] as const
+// Spark and Polars refuse a file with a native UUID or TIME, or read bytes. Trino's tables have no unsigned types. Readers that know JSON parse it, and round its numbers.
+const portably = (type: string): FileForm => ({ unless: 'native', type })
 
 export const descriptors = {
   BOOLEAN: { aliases: ['BOOL'], order: byBytes },
@@ -56,20 +68,21 @@ export const descriptors = {
   INTEGER: { ...integer, aliases: ['INT'] },
   BIGINT: { ...integer, aliases: ['LONG'] },
   HUGEINT: hugeInteger,
-  UTINYINT: integer,
-  USMALLINT: integer,
-  UINTEGER: integer,
-  UBIGINT: integer,
+  UTINYINT: { ...integer, inFile: portably('SMALLINT') },
+  USMALLINT: { ...integer, inFile: portably('INTEGER') },
+  UINTEGER: { ...integer, inFile: portably('BIGINT') },
+  UBIGINT: { ...integer, inFile: portably('DECIMAL(20,0)') },
   UHUGEINT: hugeInteger,
   FLOAT: { aliases: ['REAL'], isNumber: true, order: floatOrder, toJson: shortestFloat },
   DOUBLE: { isNumber: true, order: floatOrder },
   DECIMAL: { aliases: ['NUMERIC'], defaultDecimal: { precision: 18, scale: 3 }, isNumber: true, order: exactOrder },
   VARCHAR: { aliases: ['STRING', 'TEXT'], acceptsAnyText: true, fromText: (text) => text, order: textOrder },
-  DATE: { portable: finite, listGuard: isFiniteText, order: dateOrder, toJson: toIsoDate },
+  DATE: { range: [`DATE '0001-01-01'`, `DATE '9999-12-31'`], order: dateOrder, toJson: toIsoDate },
   TIME: {
     fromText: timeOfDayFromText,
     portable: (value) => `nullif(${value}, TIME '24:00:00')`,
     listGuard: isTimeOfDay,
+    inFile: portably('VARCHAR'),
     order: byBytes,
   },
   TIMESTAMP: {
@@ -78,6 +91,8 @@ export const descriptors = {
     range: instantRange('TIMESTAMP'),
     listVia: 'TIMESTAMPTZ',
     listGuard: isZonelessText,
+    // A cast would look up the time zone for each value.
+    inFile: { unless: 'naive', type: 'TIMESTAMPTZ', fromValue: (value) => `make_timestamptz(epoch_us(${value}))` },
     order: instantOrder,
     toJson: toIsoInstant,
   },
@@ -90,8 +105,8 @@ export const descriptors = {
     order: instantOrder,
     toJson: toIsoInstant,
   },
-  UUID: { order: byBytes },
-  JSON: { readsJson: true, acceptsAnyText: true },
+  UUID: { inFile: portably('VARCHAR'), order: byBytes },
+  JSON: { readsJson: true, acceptsAnyText: true, inFile: portably('VARCHAR') },
   BLOB: {},
 } as const satisfies Readonly<Record<string, TypeDescriptor>>
 

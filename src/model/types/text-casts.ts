@@ -40,11 +40,6 @@ export function timeOfDayFromText(text: string): string {
   return `CASE WHEN NOT regexp_matches(${text}, '${OFFSET_OF_TIME}') THEN TRY_CAST(${text} AS TIME) END`
 }
 
-/** Returns a condition: the text of a list has no infinite dates. */
-export function isFiniteText(text: string): string {
-  return `NOT regexp_matches(${text}, '(?i)inf')`
-}
-
 /** Returns a condition: the text of a list has no zone names, no infinite times, and no offsets beyond 14 hours. */
 export function isZonelessText(text: string): string {
   return `NOT regexp_matches(replace(${text}, 'NULL', ''), '[${LETTERS}]|${UNREAL_OFFSET}')`

@@ -25,6 +25,10 @@ export const s3Errors = {
   accessDenied: { status: 403, code: 'AccessDenied', message: 'Access Denied' },
   noSuchBucket: { status: 404, code: 'NoSuchBucket', message: 'The specified bucket does not exist' },
   noSuchKey: { status: 404, code: 'NoSuchKey', message: 'The specified key does not exist.' },
+  /** As B2 words it. */
+  unsupportedHeader: (name: string) => ({
+    ...{ status: 400, code: 'InvalidArgument', message: `Unsupported header '${name}' received for this API call.` },
+  }),
   noSuchUpload: {
     status: 404,
     code: 'NoSuchUpload',

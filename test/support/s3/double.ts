@@ -79,7 +79,7 @@ type PendingUpload = {
 }
 type Session = {
   readonly secret: string
-  readonly token: string
+  readonly token: string | undefined
   readonly role: Role
   readonly arn: string
   readonly endsAt: number
@@ -87,6 +87,7 @@ type Session = {
 type Answer = { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string | Buffer }
 
 const keptHeader = /^(x-amz-meta-|x-amz-server-side-encryption|x-amz-checksum-|content-type$)/
+const laterHeader = /^x-amz-(checksum-|sdk-checksum-|server-side-encryption)/
 const callerArn = 'arn:aws:iam::111111111111:user/inlet'
 
 export const doubleCredentials = {
@@ -110,6 +111,7 @@ export class S3Double implements AsyncDisposable {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #sessions = new Map<string, Session>()
+  #own: Role | undefined
 
   private constructor(server: Server, port: number) {
     this.#server = server
@@ -143,6 +145,18 @@ export class S3Double implements AsyncDisposable {
     const added = { denied: new Set<Operation>(), ...role }
     this.roles.set(arn, added)
     return added
+  }
+
+  /**
+   * Makes it a store without roles, as R2, B2 and MinIO are: the keys of the installation open every bucket, and headers for checksums and
+   * encryption are rejected. Returns what these keys may not do.
+   */
+  withoutRoles(): Role {
+    const own: Role = { externalId: '', denied: new Set() }
+    const { accessKeyId, secretAccessKey: secret } = doubleCredentials
+    this.#sessions.set(accessKeyId, { secret, token: undefined, role: own, arn: callerArn, endsAt: Number.POSITIVE_INFINITY })
+    this.#own = own
+    return own
   }
 
   object(bucket: string, key: string): StoredObject | undefined {
@@ -249,7 +263,9 @@ export class S3Double implements AsyncDisposable {
     if (!signed.isSignedWith(session.secret, sha256(body).toString('hex'))) return error(call, s3Errors.signatureDoesNotMatch)
     if (this.#isSkewed(signed.date, signed.expires)) return error(call, s3Errors.requestTimeTooSkewed(signed.date, this.#now))
     if (session.endsAt <= this.#now) return error(call, s3Errors.expiredToken)
-    if (![...this.roles.values()].includes(session.role)) return error(call, s3Errors.invalidAccessKeyId)
+    if (![...this.roles.values(), this.#own].includes(session.role)) return error(call, s3Errors.invalidAccessKeyId)
+    const unsupported = this.#own && Object.keys(headers).find((name) => laterHeader.test(name))
+    if (unsupported !== undefined) return error(call, s3Errors.unsupportedHeader(unsupported))
     const bucket = this.buckets.get(call.bucket)
     if (bucket === undefined) return error(call, s3Errors.noSuchBucket)
     if (bucket.region !== signed.region) return error(call, s3Errors.permanentRedirect(call.bucket, bucket.region))

@@ -11,25 +11,28 @@ export type DoubleBucket = AsyncDisposable & {
   readonly double: S3Double
   readonly stores: S3Stores
   readonly store: ObjectStore
-  readonly target: BucketTarget
+  readonly target: BucketTarget & { readonly role_arn: string }
   readonly role: Role
 }
 
 export async function newDoubleBucket(
-  change: Partial<BucketTarget> = {},
+  change: Partial<BucketTarget & { readonly role_arn: string }> = {},
   options: Partial<S3StoresOptions> = {},
 ): Promise<DoubleBucket> {
   const double = await S3Double.start()
-  const target: BucketTarget = {
+  const target = {
     id: newId(),
     bucket: 'lake',
     region: 'eu-central-1',
     role_arn: 'arn:aws:iam::222222222222:role/ingest',
     external_id: 'inlet-external',
+    encryption: 'sse-s3',
     kms_key_arn: null,
+    checksums: 'standard',
+    allowed_buckets: [],
     path_style: true,
     ...change,
-  }
+  } satisfies BucketTarget
   double.addBucket(target.bucket, target.region)
   const role = double.addRole(target.role_arn, { externalId: target.external_id })
   const stores = storesOf(double, options)

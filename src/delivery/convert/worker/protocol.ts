@@ -31,7 +31,14 @@ export type ProbeTask = Omit<Build, 'plan'> & { readonly kind: 'probe' }
 
 export type UnitTask = Build & { readonly kind: 'unit'; readonly unit: Unit; readonly sourcePath: string }
 
-export type ConvertTask = SegmentTask | ProbeTask | UnitTask
+/** Merges Parquet files of one kind into one. */
+export type MergeTask = Pick<Build, 'directory' | 'memoryBytes'> & {
+  readonly kind: 'merge'
+  readonly sources: readonly { readonly path: string; readonly rows: number }[]
+  readonly of: ArtifactKind
+}
+
+export type ConvertTask = SegmentTask | ProbeTask | UnitTask | MergeTask
 
 /** Sent before each step of a task: the positions of the views that it works on. None, if it works on the records. */
 export type Step = { readonly views: readonly number[]; readonly settled?: SettledView | undefined }

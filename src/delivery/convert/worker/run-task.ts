@@ -1,21 +1,25 @@
 /** Runs one task of a conversion process. */
-import { basename } from 'node:path'
+import { basename, join } from 'node:path'
 import { systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { mergeParquet } from '#records/merge-parquet.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { buildUnit } from '../../jobs/build-unit.ts'
 import { isTransient } from '../../transient-error.ts'
 import { buildFiles, type SegmentFiles } from '../build.ts'
 import type { SettledView } from '../build-views.ts'
-import type { BuiltFile } from '../built-file.ts'
+import { type BuiltFile, describeFile } from '../built-file.ts'
 import { firstLine, RequiredViewFailed, UnitViewFailed } from '../failures.ts'
 import { probeSegment } from './probe-segment.ts'
-import type { ConvertReply, ConvertTask, Failure, NamedFile, Step } from './protocol.ts'
+import type { ConvertReply, ConvertTask, Failure, MergeTask, NamedFile, Step } from './protocol.ts'
 
 /** Never aborts: the parent kills this process instead. */
 const { signal } = new AbortController()
+
+/** DuckDB's share of the memory. It does not count all its allocations. */
+const MERGE_SHARE = 2 / 3
 
 export async function runTask(
   task: ConvertTask,
@@ -35,6 +39,7 @@ async function build(
   report: (views: readonly number[], settled?: SettledView) => void,
   files: Files,
 ): Promise<Omit<SegmentFiles, 'failed'> & { readonly failed: readonly { readonly view: number; readonly reason: string }[] }> {
+  if (task.kind === 'merge') return { files: [await merge(task, report)], views: [], failed: [] }
   const common = { ...task, report, signal, clock: systemClock }
   switch (task.kind) {
     case 'segment': {
@@ -55,6 +60,16 @@ async function build(
       return { files: built.files, views: [built.outcome], failed: [] }
     }
   }
+}
+
+async function merge(
+  { sources, of, directory, memoryBytes }: MergeTask,
+  report: (views: readonly number[]) => void,
+): Promise<BuiltFile> {
+  report([])
+  const path = join(directory, 'merged.parquet')
+  const rows = await mergeParquet({ sources, path, memoryBytes: Math.floor(memoryBytes * MERGE_SHARE), signal })
+  return { kind: of, rows, ...(await describeFile(path, signal)) }
 }
 
 /** A path outside of the directory of the task would mean nothing to the parent, so it gets names. */

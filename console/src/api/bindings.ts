@@ -1,0 +1,28 @@
+import { queryOptions } from '@tanstack/react-query'
+import { client, ok, type Schemas } from './client.ts'
+import { slowMs } from './intervals.ts'
+
+export type Binding = Schemas['Binding']
+
+/** Which views an endpoint has, and had. */
+export const bindingsQuery = (account: string, endpoint_id: string) =>
+  queryOptions({
+    queryKey: [account, 'bindings', endpoint_id],
+    queryFn: () => ok(client.GET('/v1/endpoints/{endpoint_id}/views', { params: { path: { endpoint_id } } })),
+    refetchInterval: slowMs,
+  })
+
+export type Attachment = {
+  readonly view_id: string
+  readonly is_required: boolean
+  /** Only segments sealed from then on; null for all from now on. */
+  readonly canary_start_ts: string | null
+}
+
+export function attachView(endpoint_id: string, attachment: Attachment) {
+  return ok(client.POST('/v1/endpoints/{endpoint_id}/views', { params: { path: { endpoint_id } }, body: attachment }))
+}
+
+export async function detachView(endpoint_id: string, binding_id: string): Promise<void> {
+  await ok(client.DELETE('/v1/endpoints/{endpoint_id}/views/{binding_id}', { params: { path: { endpoint_id, binding_id } } }))
+}

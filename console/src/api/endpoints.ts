@@ -1,0 +1,92 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { client, ok, type Schemas } from './client.ts'
+import { movingMs, slowMs } from './intervals.ts'
+
+export type Endpoint = Schemas['Endpoint']
+export type Commit = Schemas['Commit']
+export type CommitFiles = Schemas['CommitFiles']
+export type EndpointChange = Schemas['ChangeEndpoint']
+
+/** What a receipt names: the segment that holds the record. */
+export type Receipt = { readonly node_id: string; readonly segment_seq: number }
+
+export const endpointsQuery = (account: string) =>
+  queryOptions({
+    queryKey: [account, 'endpoints'],
+    queryFn: () => ok(client.GET('/v1/endpoints', { params: { query: { limit: 200 } } })),
+    refetchInterval: movingMs,
+  })
+
+export const endpointQuery = (account: string, id: string) =>
+  queryOptions({
+    queryKey: [account, 'endpoints', id],
+    queryFn: () => ok(client.GET('/v1/endpoints/{id}', { params: { path: { id } } })),
+    refetchInterval: movingMs,
+  })
+
+const commitsOfPage = 50
+
+export const commitsQuery = (account: string, id: string) =>
+  infiniteQueryOptions({
+    queryKey: [account, 'endpoints', id, 'commits'],
+    queryFn: ({ pageParam }) => {
+      const query = { limit: commitsOfPage, ...(pageParam === null ? {} : { before: pageParam }) }
+      return ok(client.GET('/v1/endpoints/{id}/commits', { params: { path: { id }, query } }))
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ next_cursor }) => next_cursor,
+    refetchInterval: slowMs,
+  })
+
+/** Its links are good for an hour. */
+export const commitFilesQuery = (account: string, id: string, commit_id: string) =>
+  queryOptions({
+    queryKey: [account, 'endpoints', id, 'commits', commit_id, 'files'],
+    queryFn: () => ok(client.GET('/v1/endpoints/{id}/commits/{commit_id}/files', { params: { path: { id, commit_id } } })),
+  })
+
+/** The commit of a receipt; null until its segment is delivered, and asked for again until then. */
+export const receiptCommitQuery = (account: string, id: string, receipt: Receipt) =>
+  queryOptions({
+    queryKey: [account, 'endpoints', id, 'commits', receipt],
+    queryFn: async () => {
+      const { items } = await ok(client.GET('/v1/endpoints/{id}/commits', { params: { path: { id }, query: receipt } }))
+      return items[0] ?? null
+    },
+    refetchInterval: ({ state }) => (state.data ? false : movingMs / 2),
+  })
+
+/** Destinations to choose from, by name. */
+export const destinationChoicesQuery = (account: string) =>
+  queryOptions({
+    queryKey: [account, 'destinations', 'choices'],
+    queryFn: async () => {
+      const { items } = await ok(client.GET('/v1/destinations', { params: { query: { limit: 200 } } }))
+      return items.map(({ id, name, status }) => ({ id, name, status }))
+    },
+  })
+
+export function createEndpoint(settings: Schemas['CreateEndpoint']) {
+  return ok(client.POST('/v1/endpoints', { body: settings }))
+}
+
+export function changeEndpoint(id: string, change: EndpointChange) {
+  return ok(client.PATCH('/v1/endpoints/{id}', { params: { path: { id } }, body: change }))
+}
+
+export function pauseEndpoint(id: string) {
+  return ok(client.POST('/v1/endpoints/{id}/pause', { params: { path: { id } } }))
+}
+
+export function resumeEndpoint(id: string) {
+  return ok(client.POST('/v1/endpoints/{id}/resume', { params: { path: { id } } }))
+}
+
+export function removeEndpoint(id: string) {
+  return ok(client.DELETE('/v1/endpoints/{id}', { params: { path: { id } } }))
+}
+
+export function sendTestEvent(id: string, record: string | undefined) {
+  const body = record === undefined ? {} : { record }
+  return ok(client.POST('/v1/endpoints/{id}/test-events', { params: { path: { id } }, body }))
+}

@@ -1,0 +1,23 @@
+import { ApiError } from './client.ts'
+
+/** How often a screen asks again while it is looked at. A hidden tab asks for nothing. */
+
+/** For what moves while one watches. */
+export const movingMs = 2_000
+
+/** For what changes now and then. */
+export const slowMs = 10_000
+
+/** Whether the same call may succeed later: it did not reach control, or control failed. A refusal stays one. */
+export function isPassing(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.status === 0 || error.status >= 500
+}
+
+/** What failed is asked for again, so that a screen recovers by itself. For queries without an interval of their own. */
+export function retryInterval({
+  state: { status, error },
+}: {
+  readonly state: { status: string; error: unknown }
+}): number | false {
+  return status === 'error' && isPassing(error) ? slowMs : false
+}

@@ -1,0 +1,82 @@
+import type { Key, ReactNode } from 'react'
+import { Button } from './button.tsx'
+import style from './table.module.css'
+
+export type TableColumn<Row> = {
+  /** Empty for a column of actions. */
+  readonly title: ReactNode
+  readonly cell: (row: Row) => ReactNode
+  /** Figures are aligned at the right. */
+  readonly figure?: boolean
+  /** Left out where the table is narrow. */
+  readonly minor?: boolean
+}
+
+type TableProps<Row> = {
+  /** What the table lists, for screen readers. */
+  readonly label: string
+  readonly columns: readonly TableColumn<Row>[]
+  readonly rows: readonly Row[]
+  readonly keyOf: (row: Row) => Key
+  /** What stands there without rows. */
+  readonly empty?: ReactNode
+  /** Below the rows. */
+  readonly footer?: ReactNode
+  /** Pages that are left to load, below the rows as well. */
+  readonly more?: MorePages
+}
+
+type MorePages = { readonly hasNextPage: boolean; readonly isFetchingNextPage: boolean; fetchNextPage(): unknown }
+
+/** Rows under one head. It scrolls sideways by itself, so that a page never does. */
+export function Table<Row>({ label, columns, rows, keyOf, empty, footer, more }: TableProps<Row>) {
+  if (rows.length === 0 && empty !== undefined) return empty
+  const marks = (column: TableColumn<Row>) => ({
+    'data-figure': column.figure || undefined,
+    'data-minor': column.minor || undefined,
+  })
+  return (
+    <div className={style.frame}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable with the keyboard */}
+      <section className={style.scroll} aria-label={label} tabIndex={0}>
+        <table className={style.table}>
+          <thead>
+            <tr>
+              {columns.map((column, index) =>
+                column.title === '' ? (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
+                  <td key={index} {...marks(column)} />
+                ) : (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
+                  <th key={index} scope="col" {...marks(column)}>
+                    {column.title}
+                  </th>
+                ),
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={keyOf(row)}>
+                {columns.map((column, index) => (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
+                  <td key={index} {...marks(column)}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {footer && <div className={style.footer}>{footer}</div>}
+      {more?.hasNextPage && (
+        <div className={style.footer}>
+          <Button size="small" busy={more.isFetchingNextPage} onClick={() => void more.fetchNextPage()}>
+            Load more
+          </Button>
+        </div>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,109 @@
+import {
+  autocompletion,
+  type CompletionResult,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from '@codemirror/autocomplete'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import { bracketMatching, indentOnInput } from '@codemirror/language'
+import { lintGutter, lintKeymap, setDiagnostics } from '@codemirror/lint'
+import { Annotation, Compartment, EditorState, type Extension } from '@codemirror/state'
+import { EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from '@codemirror/view'
+import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import style from './code-editor.module.css'
+import { type EditorProblem, rangeOf } from './editor-problem.ts'
+import { plainTyping } from './plain-typing.ts'
+import { editorTheme, reachable } from './theme.ts'
+
+/** Returns what can be written between the text before the cursor and the text after it. */
+export type Complete = (before: string, after: string) => CompletionResult | null
+
+type CodeEditorProps = {
+  /** What is edited, for screen readers. */
+  readonly label: string
+  readonly language: Extension
+  readonly value: string
+  readonly onChange: (text: string) => void
+  readonly problems?: readonly EditorProblem[]
+  readonly complete?: Complete
+  readonly hint?: string
+  readonly height?: 'short' | 'tall'
+}
+
+const noProblems: readonly EditorProblem[] = []
+
+/** Marks a change that the caller made, so that it is not reported back. */
+const byCaller = Annotation.define<true>()
+
+/**
+ * A text in a language. Tab leaves it, as it leaves any other field.
+ *
+ * Law: the text belongs to the caller. A value that differs from what was typed replaces it.
+ */
+export function CodeEditor(props: CodeEditorProps) {
+  const { label, language, value, problems = noProblems, hint = '', height = 'short' } = props
+  const host = useRef<HTMLDivElement>(null)
+  const [view, setView] = useState<EditorView | null>(null)
+  const [languageSlot] = useState(() => new Compartment())
+  const latest = useRef(props)
+  useLayoutEffect(() => {
+    latest.current = props
+  })
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what changes later goes into the view that exists, see the effects below
+  useEffect(() => {
+    if (host.current === null) return
+    const extensions = [
+      basics,
+      languageSlot.of(language),
+      placeholder(hint),
+      EditorView.contentAttributes.of({ 'aria-label': label, ...reachable }),
+      autocompletion({
+        icons: false,
+        override: [({ state, pos }) => latest.current.complete?.(state.sliceDoc(0, pos), state.sliceDoc(pos)) ?? null],
+      }),
+      EditorView.updateListener.of(({ docChanged, state, transactions }) => {
+        const typed = docChanged && !transactions.some((each) => each.annotation(byCaller))
+        if (typed) latest.current.onChange(state.doc.toString())
+      }),
+    ]
+    const made = new EditorView({ parent: host.current, state: EditorState.create({ doc: value, extensions }) })
+    setView(made)
+    return () => made.destroy()
+  }, [label, hint])
+
+  useEffect(() => view?.dispatch({ effects: languageSlot.reconfigure(language) }), [view, language, languageSlot])
+  // Before anything else can be typed: a later effect would take back what was typed since.
+  useLayoutEffect(() => {
+    if (view === null || view.state.doc.toString() === value) return
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: value }, annotations: byCaller.of(true) })
+  }, [view, value])
+  useEffect(() => {
+    if (view === null) return
+    const text = view.state.doc.toString()
+    const diagnostics = problems.map((problem) => ({
+      ...rangeOf(text, problem),
+      severity: problem.severity,
+      message: problem.message,
+    }))
+    view.dispatch(setDiagnostics(view.state, diagnostics))
+  }, [view, problems])
+
+  return <div ref={host} className={style.editor} data-height={height} />
+}
+
+const basics: Extension = [
+  lineNumbers(),
+  history(),
+  indentOnInput(),
+  bracketMatching(),
+  closeBrackets(),
+  highlightActiveLine(),
+  lintGutter(),
+  EditorView.lineWrapping,
+  plainTyping,
+  EditorState.tabSize.of(2),
+  keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
+  editorTheme,
+]

@@ -1,0 +1,50 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { accountsKey, changeAccount } from '../../api/accounts.ts'
+import { TextArea } from '../../design/field.tsx'
+import { say } from '../../design/toast.tsx'
+import { CallForm, type ErrorOf } from '../../shell/call-form.tsx'
+
+type BucketFormProps = { readonly id: string; readonly entries: readonly string[] }
+
+/** What the account may use with the credentials of the installation, an entry per line. */
+export function BucketForm({ id, entries }: BucketFormProps) {
+  const queries = useQueryClient()
+  const [edited, setEdited] = useState<string>()
+  const text = edited ?? entries.join('\n')
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  const save = useMutation({
+    mutationFn: () => changeAccount(id, { allowed_buckets: lines }),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: accountsKey })
+      setEdited(undefined)
+      say('Buckets saved')
+    },
+  })
+  return (
+    <CallForm call={save} action="Save buckets" disabled={edited === undefined}>
+      {(errorOf) => (
+        <TextArea
+          label="Allowed buckets"
+          value={text}
+          onChange={setEdited}
+          rows={Math.max(3, lines.length + 1)}
+          hint="One per line, each with or without a prefix: lake, or lake/raw. Two accounts never share one."
+          error={lineError(errorOf, lines)}
+        />
+      )}
+    </CallForm>
+  )
+}
+
+/** Returns what is wrong with the first line that is wrong. */
+function lineError(errorOf: ErrorOf, lines: readonly string[]): string | undefined {
+  for (const [index, line] of lines.entries()) {
+    const message = errorOf(`allowed_buckets.${index}`)
+    if (message !== undefined) return `${line}: ${message}`
+  }
+  return errorOf('allowed_buckets')
+}

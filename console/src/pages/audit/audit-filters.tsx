@@ -1,0 +1,63 @@
+import { type FormEvent, useState } from 'react'
+import { Button } from '../../design/button.tsx'
+import { SelectField, TextField } from '../../design/field.tsx'
+import style from './audit-page.module.css'
+import type { AuditSearch } from './audit-search.ts'
+
+const results = [
+  { value: 'all', label: 'All' },
+  { value: 'succeeded', label: 'Succeeded' },
+  { value: 'failed', label: 'Failed' },
+] as const
+
+type AuditFiltersProps = { readonly search: AuditSearch; readonly onChange: (search: AuditSearch) => void }
+
+export function AuditFilters({ search: { operation, result, since }, onChange }: AuditFiltersProps) {
+  const [text, setText] = useState(operation ?? '')
+  const change = (changed: { operation?: string; result?: string; since?: string }) => {
+    const next = { operation: text.trim(), result: result ?? 'all', since: since ?? '', ...changed }
+    onChange({
+      ...(next.operation === '' ? {} : { operation: next.operation }),
+      ...(next.result === 'succeeded' || next.result === 'failed' ? { result: next.result } : {}),
+      ...(next.since === '' ? {} : { since: next.since }),
+    })
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    change({})
+  }
+  return (
+    <form className={style.filters} onSubmit={submit}>
+      <TextField label="Operation" value={text} onChange={setText} placeholder="createKey" maxLength={64} autoComplete="off" />
+      <SelectField label="Result" value={result ?? 'all'} choices={results} onChange={(value) => change({ result: value })} />
+      <TextField
+        label="Since"
+        type="datetime-local"
+        value={since === undefined ? '' : toLocal(since)}
+        onChange={(value) => change({ since: value === '' ? '' : new Date(value).toISOString() })}
+      />
+      <div className={style.buttons}>
+        <Button type="submit">Filter</Button>
+        {(operation ?? result ?? since) !== undefined && (
+          <Button
+            look="quiet"
+            onClick={() => {
+              setText('')
+              onChange({})
+            }}
+          >
+            Clear
+          </Button>
+        )}
+      </div>
+    </form>
+  )
+}
+
+/** In the viewer's zone, as the input of the browser writes it. */
+function toLocal(iso: string): string {
+  const at = Date.parse(iso)
+  if (Number.isNaN(at)) return ''
+  const offsetMs = new Date(at).getTimezoneOffset() * 60_000
+  return new Date(at - offsetMs).toISOString().slice(0, 16)
+}

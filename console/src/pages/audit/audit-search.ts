@@ -1,0 +1,10 @@
+/** What the address of the audit trail says. */
+export type AuditSearch = { readonly operation?: string; readonly result?: 'succeeded' | 'failed'; readonly since?: string }
+
+export function auditSearch({ operation, result, since }: Record<string, unknown>): AuditSearch {
+  return {
+    ...(typeof operation === 'string' && operation !== '' ? { operation } : {}),
+    ...(result === 'succeeded' || result === 'failed' ? { result } : {}),
+    ...(typeof since === 'string' && since !== '' ? { since } : {}),
+  }
+}

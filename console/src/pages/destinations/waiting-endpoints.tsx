@@ -1,0 +1,53 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type Destination, deliverTo, destinationsKey } from '../../api/destinations.ts'
+import { type Endpoint, endpointsQuery } from '../../api/endpoints.ts'
+import { Button } from '../../design/button.tsx'
+import { formatBytes } from '../../design/format.ts'
+import { Section } from '../../design/layout.tsx'
+import { StatusBadge } from '../../design/status-badge.tsx'
+import { Table, type TableColumn } from '../../design/table.tsx'
+import { say } from '../../design/toast.tsx'
+import { Failure } from '../../shell/failure.tsx'
+import { useAccount, useMay } from '../../shell/session.tsx'
+
+/** The next step after a validation: endpoints whose data has nowhere to go. */
+export function WaitingEndpoints({ destination }: { readonly destination: Destination }) {
+  const account = useAccount()
+  const queries = useQueryClient()
+  const mayChange = useMay('member')
+  const endpoints = useQuery(endpointsQuery(account))
+  const waiting =
+    endpoints.data?.items.filter(({ destination_id, status }) => destination_id === null && status !== 'draining') ?? []
+  const bind = useMutation({
+    mutationFn: ({ id }: Endpoint) => deliverTo(id, destination.id),
+    onSuccess: async ({ name }) => {
+      await Promise.all([
+        queries.invalidateQueries({ queryKey: destinationsKey(account) }),
+        queries.invalidateQueries({ queryKey: endpointsQuery(account).queryKey }),
+      ])
+      say(`${name} delivers to ${destination.name}`)
+    },
+  })
+  if (waiting.length === 0) return null
+  const columns: readonly TableColumn<Endpoint>[] = [
+    { title: 'Name', cell: ({ name }) => <strong>{name}</strong> },
+    { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+    { title: 'Waits', cell: ({ lag }) => formatBytes(lag.undelivered_bytes), figure: true, minor: true },
+    {
+      title: '',
+      figure: true,
+      cell: (endpoint) =>
+        mayChange && (
+          <Button size="small" onClick={() => bind.mutate(endpoint)} busy={bind.isPending && bind.variables.id === endpoint.id}>
+            Deliver here
+          </Button>
+        ),
+    },
+  ]
+  return (
+    <Section title="Endpoints without a destination" about="Their data waits on the disks of nodes.">
+      {bind.isError && <Failure error={bind.error} />}
+      <Table label="Endpoints without a destination" columns={columns} rows={waiting} keyOf={({ id }) => id} />
+    </Section>
+  )
+}

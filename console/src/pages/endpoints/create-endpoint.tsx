@@ -1,0 +1,94 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useId, useState } from 'react'
+import { ApiError } from '../../api/client.ts'
+import { createEndpoint, destinationChoicesQuery, endpointsQuery } from '../../api/endpoints.ts'
+import { Button } from '../../design/button.tsx'
+import { Dialog } from '../../design/dialog.tsx'
+import { SelectField, TextField } from '../../design/field.tsx'
+import { Failure } from '../../shell/failure.tsx'
+import { useAccount } from '../../shell/session.tsx'
+import { destinationChoices, UnvalidatedNote } from './destination-choices.tsx'
+import style from './endpoints.module.css'
+import { preferredDestination } from './preferred-destination.ts'
+
+type CreateEndpointProps = { readonly open: boolean; readonly onClose: () => void; readonly region: string }
+
+/** Asks for what an endpoint needs, and leads to it. */
+export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointProps) {
+  const account = useAccount()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const form = useId()
+  const destinations = useQuery({ ...destinationChoicesQuery(account), enabled: open })
+  const [name, setName] = useState('')
+  const [region, setRegion] = useState<string>()
+  const [destination, setDestination] = useState<string>()
+  const endpoints = useQuery({ ...endpointsQuery(account), enabled: open })
+  const chosen = destination ?? preferredDestination(destinations.data ?? [], endpoints.data?.items ?? []) ?? ''
+  const create = useMutation({
+    mutationFn: () =>
+      createEndpoint({
+        region: region ?? usual,
+        ...(name === '' ? {} : { name }),
+        ...(chosen === '' ? {} : { destination_id: chosen }),
+      }),
+    onSuccess: async ({ id }) => {
+      onClose()
+      await queries.invalidateQueries(endpointsQuery(account))
+      await navigate({ to: '/in/$account/endpoints/$endpoint', params: { account, endpoint: id } })
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    create.mutate()
+  }
+  const errorOf = (path: string) => (create.error instanceof ApiError ? create.error.fieldError(path) : undefined)
+  return (
+    <Dialog
+      open={open}
+      onClose={onClose}
+      title="Create endpoint"
+      about="It takes events within seconds."
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit" form={form} busy={create.isPending}>
+            Create endpoint
+          </Button>
+        </>
+      }
+    >
+      <form id={form} className={style.form} onSubmit={submit}>
+        <TextField
+          label="Name"
+          value={name}
+          onChange={setName}
+          maxLength={128}
+          placeholder="checkout events"
+          hint="Left empty, it gets a random one."
+          error={errorOf('name')}
+        />
+        <TextField
+          label="Region"
+          value={region ?? usual}
+          onChange={setRegion}
+          required
+          pattern="[a-z]{3}"
+          hint="Three letters: where its nodes are. It cannot change later."
+          error={errorOf('region')}
+        />
+        <SelectField
+          label="Destination"
+          value={chosen}
+          onChange={setDestination}
+          hint="The bucket that it delivers to. It can change later."
+          error={errorOf('destination_id')}
+          choices={[...destinationChoices(destinations.data), { value: '', label: 'None yet: keep data on the nodes' }]}
+        />
+        <UnvalidatedNote destination={destinations.data?.find(({ id }) => id === chosen)} />
+        {create.isError && <Failure error={create.error} />}
+      </form>
+    </Dialog>
+  )
+}

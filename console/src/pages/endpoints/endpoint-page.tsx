@@ -1,0 +1,114 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, Outlet, useParams } from '@tanstack/react-router'
+import { FlaskConical, Pause, Play } from 'lucide-react'
+import { type Endpoint, endpointQuery, pauseEndpoint, resumeEndpoint } from '../../api/endpoints.ts'
+import { Button } from '../../design/button.tsx'
+import { Page } from '../../design/layout.tsx'
+import { Skeleton } from '../../design/skeleton.tsx'
+import { StatusBadge } from '../../design/status-badge.tsx'
+import { TabBar, tabClass } from '../../design/tabs.tsx'
+import { say } from '../../design/toast.tsx'
+import { ButtonLink } from '../../shell/button-link.tsx'
+import { Failure } from '../../shell/failure.tsx'
+import { isMissing, LoadFailure } from '../../shell/load-failure.tsx'
+import { useAccount, useMay } from '../../shell/session.tsx'
+
+/** What all screens of one endpoint have above them. */
+export function EndpointPage() {
+  const account = useAccount()
+  const { endpoint: id } = useParams({ from: '/signed-in/in/$account/endpoints/$endpoint' })
+  const endpoint = useQuery(endpointQuery(account, id))
+  const place = { account, endpoint: id }
+  const trail = (
+    <Link to="/in/$account/endpoints" params={{ account }}>
+      Endpoints
+    </Link>
+  )
+  // Also while it is open: the last data is delivered, and it is gone.
+  if (endpoint.isError && (endpoint.data === undefined || isMissing(endpoint.error))) {
+    return (
+      <Page title={endpoint.data?.name ?? 'Endpoint'} trail={trail}>
+        <LoadFailure
+          error={endpoint.error}
+          onRetry={() => void endpoint.refetch()}
+          noun="endpoint"
+          back={
+            <ButtonLink to="/in/$account/endpoints" params={{ account }}>
+              Go to the endpoints
+            </ButtonLink>
+          }
+        >
+          <p>What it delivered stays in your bucket.</p>
+        </LoadFailure>
+      </Page>
+    )
+  }
+  return (
+    <Page
+      title={
+        <>
+          {endpoint.data?.name ?? 'Endpoint'}
+          {endpoint.data !== undefined && <StatusBadge status={endpoint.data.status} />}
+        </>
+      }
+      trail={trail}
+      actions={endpoint.data !== undefined && <Actions endpoint={endpoint.data} />}
+    >
+      <TabBar label="Endpoint">
+        <Link to="/in/$account/endpoints/$endpoint" params={place} activeOptions={{ exact: true }} className={tabClass}>
+          Overview
+        </Link>
+        <Link to="/in/$account/endpoints/$endpoint/commits" params={place} className={tabClass}>
+          Commits
+        </Link>
+        <Link to="/in/$account/endpoints/$endpoint/records" params={place} className={tabClass}>
+          Records
+        </Link>
+        <Link to="/in/$account/endpoints/$endpoint/test" params={place} className={tabClass}>
+          Test event
+        </Link>
+        <Link to="/in/$account/endpoints/$endpoint/settings" params={place} className={tabClass}>
+          Settings
+        </Link>
+      </TabBar>
+      {endpoint.isError && <Failure error={endpoint.error} onRetry={() => void endpoint.refetch()} />}
+      {endpoint.data === undefined ? <Skeleton rows={3} height="figure" /> : <Outlet />}
+    </Page>
+  )
+}
+
+function Actions({ endpoint }: { readonly endpoint: Endpoint }) {
+  const { id, status } = endpoint
+  const account = useAccount()
+  const queries = useQueryClient()
+  const mayChange = useMay('member')
+  const isPaused = status === 'paused'
+  const change = useMutation({
+    mutationFn: () => (isPaused ? resumeEndpoint(id) : pauseEndpoint(id)),
+    onSuccess: async () => {
+      await queries.invalidateQueries(endpointQuery(account, id))
+      say(isPaused ? 'Endpoint resumed' : 'Endpoint paused')
+    },
+  })
+  if (!mayChange || status === 'draining') return null
+  return (
+    <>
+      <Button
+        icon={isPaused ? <Play aria-hidden="true" /> : <Pause aria-hidden="true" />}
+        busy={change.isPending}
+        onClick={() => change.mutate()}
+      >
+        {isPaused ? 'Resume' : 'Pause'} endpoint
+      </Button>
+      <ButtonLink
+        look="primary"
+        icon={<FlaskConical aria-hidden="true" />}
+        to="/in/$account/endpoints/$endpoint/test"
+        params={{ account, endpoint: id }}
+      >
+        Send a test event
+      </ButtonLink>
+      {change.isError && <Failure error={change.error} />}
+    </>
+  )
+}

@@ -1,0 +1,76 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Plus, Radio } from 'lucide-react'
+import { useState } from 'react'
+import { type Endpoint, endpointsQuery } from '../../api/endpoints.ts'
+import { Button } from '../../design/button.tsx'
+import { EmptyState } from '../../design/empty-state.tsx'
+import { formatBytes } from '../../design/format.ts'
+import { Page } from '../../design/layout.tsx'
+import { Skeleton } from '../../design/skeleton.tsx'
+import { StatusBadge } from '../../design/status-badge.tsx'
+import { Table, type TableColumn } from '../../design/table.tsx'
+import { Failure } from '../../shell/failure.tsx'
+import { useAccount, useMay } from '../../shell/session.tsx'
+import { CreateEndpoint } from './create-endpoint.tsx'
+import style from './endpoints.module.css'
+
+/** All endpoints of an account, and what keeps each from being active. */
+export function EndpointsPage() {
+  const account = useAccount()
+  const mayChange = useMay('member')
+  const endpoints = useQuery(endpointsQuery(account))
+  const [creating, setCreating] = useState(false)
+  const create = mayChange && (
+    <Button look="primary" icon={<Plus aria-hidden="true" />} onClick={() => setCreating(true)}>
+      Create endpoint
+    </Button>
+  )
+  return (
+    <Page
+      title="Endpoints"
+      about="Addresses that take events over HTTP and MQTT, and deliver them to your bucket."
+      actions={create}
+    >
+      {endpoints.isError && <Failure error={endpoints.error} onRetry={() => void endpoints.refetch()} />}
+      {endpoints.data === undefined ? (
+        !endpoints.isError && <Skeleton rows={3} height="figure" />
+      ) : (
+        <Table
+          label="Endpoints"
+          columns={columnsOf(account)}
+          rows={endpoints.data.items}
+          keyOf={({ id }) => id}
+          empty={
+            <EmptyState icon={<Radio />} title="No endpoint yet" action={create}>
+              <p>Create one, send an event to it, and see the row in Parquet a moment later.</p>
+            </EmptyState>
+          }
+        />
+      )}
+      <CreateEndpoint open={creating} onClose={() => setCreating(false)} region={endpoints.data?.items[0]?.region ?? 'loc'} />
+    </Page>
+  )
+}
+
+function columnsOf(account: string): readonly TableColumn<Endpoint>[] {
+  return [
+    {
+      title: 'Name',
+      cell: ({ id, name }) => (
+        <Link to="/in/$account/endpoints/$endpoint" params={{ account, endpoint: id }}>
+          <strong>{name}</strong>
+        </Link>
+      ),
+    },
+    { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+    {
+      title: 'Reason',
+      cell: ({ status_reasons }) => <span className={style.soft}>{status_reasons.join('; ')}</span>,
+      minor: true,
+    },
+    { title: 'Region', cell: ({ region }) => region, minor: true },
+    { title: 'Destination', cell: ({ destination_name }) => destination_name ?? 'none', minor: true },
+    { title: 'On its way', cell: ({ lag }) => formatBytes(lag.undelivered_bytes), figure: true },
+  ]
+}

@@ -1,0 +1,23 @@
+import type { ViewCounts } from '../../api/view-metrics.ts'
+import { SplitBar } from '../../design/split-bar.tsx'
+
+type OutcomeBarProps = { readonly label: string; readonly counts: ViewCounts }
+
+/** What became of records. */
+export function OutcomeBar({ label, counts: { accepted, dropped, dlq, failed } }: OutcomeBarProps) {
+  return (
+    <SplitBar
+      label={label}
+      parts={[
+        { label: 'accepted', value: accepted, tone: 'good' },
+        { label: 'dropped', value: dropped, tone: 'none' },
+        { label: 'dead letters', value: dlq, tone: 'warn' },
+        { label: 'failed', value: failed, tone: 'bad' },
+      ]}
+    />
+  )
+}
+
+export function shareOf(count: number, { processed }: ViewCounts): number {
+  return processed === 0 ? 0 : count / processed
+}

@@ -1,0 +1,11 @@
+const words: Readonly<Record<string, string>> = {
+  cast_failed: 'Does not fit the type',
+  missing_required: 'Required and missing',
+  invalid_json: 'Not valid JSON',
+  too_expensive: 'Too expensive to convert',
+}
+
+/** The code of a reason in words; codes that came later stand for themselves. */
+export function reasonWords(code: string): string {
+  return words[code] ?? code
+}

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import type { DefinitionFormat } from '../../api/views.ts'
+import { completeDefinition } from './definition-completion.ts'
+
+const context = { paths: [{ path: '$.items[*].sku', kind: 'string' }], columns: ['amount'] }
+
+function complete(before: string, format: DefinitionFormat = 'yaml', after = '') {
+  const result = completeDefinition(before, after, { ...context, format })
+  return result && { ...result, typed: before.slice(result.from), labels: result.options.map(({ label }) => label) }
+}
+
+test.each<[string, string, DefinitionFormat, string, string]>([
+  ['a key of the definition', 'col', 'yaml', 'col', 'columns'],
+  ['a key of a column', 'columns:\n  - na', 'yaml', 'na', 'name'],
+  ['a key of a column on a line of its own', 'columns:\n  - name: a\n    ty', 'yaml', 'ty', 'type'],
+  ['a key in a flow map', 'columns:\n  - { name: a, ', 'yaml', '', 'path'],
+  ['a key after a type with a comma', 'columns:\n  - { type: DECIMAL(12,2), pa', 'yaml', 'pa', 'path'],
+  ['a key of a filter', 'columns:\n  - { name: a }\nfilters:\n  - con', 'yaml', 'con', 'condition'],
+  ['a key of JSON', '{ "columns": [{ "na', 'json', '"na', '"name"'],
+  ['a top key of JSON', '{ "columns": [{ "name": "a" }], "f', 'json', '"f', '"filters"'],
+  ['a type', 'columns:\n  - type: BIG', 'yaml', 'BIG', 'BIGINT'],
+  ['a type of JSON', '{ "columns": [{ "type": "BIG', 'json', 'BIG', 'BIGINT'],
+  ['a path of the samples', 'columns:\n  - path: $.it', 'yaml', '$.it', '$.items[*].sku'],
+  ['a path of the envelope', 'columns:\n  - path: $$', 'yaml', '$$', '$$.topic'],
+  ['a column in a condition', 'filters:\n  - condition: length(x) > 2 AND am', 'yaml', 'am', 'amount'],
+])('completes %s', (_, before, format, typed, label) => {
+  const result = complete(before, format)
+  expect(result?.typed).toBe(typed)
+  expect(result?.labels).toContain(label)
+})
+
+test('a value that YAML would misread is quoted, unless a quote is open', () => {
+  const applied = (before: string) => complete(before)?.options.find(({ label }) => label === '$.items[*].sku')?.apply
+  expect(applied('columns:\n  - path: ')).toBe("'$.items[*].sku'")
+  expect(applied("columns:\n  - path: '")).toBe('$.items[*].sku')
+})
+
+test('a key of JSON replaces the quote that the editor closed', () => {
+  const before = '{ "columns": [{ "na'
+  expect(complete(before, 'json', '" }]')?.to).toBe(before.length + 1)
+})
+
+test('nothing is offered where people write freely', () => {
+  expect(complete('columns:\n  - name: ab')).toBeNull()
+  expect(complete('filters:\n  - condition: amount > ')).toBeNull()
+})

@@ -1,0 +1,118 @@
+/**
+ * What can be written at a place of a definition.
+ *
+ * Law: it looks only at the text around the cursor, because the text is half written while somebody types.
+ */
+import type { Completion, CompletionResult } from '@codemirror/autocomplete'
+import type { DefinitionFormat } from '../../api/views.ts'
+import { columnKeys, conditionWords, definitionKeys, envelopePaths, filterKeys, types } from './definition-vocabulary.ts'
+import type { SamplePath } from './samples.ts'
+
+/** What the samples and the rest of the definition know. */
+export type CompletionContext = {
+  readonly format: DefinitionFormat
+  readonly paths: readonly SamplePath[]
+  readonly columns: readonly string[]
+}
+
+export function completeDefinition(before: string, after: string, context: CompletionContext): CompletionResult | null {
+  return completeValue(before, context) ?? completeKey(before, after, context.format)
+}
+
+/** The key whose value the cursor is in, and what is written of the value. */
+const inValue = /["']?\b(type|path|required|cast_failures|parquet|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+
+function completeValue(before: string, { format, paths, columns }: CompletionContext): CompletionResult | null {
+  const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
+  // After the value of a flow map the next key begins.
+  if (key === undefined || (key !== 'condition' && endsValue(written, quote))) return null
+  const from = before.length - written.length
+  const quoted = (text: string) => (quote === '' && needsQuotes(text, format) ? quoteFor(text, format) : text)
+  switch (key) {
+    case 'type':
+      return { from, options: types.map((type, index) => option(type, 'type', { apply: quoted(type), boost: -index })) }
+    case 'path':
+      return { from, options: pathOptions(paths).map((each) => ({ ...each, apply: quoted(each.label) })) }
+    case 'required':
+      return { from, options: ['true', 'false'].map((word) => option(word, 'constant')) }
+    case 'cast_failures':
+      return {
+        from,
+        options: ['null', 'dlq'].map((word) => option(word, 'constant', { apply: quote === '' ? `"${word}"` : word })),
+      }
+    case 'parquet':
+      return { from, options: ['native', 'naive'].map((word) => option(word, 'constant', { apply: quoted(word) })) }
+    default:
+      return completeCondition(before, written, columns)
+  }
+}
+
+function pathOptions(paths: readonly SamplePath[]): readonly Completion[] {
+  return [
+    ...paths.map(({ path, kind }) => option(path, 'property', { detail: kind })),
+    ...Object.entries(envelopePaths).map(([path, detail]) => option(path, 'variable', { detail, boost: -1 })),
+  ]
+}
+
+function completeCondition(before: string, written: string, columns: readonly string[]): CompletionResult | null {
+  const word = /\w*$/.exec(written)?.[0] ?? ''
+  if (word === '') return null
+  const options = [
+    ...columns.map((name) => option(name, 'property', { detail: 'column', boost: 1 })),
+    ...conditionWords.map((each) => option(each, 'keyword')),
+  ]
+  return { from: before.length - word.length, options, validFor: /^\w*$/ }
+}
+
+/** A key begins a line or an entry of a list, or comes after a comma or a brace. */
+const atKey = { yaml: /(?:^\s*(?:-\s+)?|[{,]\s*)(\w*)$/, json: /(?:^|[{,])\s*("?\w*)$/ } as const
+
+function completeKey(before: string, after: string, format: DefinitionFormat): CompletionResult | null {
+  const written = atKey[format].exec(lastLine(before))?.[1]
+  if (written === undefined) return null
+  const keys = keysAt(before, format)
+  const options = Object.entries(keys).map(([key, info], index) =>
+    option(key, 'property', {
+      info,
+      boost: -index,
+      apply: format === 'json' ? `"${key}": ` : key in definitionKeys ? `${key}:` : `${key}: `,
+      label: format === 'json' ? `"${key}"` : key,
+    }),
+  )
+  // The editor closes a quote at once: the key brings its own.
+  const to = before.length + (written.startsWith('"') && after.startsWith('"') ? 1 : 0)
+  return { from: before.length - written.length, to, options }
+}
+
+/** Indented text belongs to the list that was opened last. */
+function keysAt(before: string, format: DefinitionFormat): Readonly<Record<string, string>> {
+  const opened = [...before.matchAll(/\b(columns|filters)["']?\s*:/g)].at(-1)
+  const atTop = format === 'yaml' ? /^\w*$/.test(lastLine(before)) : depthOf(before) <= 1
+  if (opened === undefined || atTop) return definitionKeys
+  return opened[1] === 'columns' ? columnKeys : filterKeys
+}
+
+function depthOf(json: string): number {
+  const outside = json.replace(/"(?:[^"\\\n]|\\.)*"?/g, '')
+  return (outside.match(/[{[]/g)?.length ?? 0) - (outside.match(/[}\]]/g)?.length ?? 0)
+}
+
+function endsValue(written: string, quote: string): boolean {
+  return quote === '' ? /[,}]/.test(written.replace(/\([^)]*\)?|\[[^\]]*\]?/g, '')) : written.includes(quote)
+}
+
+function needsQuotes(text: string, format: DefinitionFormat): boolean {
+  return format === 'json' || /[[\]{},"'#*&!|>%@`]/.test(text)
+}
+
+function quoteFor(text: string, format: DefinitionFormat): string {
+  return format === 'json' ? JSON.stringify(text) : `'${text.replaceAll("'", "''")}'`
+}
+
+function lastLine(text: string): string {
+  return text.slice(text.lastIndexOf('\n') + 1)
+}
+
+function option(label: string, type: string, rest: Partial<Completion> = {}): Completion {
+  return { label, type, ...rest }
+}

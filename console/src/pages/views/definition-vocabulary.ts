@@ -1,0 +1,91 @@
+/** The words of definitions. The compiler's types tie the keys to the API description: a key that is added there is missing here. */
+import type { Schemas } from '../../api/client.ts'
+
+type Words<T> = { readonly [Key in keyof Required<T>]: string }
+
+export const definitionKeys = {
+  columns: 'the columns, in the order of the Parquet file',
+  filters: 'conditions that a record must pass',
+} as const satisfies Words<Schemas['Definition']>
+
+export const columnKeys = {
+  name: 'name of the column',
+  type: 'type of the values: each is read as text and cast',
+  path: 'where the value is in the record: $.a.b, or $$.topic of the envelope',
+  required: 'whether a record without a value is a dead letter',
+  cast_failures: 'what a value that cannot be cast becomes: null or dlq',
+  parquet: 'a form in Parquet that not every engine reads: native or naive',
+} as const satisfies Words<Schemas['Column']>
+
+export const filterKeys = {
+  condition: 'SQL over the columns of this view',
+  description: 'for people: what the filter is for',
+} as const satisfies Words<Schemas['Filter']>
+
+/** docs/views.md, “Types and values”. */
+export const types = [
+  'VARCHAR',
+  'BIGINT',
+  'INTEGER',
+  'DOUBLE',
+  'BOOLEAN',
+  'TIMESTAMP',
+  'TIMESTAMPTZ',
+  'DATE',
+  'TIME',
+  'DECIMAL(18,2)',
+  'UUID',
+  'JSON',
+  'BLOB',
+  'TINYINT',
+  'SMALLINT',
+  'HUGEINT',
+  'UTINYINT',
+  'USMALLINT',
+  'UINTEGER',
+  'UBIGINT',
+  'UHUGEINT',
+  'FLOAT',
+  'VARCHAR[]',
+  'BIGINT[]',
+  'DOUBLE[]',
+] as const
+
+/** Fields of the envelope, which every record has or which are NULL. */
+export const envelopePaths = {
+  '$$.ingested_at': 'when the node took the record',
+  '$$.protocol': 'http or mqtt',
+  '$$.topic': 'MQTT topic',
+  '$$.client_id': 'MQTT client',
+  '$$.content_type': 'of an MQTT 5 message',
+} as const
+
+/** Words of conditions that are used most. docs/views.md lists all. */
+export const conditionWords = [
+  'AND',
+  'OR',
+  'NOT',
+  'IS NULL',
+  'IS NOT NULL',
+  'IN',
+  'BETWEEN',
+  'LIKE',
+  'ILIKE',
+  'TRY_CAST',
+  'lower',
+  'trim',
+  'length',
+  'starts_with',
+  'ends_with',
+  'contains',
+  'regexp_matches',
+  'regexp_extract',
+  'coalesce',
+  'date_trunc',
+  'date_part',
+  'epoch_ms',
+  'abs',
+  'round',
+  'list_contains',
+  'array_length',
+] as const

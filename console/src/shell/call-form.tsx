@@ -1,0 +1,48 @@
+import type { FormEvent, ReactNode } from 'react'
+import { ApiError } from '../api/client.ts'
+import { Button } from '../design/button.tsx'
+import style from './call-form.module.css'
+import { Failure } from './failure.tsx'
+
+/** Returns what is wrong with a field, if the call failed for it. */
+export type ErrorOf = (field: string) => string | undefined
+
+export type CallFormProps = {
+  /** A mutation that takes what is sent from the fields. */
+  readonly call: { readonly error: Error | null; readonly isPending: boolean; readonly mutate: () => void }
+  /** The fields, each with its error. Asks for all errors at once, not in a component inside: those would be shown twice. */
+  readonly children: (errorOf: ErrorOf) => ReactNode
+  /** The verb on the button, with its object: `Create key`. */
+  readonly action: string
+  readonly disabled?: boolean
+  /** Only shows the fields: there is no button. */
+  readonly readOnly?: boolean
+}
+
+/** Fields of one call of the API. What is wrong stands at its field, or above the button if no field here shows it. */
+export function CallForm({ call, children, action, disabled = false, readOnly = false }: CallFormProps) {
+  const { error } = call
+  let isShown = false
+  const fields = children((field) => {
+    const text = error instanceof ApiError ? error.fieldError(field) : undefined
+    isShown ||= text !== undefined
+    return text
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    call.mutate()
+  }
+  return (
+    <form className={style.form} onSubmit={submit}>
+      {fields}
+      {error !== null && !isShown && <Failure error={error} />}
+      {!readOnly && (
+        <div>
+          <Button type="submit" look="primary" busy={call.isPending} disabled={disabled}>
+            {action}
+          </Button>
+        </div>
+      )}
+    </form>
+  )
+}

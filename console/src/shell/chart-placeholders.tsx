@@ -1,0 +1,17 @@
+import { Card, Columns } from '../design/layout.tsx'
+import { Skeleton } from '../design/skeleton.tsx'
+
+const names = ['throughput', 'latency', 'lag']
+
+/** Holds the place of the charts of an endpoint. */
+export function ChartPlaceholders() {
+  return (
+    <Columns minimum={16}>
+      {names.map((name) => (
+        <Card key={name}>
+          <Skeleton height="chart" />
+        </Card>
+      ))}
+    </Columns>
+  )
+}

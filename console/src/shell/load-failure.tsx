@@ -1,0 +1,35 @@
+import { Unplug } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { ApiError } from '../api/client.ts'
+import { EmptyState } from '../design/empty-state.tsx'
+import { Failure } from './failure.tsx'
+
+type LoadFailureProps = {
+  readonly error: unknown
+  readonly onRetry: () => void
+  /** What the address leads to: `endpoint`. */
+  readonly noun: string
+  /** The link to a screen that exists. */
+  readonly back: ReactNode
+  /** What is left of it. */
+  readonly children?: ReactNode
+}
+
+/** Says why a screen is not shown. Where the thing was deleted, trying again does not help. */
+export function LoadFailure({ error, onRetry, ...missing }: LoadFailureProps) {
+  return isMissing(error) ? <Missing {...missing} /> : <Failure error={error} onRetry={onRetry} />
+}
+
+/** The state of an address that leads to nothing any more. */
+export function Missing({ noun, back, children }: Omit<LoadFailureProps, 'error' | 'onRetry'>) {
+  return (
+    <EmptyState icon={<Unplug />} title={`This ${noun} does not exist`} action={back}>
+      <p>It was deleted, or the link is incomplete.</p>
+      {children}
+    </EmptyState>
+  )
+}
+
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404
+}

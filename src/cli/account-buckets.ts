@@ -1,0 +1,37 @@
+/** `inlet accounts buckets`: shows and changes what an account may use where no role decides, directly in the database. */
+import { AllowedBuckets } from '#model/allowed-bucket.ts'
+import { parseFields } from '#model/field-errors.ts'
+import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts.ts'
+import { applyChange, type ChangeTx } from '#store/epoch.ts'
+import { audited } from './audited.ts'
+import { type CliContext, UsageError } from './context.ts'
+import { openMigratedStore } from './store.ts'
+
+export type BucketFlags = { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
+
+export async function setBuckets(this: CliContext, { allow = [], remove = [] }: BucketFlags, id: string): Promise<void> {
+  const [added, removed] = [parse('--allow', allow), parse('--remove', remove)]
+  await using store = await openMigratedStore(this)
+  if (added.length + removed.length > 0) {
+    const what = { operation: 'changeAccount', account_id: id, resource_id: id }
+    await audited(store, this.clock, what, () => applyChange(store, (db) => change(db, id, added, removed)))
+  }
+  const { allowed } = await getBucketAccess(store.db, id)
+  const none = 'The account may use no bucket by the credentials of Inlet.\n'
+  this.process.stdout.write(allowed.length === 0 ? none : allowed.map((entry) => `${entry}\n`).join(''))
+}
+
+async function change(db: ChangeTx, id: string, added: readonly string[], removed: readonly string[]): Promise<void> {
+  const { allowed } = await getBucketAccess(db, id)
+  const unknown = removed.find((entry) => !allowed.includes(entry))
+  if (unknown !== undefined)
+    throw new UsageError(`--remove: the account has no entry ${unknown}; it has: ${allowed.join(', ') || 'none'}`)
+  if (removed.length > 0) await updateAccount(db, id, { allowed_buckets: allowed.filter((entry) => !removed.includes(entry)) })
+  await allowBuckets(db, id, added)
+}
+
+function parse(flag: string, entries: readonly string[]): readonly string[] {
+  const { value, errors } = parseFields(AllowedBuckets, entries)
+  if (errors === undefined) return value
+  throw new UsageError(errors.map(({ path, message }) => `${flag} ${entries[Number(path)] ?? ''}: ${message}`).join('\n'))
+}

@@ -1,0 +1,56 @@
+/**
+ * What a node needs to make the new file of a compaction, and what is recorded once it has.
+ *
+ * Law: the sources and their order are those of the plan, whoever gets the unit and however often.
+ */
+import { AppError } from '#errors.ts'
+import { compactedKey, parseArtifactKind } from '#model/artifact.ts'
+import type { ArtifactFile } from '#model/commit.ts'
+import { DestinationTarget } from '#model/destination.ts'
+import type { CompactionUnit } from '#model/job-protocol.ts'
+import type { ViewCounts } from '#model/view-metrics.ts'
+import { findCompaction, listSources, publishCompaction, type StoredCompaction } from '#store/compactions.ts'
+import { findDestination } from '#store/destinations.ts'
+import type { Tx } from '#store/store.ts'
+
+type Prepared =
+  | Pick<CompactionUnit, 'account_id' | 'compaction' | 'target'>
+  | { readonly status: 'skipped' | 'failed'; readonly reason: string }
+
+export async function prepareCompaction(db: Tx, account_id: string, id: string): Promise<Prepared> {
+  const planned = await findCompaction(db, id)
+  if (planned === undefined) return { status: 'skipped', reason: 'the commits were removed from the database: they are too old' }
+  if (planned.file !== null) return { status: 'skipped', reason: 'an earlier job has merged these files' }
+  const { endpoint_id, kind, view, date, bucket, region, prefix } = planned
+  const destination = await findDestination(db, account_id, planned.destination_id)
+  if (destination === undefined) return { status: 'failed', reason: 'the destination of the files was deleted' }
+  const sources = (await listSources(db, id)).map(({ marker_id, first_row, rows, bytes, sha256 }) => {
+    return { id: marker_id, first_row, rows, bytes, sha256 }
+  })
+  return {
+    account_id,
+    compaction: { id, endpoint_id, kind, date, view, sources },
+    target: DestinationTarget.parse({ ...destination, bucket, region, prefix }),
+  }
+}
+
+/** Records the new file. Returns the rows that were moved. Throws validation_error if it is not the file that was planned. */
+export async function recordCompaction(
+  db: Tx,
+  id: string,
+  { file, now }: { readonly file: ArtifactFile; readonly now: number },
+): Promise<ViewCounts> {
+  const planned = await findCompaction(db, id)
+  if (planned === undefined) throw new AppError('validation_error', 'there is no such compaction')
+  const last = (await listSources(db, id)).at(-1)
+  const rows = last === undefined ? 0 : last.first_row + last.rows
+  if (file.key !== keyOf(planned, file) || file.rows !== rows)
+    throw new AppError('validation_error', `the file must be ${keyOf(planned, file)} with ${rows} rows`)
+  await publishCompaction(db, id, { file, now })
+  return { processed: rows, accepted: rows, dropped: 0, dlq: 0, failed: 0 }
+}
+
+function keyOf({ prefix, endpoint_id: endpointId, date, kind, id }: StoredCompaction, { sha256 }: ArtifactFile): string {
+  const parsed = parseArtifactKind(kind)
+  return parsed === undefined ? '' : compactedKey({ prefix, endpointId, date }, parsed, id, sha256)
+}

@@ -1,0 +1,176 @@
+/**
+ * What the tables of a statement are, and which files of them a query reads.
+ *
+ * Law: only views and endpoints of the account are tables. Of their files the newest are read, within one bound for all tables together.
+ */
+import { AppError } from '#errors.ts'
+import type { Column } from '#model/definition.ts'
+import { queryLimits } from '#model/limits.ts'
+import type { QueriedTable } from '#model/query.ts'
+import type { TableName } from '#query/query-protocol.ts'
+import {
+  type DeliveredFile,
+  deliveredFiles,
+  type FilesWanted,
+  listEndpointsOfView,
+  type TimeRange,
+} from '#store/delivered-files.ts'
+import { findQueriedEndpoint, findQueriedView } from '#store/query-tables.ts'
+import type { Db } from '#store/store.ts'
+
+/** Schema of the records as they were received. */
+const rawSchema = 'raw'
+const versionPattern = /^v([1-9]\d{0,8})$/i
+/** Endpoints whose files are read for one view, and commits of each of them that are searched. */
+const ENDPOINTS_MAX = 100
+const COMMITS_MAX = 2_000
+
+const rawColumns = [
+  { name: 'ingested_at', type: 'TIMESTAMPTZ' },
+  { name: 'protocol', type: 'VARCHAR' },
+  { name: 'topic', type: 'VARCHAR' },
+  { name: 'client_id', type: 'VARCHAR' },
+  { name: 'segment_seq', type: 'BIGINT' },
+  { name: 'record_index', type: 'BIGINT' },
+  { name: 'payload', type: 'VARCHAR' },
+  { name: 'payload_bytes', type: 'BLOB' },
+  { name: 'attributes', type: 'VARCHAR' },
+] as const
+
+export type TableColumn = Pick<Column, 'name' | 'type' | 'parquet'>
+
+/** A table, and the endpoints that may have files of it. */
+export type ResolvedTable = {
+  readonly name: TableName
+  readonly wanted: FilesWanted
+  readonly endpoints: readonly string[]
+  /** Whether `endpoints` leaves some out. */
+  readonly leavesOut: boolean
+  readonly columns: readonly TableColumn[]
+  readonly identity: Pick<QueriedTable, 'name' | 'kind' | 'view_id' | 'view_version' | 'endpoint_id'>
+}
+
+export type ChosenFiles = { readonly files: readonly DeliveredFile[]; readonly complete: boolean }
+
+export type EndpointLimits = {
+  /** The caller asks for files of this endpoint. */
+  readonly only: string | undefined
+  /** The endpoints whose files the caller may read; null for all of the account. */
+  readonly reach: readonly string[] | null
+}
+
+/** Resolves the tables of a statement. Throws validation_error for a table that the account does not have, or that is beyond the caller's reach. */
+export async function resolveTables(
+  db: Db,
+  account_id: string,
+  names: readonly TableName[],
+  limits: EndpointLimits,
+): Promise<readonly ResolvedTable[]> {
+  const tables: ResolvedTable[] = []
+  for (const name of names) {
+    const table =
+      name.schema.toLowerCase() === rawSchema ? await findRaw(db, account_id, name) : await findView(db, account_id, name, limits)
+    const { only, reach } = limits
+    const isReachable = table !== undefined && (reach === null || table.endpoints.some((id) => reach.includes(id)))
+    if (!isReachable && name.isOptional) continue
+    if (!isReachable) throw unknownTable(name)
+    tables.push(only === undefined ? table : { ...table, endpoints: table.endpoints.filter((id) => id === only) })
+  }
+  return tables
+}
+
+async function findRaw(db: Db, account_id: string, name: TableName): Promise<ResolvedTable | undefined> {
+  const endpoint_id = await findQueriedEndpoint(db, account_id, name.table)
+  if (endpoint_id === undefined) return undefined
+  const identity = { name: printName(name), kind: 'raw', view_id: null, view_version: null, endpoint_id } as const
+  return { name, wanted: 'raw', endpoints: [endpoint_id], leavesOut: false, columns: rawColumns, identity }
+}
+
+/** `orders` is the newest version, `orders.v2` a certain one. */
+async function findView(
+  db: Db,
+  account_id: string,
+  name: TableName,
+  { only, reach }: EndpointLimits,
+): Promise<ResolvedTable | undefined> {
+  const { schema, table } = name
+  const [, version] = schema === '' ? [] : (versionPattern.exec(table) ?? [])
+  if (schema !== '' && version === undefined) return undefined
+  const viewName = (schema === '' ? table : schema).toLowerCase()
+  const view = await findQueriedView(db, account_id, viewName, version === undefined ? undefined : Number(version))
+  if (view === undefined) return undefined
+  const endpoints = await listEndpointsOfView(
+    db,
+    account_id,
+    view.id,
+    reach ?? (only === undefined ? null : [only]),
+    ENDPOINTS_MAX + 1,
+  )
+  return {
+    name,
+    wanted: { view_id: view.id },
+    endpoints: endpoints.slice(0, ENDPOINTS_MAX),
+    leavesOut: endpoints.length > ENDPOINTS_MAX,
+    columns: view.columns.map(({ name: column, type, parquet }) => ({ name: column, type, parquet })),
+    identity: { name: printName(name), kind: 'view', view_id: view.id, view_version: view.version, endpoint_id: null },
+  }
+}
+
+/** Chooses the newest files of each table. Tables share the bounds equally. */
+export async function chooseFiles(db: Db, tables: readonly ResolvedTable[], range: TimeRange): Promise<readonly ChosenFiles[]> {
+  const bytesMax = Math.floor(queryLimits.bytesMax / Math.max(1, tables.length))
+  const filesMax = Math.floor(queryLimits.filesMax / Math.max(1, tables.length))
+  return Promise.all(tables.map((table) => chooseNewest(db, table, range, { bytesMax, filesMax })))
+}
+
+type Source = AsyncGenerator<DeliveredFile, boolean, undefined>
+
+async function chooseNewest(
+  db: Db,
+  { endpoints, wanted, leavesOut }: ResolvedTable,
+  range: TimeRange,
+  { bytesMax, filesMax }: { readonly bytesMax: number; readonly filesMax: number },
+): Promise<ChosenFiles> {
+  const files: DeliveredFile[] = []
+  let bytes = 0
+  const sources = endpoints.map((id) => deliveredFiles(db, id, wanted, range, COMMITS_MAX))
+  const merged = newestFirst(sources)
+  for (;;) {
+    const next = await merged.next()
+    if (next.done === true) return { files, complete: next.value && !leavesOut }
+    bytes += next.value.bytes
+    // No older file is read instead of one that does not fit: the rows are then of one range of time.
+    if (bytes > bytesMax || files.length === filesMax) return { files, complete: false }
+    files.push(next.value)
+  }
+}
+
+/** Merges what several endpoints have, until one of them has more commits than are searched: the rows are then of one range of time. Returns whether all were. */
+async function* newestFirst(sources: readonly Source[]): Source {
+  const heads: { file: DeliveredFile; readonly source: Source }[] = []
+  let all = true
+  for (const source of sources) {
+    const first = await source.next()
+    if (first.done === true) all &&= first.value
+    else heads.push({ file: first.value, source })
+  }
+  for (;;) {
+    const [head, ...others] = heads
+    if (head === undefined) return all
+    const newest = others.reduce((best, each) => (each.file.uploaded_at > best.file.uploaded_at ? each : best), head)
+    yield newest.file
+    const next = await newest.source.next()
+    if (next.done !== true) newest.file = next.value
+    else if (next.value) heads.splice(heads.indexOf(newest), 1)
+    else return false
+  }
+}
+
+function printName({ schema, table }: TableName): string {
+  return schema === '' ? table : `${schema}.${table}`
+}
+
+function unknownTable(name: TableName): AppError {
+  const message = `there is no table ${printName(name)}: name a published view (orders), one of its versions (orders.v2), or the records of an endpoint as they were received (raw."<name of the endpoint>")`
+  return new AppError('validation_error', message, { errors: [{ path: 'sql', message }] })
+}

@@ -1,0 +1,24 @@
+import { parseJson } from '#lib/json.ts'
+import type { ArtifactFile } from '#model/commit.ts'
+import { CompactionMarker } from '#model/compaction.ts'
+import type { CompactionUnit } from '#model/job-protocol.ts'
+
+export function encodeCompactionMarker(
+  { compaction, target }: CompactionUnit,
+  file: ArtifactFile,
+  compacted_at: string,
+): Uint8Array {
+  const { id, endpoint_id, kind, sources } = compaction
+  const marker: CompactionMarker = {
+    ...{ id, endpoint_id, compacted_at },
+    destination: { id: target.id, bucket: target.bucket, region: target.region },
+    artifacts: {},
+    compacted: { kind, ...file, sources: sources.map(({ id, first_row, rows }) => ({ id, first_row, rows })) },
+  }
+  return Buffer.from(`${JSON.stringify(marker)}\n`)
+}
+
+/** Returns the content of a marker in the bucket, or undefined if the object is not the marker of a compaction. */
+export function decodeCompactionMarker(body: Uint8Array): CompactionMarker | undefined {
+  return CompactionMarker.safeParse(parseJson(Buffer.from(body).toString('utf8'))).data
+}

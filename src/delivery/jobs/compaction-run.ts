@@ -1,0 +1,177 @@
+/**
+ * Runs one unit of a compaction: download, merge, upload, marker.
+ *
+ * Owns: the order of the steps. Does not own: which files become one and in which order (control), the lease, retries.
+ * Law: the marker is written after its file, which no other marker may list. The sources stay as they are. The new file has its content in
+ * its name, so a unit that is repeated, or run by two nodes, changes no file that a marker lists.
+ */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import {
+  type ArtifactKind,
+  compactedKey,
+  compactionMarkerKey,
+  contentTypeOf,
+  type EndpointFolder,
+  keyOfListed,
+  parseArtifactKind,
+} from '#model/artifact.ts'
+import type { ArtifactFile } from '#model/commit.ts'
+import type { CompactionUnit } from '#model/job-protocol.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
+import { type Bucket, unlessReadDenied } from '../bucket.ts'
+import { allExist } from '../commit/all-exist.ts'
+import { ArtifactsMissing, describeMarker } from '../commit/marker.ts'
+import { type BuiltFile, describeFile } from '../convert/built-file.ts'
+import { decodeCompactionMarker, encodeCompactionMarker } from './compaction-marker.ts'
+import { jobWorkerLimits } from './limits.ts'
+import { bucketOf, endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
+
+/** Throws only the signal's reason. */
+export async function runCompaction(unit: CompactionUnit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
+  let directory: string | undefined
+  try {
+    await mkdir(options.scratch, { recursive: true })
+    directory = await mkdtemp(join(options.scratch, 'job-'))
+    const kind = parseArtifactKind(unit.compaction.kind)
+    if (kind === undefined) throw new Error(`this node does not know files of the kind ${unit.compaction.kind}`)
+    const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.compaction.endpoint_id })
+    const store = options.stores.open({ ...unit.target, session })
+    const bucket = bucketOf(store)
+    const merging = { unit, kind, folder: folderOf(unit), bucket, signal }
+    await assertNotMoved(merging)
+    const sources = await download(merging, directory)
+    const built = await merge(merging, sources, directory, options)
+    return { outcome: 'compacted', file: await publish(merging, built, options.clock) }
+  } catch (error) {
+    signal.throwIfAborted()
+    return endOf(error)
+  } finally {
+    // A directory that stays is removed at the next start.
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
+  }
+}
+
+type Merging = {
+  readonly unit: CompactionUnit
+  readonly kind: ArtifactKind
+  readonly folder: EndpointFolder
+  readonly bucket: Bucket
+  readonly signal: AbortSignal
+}
+
+function folderOf({ compaction: { endpoint_id, date }, target: { prefix } }: CompactionUnit): EndpointFolder {
+  return { prefix, endpointId: endpoint_id, date }
+}
+
+/** Throws if a marker of another compaction has one of the sources: then the database was restored from a copy that is older than that marker. */
+async function assertNotMoved({ unit, folder, bucket, signal }: Merging): Promise<void> {
+  const { id, kind, sources } = unit.compaction
+  const own = new Set(sources.map((source) => source.id))
+  await bucket.request('read', (store) =>
+    unlessReadDenied(async () => {
+      for await (const { key } of store.list(compactionMarkerKey(folder), signal)) {
+        if (key === compactionMarkerKey(folder, id)) continue
+        const body = await store.get(key, signal)
+        const marker = body && decodeCompactionMarker(body)
+        if (marker?.compacted.kind !== kind || !marker.compacted.sources.some((source) => own.has(source.id))) continue
+        throw new Error(`${key} has merged some of these files, and the database does not know it: run inlet commits rebuild`)
+      }
+    }, undefined),
+  )
+}
+
+type Downloaded = { readonly path: string; readonly rows: number }
+
+async function download({ unit, kind, folder, bucket, signal }: Merging, directory: string): Promise<readonly Downloaded[]> {
+  const { sources } = unit.compaction
+  const slots = new Semaphore(jobWorkerLimits.downloadsParallel)
+  const failed = new AbortController()
+  const ended = AbortSignal.any([signal, failed.signal])
+  const attempts = sources.map(async ({ id, rows, bytes, sha256 }, index) => {
+    using _slot = await slots.acquire(1, ended)
+    const path = join(directory, `${index}.parquet`)
+    const key = keyOfListed(folder, id, kind)
+    try {
+      // Anyone who can write to the bucket must not be able to fill our disk.
+      const found = await bucket.request('read', (store) => store.getFile(key, path, ended, bytes))
+      if (!found) throw new Error(`${key} is no longer in the bucket`)
+      if ((await describeFile(path, ended)).sha256 !== sha256)
+        throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
+      return { path, rows }
+    } catch (error) {
+      failed.abort(error)
+      throw error
+    }
+  })
+  const settled = await Promise.allSettled(attempts)
+  if (failed.signal.aborted) throw failed.signal.reason
+  return settled.map((attempt) => {
+    if (attempt.status === 'rejected') throw attempt.reason
+    return attempt.value
+  })
+}
+
+async function merge(
+  { unit, kind, signal }: Merging,
+  sources: readonly Downloaded[],
+  directory: string,
+  { memoryBytes, builds, conversions }: UnitRunOptions,
+): Promise<BuiltFile> {
+  const owner = { account: unit.account_id, endpoint: unit.compaction.endpoint_id, weight: 1 }
+  return builds.run(owner, { priority: 'low', signal }, async (signal) => {
+    const made = await mkdtemp(join(directory, 'build-'))
+    try {
+      return await conversions.merge({ sources, kind, directory: made, memoryBytes, signal })
+    } catch (error) {
+      await rm(made, { recursive: true, force: true })
+      throw error
+    }
+  })
+}
+
+async function publish({ unit, kind, folder, bucket, signal }: Merging, built: BuiltFile, clock: Clock): Promise<ArtifactFile> {
+  const { id, view } = unit.compaction
+  const { path, bytes, rows, sha256 } = built
+  const ofView = view === null ? {} : { view_id: view.id, view_version: view.version }
+  const file = { key: compactedKey(folder, kind, id, sha256), bytes, rows, sha256, ...ofView }
+  await bucket.request('write', (store) =>
+    store.putFile(file.key, path, { contentType: contentTypeOf(kind), metadata: metadataOf(unit, file), sha256, signal }),
+  )
+  await putMarker(unit, file, { bucket, key: compactionMarkerKey(folder, id), signal, at: isoTimestamp(clock.now()) })
+  return file
+}
+
+/** The check and the put are one request to the bucket, as for the marker of a commit. */
+async function putMarker(
+  unit: CompactionUnit,
+  file: ArtifactFile,
+  {
+    bucket,
+    key,
+    at,
+    signal,
+  }: { readonly bucket: Bucket; readonly key: string; readonly at: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const body = encodeCompactionMarker(unit, file, at)
+  const contentType = contentTypeOf({ type: 'marker' })
+  const metadata = metadataOf(unit, describeMarker(key, body, file.rows))
+  const isComplete = await bucket.request('write', async (store: ObjectStore) => {
+    if (!(await allExist(store, { file }, signal))) return false
+    await store.put(key, body, { contentType, metadata, attempts: 1, signal })
+    return true
+  })
+  if (!isComplete) throw new ArtifactsMissing()
+}
+
+function metadataOf(
+  { compaction }: CompactionUnit,
+  { sha256, rows }: Pick<ArtifactFile, 'sha256' | 'rows'>,
+): Readonly<Record<string, string>> {
+  const { id, kind, endpoint_id, view } = compaction
+  const ofView: Record<string, string> = view === null ? {} : { 'view-id': view.id, 'view-version': String(view.version) }
+  return { kind, sha256, rows: String(rows), 'endpoint-id': endpoint_id, 'compaction-id': id, ...ofView }
+}

@@ -1,0 +1,194 @@
+import { Buffer } from 'node:buffer'
+import { mkdtemp, open, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Files, systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import type { FrameInput } from '#wal/frame.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { DigestIndex } from './digest-index.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
+import { StoredRequests } from './stored-requests.ts'
+
+const endpoint = '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f'
+const other = '11111111-2222-4333-8444-555555555555'
+const hourMs = 3_600_000
+
+let directory = ''
+let clock = new ManualClock()
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-requests-'))
+  clock = new ManualClock()
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+async function start({ max = 1_000, files = systemFiles }: { max?: number; files?: Files } = {}): Promise<StoredRequests> {
+  const requests = new StoredRequests({ directory, max, files, clock, logger: createLogger('test', 'silent') })
+  await requests.start()
+  return requests
+}
+
+let seq = 0
+/** Sends a body with a key to a log that stores at once. */
+async function send(requests: StoredRequests, key: string, body = '{}', to = endpoint) {
+  const frame: FrameInput = {
+    ...{ layout: 'lines', receivedAtMicros: clock.now() * 1000, recordCount: 1, envelope: Buffer.alloc(0) },
+    payload: [Buffer.from(body)],
+  }
+  return await requests.once(to, key, frame, async () => {
+    seq += 1
+    requests.appended(seq, [frame])
+    return { seq }
+  })
+}
+
+describe('a repetition', () => {
+  test('has the receipt of the first time, before and after it is written, and after a restart', async () => {
+    const first = await start()
+    const receipt = await send(first, 'a', '{"a":1}')
+    expect(receipt).toMatchObject({ records: 1, bytes: 7, isRepeated: false })
+    const repeated = { ...receipt, isRepeated: true }
+    expect(await send(first, 'a', '{"a":1}')).toEqual(repeated)
+    await first.beforeSeal()
+    expect(await send(first, 'a', '{"a":1}')).toEqual(repeated)
+    await first.stop()
+    const second = await start()
+    expect(await send(second, 'a', '{"a":1}')).toEqual(repeated)
+    await second.stop()
+  })
+
+  test('waits for the first time while that is on its way, and takes its place if it fails', async () => {
+    const requests = await start()
+    const frame = { layout: 'lines', receivedAtMicros: 0, recordCount: 1, envelope: Buffer.alloc(0), payload: [] } as const
+    const failing = Promise.withResolvers<never>()
+    const first = requests.once(endpoint, 'a', frame, () => failing.promise)
+    const rest = [send(requests, 'a', ''), send(requests, 'a', '')]
+    failing.reject(new Error('the disk failed'))
+    await expect(first).rejects.toThrow('the disk failed')
+    const [second, third] = await Promise.all(rest)
+    expect(second?.isRepeated).toBe(false)
+    expect(third).toEqual({ ...second, isRepeated: true })
+    await requests.stop()
+  })
+
+  test('with other records is refused; another endpoint may use the same key', async () => {
+    const requests = await start()
+    await send(requests, 'a', '1')
+    await expect(send(requests, 'a', '2')).rejects.toMatchObject({ outcome: 'idempotency_key_reused' })
+    expect(await send(requests, 'a', '2', other)).toMatchObject({ isRepeated: false })
+    await requests.stop()
+  })
+
+  test('after 24 hours is new, and its file is removed', async () => {
+    const requests = await start()
+    await send(requests, 'a')
+    await requests.beforeSeal()
+    clock.advance(24 * hourMs - 1)
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: true })
+    clock.advance(2)
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: false })
+    await requests.beforeSeal()
+    clock.advance(26 * hourMs)
+    await requests.stop()
+    const later = await start()
+    expect(await readdir(directory)).toEqual([])
+    expect(later.count).toBe(0)
+    await later.stop()
+  })
+})
+
+describe('bounds', () => {
+  test('an account may remember as many as others leave, and is told so', async () => {
+    const requests = await start({ max: 100 })
+    const account = (id: string) => ({ account_id: id, account_weight: 1 })
+    requests.configure([
+      { id: endpoint, ...account('a') },
+      { id: other, ...account('b') },
+    ])
+    const stored = async (to: string) => {
+      for (let count = 0; ; count += 1) {
+        const refused = await send(requests, String(count), '1', to).then(
+          () => undefined,
+          (error: unknown) => error,
+        )
+        if (refused === undefined) continue
+        expect(refused).toMatchObject({ outcome: 'no_room', message: expect.stringMatching(/^the account uses up its share/) })
+        return count
+      }
+    }
+    const first = await stored(endpoint)
+    expect(first).toBeGreaterThan(30)
+    expect(await stored(other)).toBeGreaterThan(20)
+    // What is known is answered all the same.
+    expect(await send(requests, '0', '1')).toMatchObject({ isRepeated: true })
+    await requests.stop()
+  })
+
+  test('while the disk takes none, new keys are refused, and those before are kept', async () => {
+    let isFull = true
+    const files: Files = {
+      ...systemFiles,
+      open: async (path, mode) => {
+        const file = await systemFiles.open(path, mode)
+        return new Proxy(file, {
+          get: (target, name) => {
+            if (name === 'write' && isFull) return () => Promise.reject(new Error('ENOSPC'))
+            const value: unknown = Reflect.get(target, name)
+            return typeof value === 'function' ? value.bind(target) : value
+          },
+        })
+      },
+    }
+    const requests = await start({ files })
+    await send(requests, 'a')
+    await requests.beforeSeal()
+    await expect(send(requests, 'b')).rejects.toMatchObject({ outcome: 'not_stored' })
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: true })
+    isFull = false
+    await requests.beforeSeal()
+    expect(await send(requests, 'b')).toMatchObject({ isRepeated: false })
+    await requests.stop()
+    const later = await start()
+    expect(await send(later, 'a')).toMatchObject({ isRepeated: true })
+    await later.stop()
+  })
+
+  test('a torn end of a file is cut, and what was before it is known', async () => {
+    const first = await start({ max: 100_000 })
+    for (let key = 0; key < 5_000; key += 1) await send(first, String(key))
+    await first.stop()
+    const [name = ''] = await readdir(directory)
+    const file = await open(join(directory, name), 'r+')
+    await file.truncate(4_999 * 80 + 37)
+    await file.close()
+    const second = await start({ max: 100_000 })
+    expect(await send(second, '4998')).toMatchObject({ isRepeated: true })
+    expect(await send(second, '4999')).toMatchObject({ isRepeated: false })
+    await second.stop()
+    const third = await start({ max: 100_000 })
+    expect(third.count).toBe(5_000)
+    expect(await send(third, '4999')).toMatchObject({ isRepeated: true })
+    await third.stop()
+  })
+})
+
+test('a key is 1 to 255 visible characters, with or without quotes', () => {
+  expect(readIdempotencyKey('8e03978e-40d5-43dd-bc93-6894a57f9324')).toBe('8e03978e-40d5-43dd-bc93-6894a57f9324')
+  expect(readIdempotencyKey('"8e03"')).toBe('8e03')
+  for (const wrong of ['', 'a b', 'ü', 'x'.repeat(256)]) {
+    expect(() => readIdempotencyKey(wrong)).toThrow('1 to 255 visible ASCII characters')
+  }
+})
+
+test('the index finds whatever was added', () => {
+  const digest = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes.map((byte) => byte % 3)))
+  fc.assert(
+    fc.property(fc.array(digest, { maxLength: 300 }), (digests) => {
+      const index = new DigestIndex()
+      for (const [place, added] of digests.entries()) index.add(added, place)
+      for (const [place, added] of digests.entries()) expect([...index.find(added)]).toContain(place)
+    }),
+  )
+})

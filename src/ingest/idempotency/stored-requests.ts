@@ -1,0 +1,276 @@
+/**
+ * The requests with an idempotency key that this node stored in the last 24 hours.
+ *
+ * Owns: whether a request is new; that a crash or a restart forgets none. Does not own: the records, which are in the log.
+ * Law: a request is known once its frame is durable. Until its segment is sealed, the frame is the memory: its envelope has the key, and
+ * after a crash it is read again. Before the segment is sealed, so that delivery may remove it, the request is on disk here.
+ */
+import { join } from 'node:path'
+import type { Clock } from '#lib/clock.ts'
+import type { Files } from '#lib/files.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { idempotencyLimits } from '#model/limits.ts'
+import { idempotencyKeyIn } from '#model/record-envelope.ts'
+import { type Frame, type FrameInput, payloadBytes } from '#wal/frame.ts'
+import type { SealObserver } from '#wal/seal-observer.ts'
+import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../fair-shares.ts'
+import { ingestLimits } from '../limits.ts'
+import { Rejection, tryAgain } from '../rejection.ts'
+import { digestsOf, type RequestDigests } from './idempotency-key.ts'
+import { RequestFile } from './request-file.ts'
+import type { Receipt, StoredRequest } from './stored-request.ts'
+
+export type StoredRequestsOptions = {
+  readonly directory: string
+  /** How many are remembered at most. The endpoints share them. */
+  readonly max: number
+  readonly files: Files
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** `isRepeated`: it had been stored before, and this is its receipt of then. */
+export type Outcome = Receipt & { readonly isRepeated: boolean }
+
+const HOUR_MS = 3_600_000
+const fileName = /^(\d{1,9})\.requests$/
+
+export class StoredRequests implements Service, SealObserver {
+  readonly name = 'stored requests'
+  readonly #options: StoredRequestsOptions
+  readonly #shares: FairShares
+  /** By the hour since 1970 in which they were stored. */
+  readonly #hours = new Map<number, RequestFile>()
+  /** Durable in the log, but in no file of this directory yet. By id. */
+  readonly #unwritten = new Map<string, StoredRequest>()
+  /** On their way to the log. */
+  readonly #appending = new Map<FrameInput, RequestDigests>()
+  /** The last request of each id that has no answer yet. */
+  readonly #running = new Map<string, Promise<unknown>>()
+  #writing: Promise<void> | undefined
+  #failure: unknown
+  readonly #upkeep: Periodic
+
+  constructor(options: StoredRequestsOptions) {
+    const { max, clock, logger } = options
+    this.#options = options
+    this.#shares = new FairShares(max, { reserve: Math.floor(max * ingestLimits.diskPartForNewcomers) })
+    this.#upkeep = new Periodic({
+      name: 'stored requests upkeep',
+      intervalMs: ingestLimits.requestsUpkeepMs,
+      run: () => this.#runUpkeep(),
+      failure: 'idempotency keys cannot be written or removed',
+      clock,
+      logger,
+    })
+  }
+
+  get count(): number {
+    return this.#shares.used
+  }
+
+  async start(): Promise<void> {
+    const { directory, files } = this.#options
+    for (const { name } of await files.list(directory)) {
+      const hour = Number(fileName.exec(name)?.[1] ?? Number.NaN)
+      if (Number.isNaN(hour)) continue
+      if (this.#isOld(hour)) await files.remove(join(directory, name))
+      else this.#addHour(hour, await RequestFile.open(files, join(directory, name)))
+    }
+    await this.#upkeep.start()
+  }
+
+  /** Divides the room among these endpoints. */
+  configure(endpoints: readonly MemberEndpoint[]): void {
+    this.#shares.configure(endpoints.map(memberOf))
+  }
+
+  /**
+   * Stores a request that is new by `append`, which resolves once its frame is durable. Otherwise returns the receipt of the first time.
+   * Requests with the same key wait for each other. Throws Rejection.
+   */
+  async once(
+    endpointId: string,
+    key: string,
+    frame: FrameInput,
+    append: () => Promise<{ readonly seq: number }>,
+  ): Promise<Outcome> {
+    const request = digestsOf(endpointId, key, frame.payload)
+    const id = textOf(request)
+    const before = this.#running.get(id)
+    const outcome = this.#afterOther(before, request, frame, append)
+    const settled = outcome.catch(() => undefined)
+    this.#running.set(id, settled)
+    try {
+      return await outcome
+    } finally {
+      if (this.#running.get(id) === settled) this.#running.delete(id)
+    }
+  }
+
+  appended(seq: number, frames: readonly FrameInput[]): void {
+    if (this.#appending.size === 0) return
+    for (const frame of frames) {
+      const request = this.#appending.get(frame)
+      if (request === undefined) continue
+      this.#add({
+        ...request,
+        seq,
+        records: frame.recordCount,
+        bytes: payloadBytes(frame),
+        storedAtMs: this.#options.clock.now(),
+      })
+    }
+  }
+
+  /** A frame that a crash left in an unsealed segment. */
+  recovered(logName: string, seq: number, { envelope, payload, receivedAtMicros, recordCount }: Frame): void {
+    const key = idempotencyKeyIn(envelope)
+    if (key === undefined) return
+    const request = digestsOf(logName, key, [payload])
+    if (this.#unwritten.has(textOf(request))) return
+    this.#add({ ...request, seq, records: recordCount, bytes: payload.byteLength, storedAtMs: receivedAtMicros / 1000 })
+  }
+
+  /** Returns undefined if there is nothing to wait for. Never rejects: a full disk must not hold the segments whose delivery makes room. */
+  beforeSeal(): Promise<void> | undefined {
+    // What is being written may not be synced yet.
+    return this.#unwritten.size === 0 ? this.#writing : this.#write()
+  }
+
+  async stop(): Promise<void> {
+    await this.#upkeep.stop()
+    await this.beforeSeal()
+    for (const file of this.#hours.values()) await file.close()
+    this.#hours.clear()
+  }
+
+  async #afterOther(
+    other: Promise<unknown> | undefined,
+    request: RequestDigests,
+    frame: FrameInput,
+    append: () => Promise<{ readonly seq: number }>,
+  ): Promise<Outcome> {
+    await other
+    const known = await this.#find(request)
+    if (known !== undefined) {
+      if (known.body.equals(request.body)) return { seq: known.seq, records: known.records, bytes: known.bytes, isRepeated: true }
+      throw new Rejection(
+        'idempotency_key_reused',
+        'the endpoint stored other records with this idempotency key within 24 hours; send each request with a key of its own',
+        { field: 'idempotency-key' },
+      )
+    }
+    this.#requireRoom(request.endpointId)
+    this.#appending.set(frame, request)
+    try {
+      const { seq } = await append()
+      if (this.#unwritten.size >= ingestLimits.requestsUnwrittenMax) void this.#write()
+      return { seq, records: frame.recordCount, bytes: payloadBytes(frame), isRepeated: false }
+    } finally {
+      this.#appending.delete(frame)
+    }
+  }
+
+  async #find(request: RequestDigests): Promise<StoredRequest | undefined> {
+    const oldestMs = this.#options.clock.now() - idempotencyLimits.rememberedMs
+    const unwritten = this.#unwritten.get(textOf(request))
+    if (unwritten !== undefined) return unwritten.storedAtMs < oldestMs ? undefined : unwritten
+    for (const [hour, file] of [...this.#hours].reverse()) {
+      if (this.#isOld(hour)) continue
+      const found = await file.find(request.id)
+      if (found !== undefined && found.storedAtMs >= oldestMs) return found
+    }
+    return undefined
+  }
+
+  #requireRoom(endpointId: string): void {
+    if (this.#failure !== undefined) {
+      throw tryAgain('not_stored', 'this node cannot store idempotency keys now', ingestLimits.retryDiskSeconds, this.#failure)
+    }
+    const bound = this.#shares.share(endpointId).boundOn(1)
+    if (bound === undefined) return
+    throw tryAgain('no_room', `${whose[bound]} of the idempotency keys that this node remembers`, ingestLimits.retryDiskSeconds)
+  }
+
+  #add(request: StoredRequest): void {
+    this.#unwritten.set(textOf(request), request)
+    this.#shares.share(request.endpointId).force(1)
+  }
+
+  /** One at a time. What comes while it runs is written by the next one, for which everybody waits who came later. */
+  #write(): Promise<void> {
+    const writing = (this.#writing ?? Promise.resolve())
+      .then(() => this.#writeOnce())
+      .finally(() => {
+        if (this.#writing === writing) this.#writing = undefined
+      })
+    this.#writing = writing
+    return writing
+  }
+
+  async #writeOnce(): Promise<void> {
+    const appended: StoredRequest[] = []
+    try {
+      for (const [hour, requests] of Map.groupBy(this.#unwritten.values(), ({ storedAtMs }) =>
+        Math.floor(storedAtMs / HOUR_MS),
+      )) {
+        await (await this.#fileOf(hour)).append(requests)
+        appended.push(...requests)
+      }
+      for (const file of this.#hours.values()) await file.sync()
+      for (const request of appended) this.#unwritten.delete(textOf(request))
+      this.#failure = undefined
+    } catch (error) {
+      // After a failed sync only bytes that are written again are written at all. So these are in their files once more than they count.
+      for (const { endpointId } of appended) this.#shares.share(endpointId).force(1)
+      if (this.#failure === undefined) this.#options.logger.error({ err: error }, 'idempotency keys not written; retrying')
+      this.#failure = error
+    }
+  }
+
+  async #fileOf(hour: number): Promise<RequestFile> {
+    const known = this.#hours.get(hour)
+    if (known !== undefined) return known
+    const { directory, files } = this.#options
+    await files.makeDirectory(directory)
+    const file = await RequestFile.open(files, join(directory, `${hour}.requests`))
+    this.#hours.set(hour, file)
+    return file
+  }
+
+  #addHour(hour: number, file: RequestFile): void {
+    this.#hours.set(hour, file)
+    for (const [endpointId, count] of file.counts) this.#shares.share(endpointId).force(count)
+  }
+
+  async #runUpkeep(): Promise<void> {
+    await this.beforeSeal()
+    const { directory, files } = this.#options
+    for (const [hour, file] of this.#hours) {
+      // A request that still looks there has ended long before.
+      if (!this.#isOld(hour + 1)) continue
+      this.#hours.delete(hour)
+      for (const [endpointId, count] of file.counts) this.#shares.share(endpointId).release(count)
+      await file.close()
+      await files.remove(join(directory, `${hour}.requests`))
+    }
+  }
+
+  /** Whether everything of that hour may be forgotten. */
+  #isOld(hour: number): boolean {
+    return (hour + 1) * HOUR_MS < this.#options.clock.now() - idempotencyLimits.rememberedMs
+  }
+}
+
+const whose: Readonly<Record<Bound, string>> = {
+  endpoint: 'the endpoint uses up its share',
+  account: 'the account uses up its share',
+  node: 'the endpoints use up all',
+}
+
+function textOf({ id }: RequestDigests): string {
+  return id.toString('latin1')
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { ArtifactFile } from './commit.ts'
+import { commitLimits, compactionLimits, reportedTextMax } from './limits.ts'
+import { ReportedCount } from './reported-count.ts'
+import { Timestamp, TimestampInput } from './timestamp.ts'
+
+/** What becomes one file: an hour or a day, in UTC. */
+export const CompactionPeriod = z.enum(['hour', 'day'])
+export type CompactionPeriod = z.infer<typeof CompactionPeriod>
+
+export const Compact = z
+  .strictObject({
+    period: CompactionPeriod.default('day').meta({ description: 'files of different hours, or days, are not merged' }),
+    from: TimestampInput.optional().meta({ description: 'only segments sealed at or after this time' }),
+    to: TimestampInput.optional().meta({ description: 'only segments sealed before this time; default: all closed periods' }),
+  })
+  .meta({ description: '`from` is before `to`' })
+export type Compact = z.infer<typeof Compact>
+
+/** A file that a commit or an addition lists, and the rows of the new file that it became. `id` is that of its marker. */
+export const CompactedSource = z.object({
+  id: z.string().max(reportedTextMax),
+  first_row: ReportedCount,
+  rows: ReportedCount,
+})
+export type CompactedSource = z.infer<typeof CompactedSource>
+
+/**
+ * The marker of a compaction, written after its file. It adds no records: it says where rows are now that other markers listed.
+ * `artifacts` is empty, so that readers that know nothing of compactions find nothing new.
+ */
+export const CompactionMarker = z.object({
+  id: z.string().max(reportedTextMax),
+  endpoint_id: z.string().max(reportedTextMax),
+  compacted_at: Timestamp,
+  destination: z.object({
+    id: z.string().max(reportedTextMax),
+    bucket: z.string().max(commitLimits.keyCharsMax),
+    region: z.string().max(reportedTextMax),
+  }),
+  artifacts: z.strictObject({}),
+  compacted: ArtifactFile.extend({
+    /** The kind of the sources, as markers name it. */
+    kind: z.string().max(reportedTextMax),
+    sources: z.array(CompactedSource).min(2).max(compactionLimits.sourcesMax),
+  }),
+})
+export type CompactionMarker = z.infer<typeof CompactionMarker>

@@ -1,0 +1,63 @@
+/**
+ * What the operator allows an account in a bucket.
+ *
+ * Law: no request is sent for a key that is not below an entry of the account. Where a store has roles, their policies see to that.
+ */
+import { entryOf, isAllowed } from '#model/allowed-bucket.ts'
+import type { BucketTarget, ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
+import { ObjectStoreError, type StoreStep } from './store-error.ts'
+
+export class AllowedStore implements ObjectStore {
+  readonly #store: ObjectStore
+  readonly #target: BucketTarget
+
+  constructor(store: ObjectStore, target: BucketTarget) {
+    this.#store = store
+    this.#target = target
+  }
+
+  async putFile(key: string, path: string, options: PutOptions): Promise<void> {
+    return this.#store.putFile(this.#checked(key, 'put'), path, options)
+  }
+
+  async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
+    return this.#store.put(this.#checked(key, 'put'), body, options)
+  }
+
+  async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
+    return this.#store.get(this.#checked(key, 'get'), signal)
+  }
+
+  async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
+    return this.#store.size(this.#checked(key, 'get'), signal)
+  }
+
+  async getFile(key: string, path: string, signal?: AbortSignal, bytesMax?: number): Promise<boolean> {
+    return this.#store.getFile(this.#checked(key, 'get'), path, signal, bytesMax)
+  }
+
+  async presign(key: string, seconds: number): Promise<string> {
+    return this.#store.presign(this.#checked(key, 'sign'), seconds)
+  }
+
+  async remove(key: string, signal?: AbortSignal): Promise<void> {
+    return this.#store.remove(this.#checked(key, 'remove'), signal)
+  }
+
+  async tryParts(key: string, options: PutOptions): Promise<void> {
+    return this.#store.tryParts?.(this.#checked(key, 'put'), options)
+  }
+
+  async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
+    yield* this.#store.list(this.#checked(prefix, 'list'), signal)
+  }
+
+  #checked(key: string, step: StoreStep): string {
+    const { bucket, allowed_buckets } = this.#target
+    // Some stores resolve such parts like a file system does, and would leave the prefix.
+    const leaves = key.split('/').some((part) => part === '.' || part === '..')
+    if (!leaves && isAllowed(allowed_buckets, bucket, key)) return key
+    const advice = `the operator of this installation has not allowed this account to use ${entryOf(this.#target)}; ask them to add it to the buckets of the account`
+    throw new ObjectStoreError('not_allowed', step, 'NotAllowed', `using bucket ${bucket} failed (NotAllowed): ${advice}`)
+  }
+}

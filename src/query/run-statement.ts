@@ -1,0 +1,121 @@
+import { type Connection, Database, OutOfMemory, StatementTimeout, type Value } from '#duckdb/database.ts'
+import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
+import type { Json } from '#lib/json.ts'
+import { queryLimits } from '#model/limits.ts'
+import type { QueryResult } from '#model/query.ts'
+import { type ColumnType, ColumnTypeError, parseType } from '#model/types/column-type.ts'
+import { typeInFile } from '#model/types/file-form.ts'
+import { jsonForm } from '#model/types/json-form.ts'
+import { placeError } from './error-place.ts'
+import type { FetchedTable } from './query-protocol.ts'
+import { StatementRefused } from './statement.ts'
+
+export type RunOptions = {
+  /** The only directory that the statement can read. */
+  readonly directory: string
+  readonly tables: readonly FetchedTable[]
+  readonly maxRows: number
+  readonly timeoutMs?: number
+}
+
+/** Runs a statement that was inspected, over tables whose files are in the directory. Throws StatementRefused with a message for the caller. */
+export async function runStatement(sql: string, options: RunOptions): Promise<QueryResult> {
+  const { directory, tables, maxRows, timeoutMs = queryLimits.timeoutMs } = options
+  const database = await Database.open({
+    directories: [directory],
+    memoryBytes: queryLimits.memoryBytes,
+    optimizesFully: true,
+  })
+  try {
+    const connection = await database.connect()
+    for (const table of tables) await createTable(connection, directory, table)
+    const result = new BoundedResult(maxRows)
+    const startedAt = performance.now()
+    await connection.read(sql, result, { timeoutMs })
+    const elapsed_ms = Math.round(performance.now() - startedAt)
+    return { ...result.finish(), tables: tables.map(({ summary }) => summary), elapsed_ms }
+  } catch (error) {
+    throw refusalOf(error, sql, timeoutMs)
+  } finally {
+    database.close()
+  }
+}
+
+async function createTable(connection: Connection, directory: string, { name, files, columns }: FetchedTable): Promise<void> {
+  const { schema, table } = name
+  if (schema !== '') await connection.run(`CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(schema)}`)
+  const source =
+    files.length === 0
+      ? `SELECT ${columns.map(emptyColumn).join(', ')} WHERE false`
+      : `SELECT * FROM read_parquet([${files.map((file) => quoteLiteral(`${directory}/${file}`)).join(', ')}],
+          union_by_name = true, hive_partitioning = false)`
+  await connection.run(`CREATE VIEW ${quoteIdentifier(schema === '' ? 'main' : schema)}.${quoteIdentifier(table)} AS ${source}`)
+}
+
+/** The column as Parquet would have it. */
+function emptyColumn({ name, type, parquet }: FetchedTable['columns'][number]): string {
+  return `CAST(NULL AS ${typeInFile(parseType(type), parquet)}) AS ${quoteIdentifier(name)}`
+}
+
+/** Takes rows until the result has as many as it may. */
+class BoundedResult {
+  readonly #maxRows: number
+  readonly #rows: Json[][] = []
+  #columns: QueryResult['columns'] = []
+  #types: readonly (ColumnType | undefined)[] = []
+  #bytes = 0
+  #truncated: QueryResult['truncated'] = null
+
+  constructor(maxRows: number) {
+    this.#maxRows = maxRows
+  }
+
+  readonly columns = (names: readonly string[], types: readonly string[]): void => {
+    if (names.length > queryLimits.columnsMax)
+      throw new StatementRefused(`the result has ${names.length} columns: select at most ${queryLimits.columnsMax}`)
+    this.#columns = names.map((name, index) => ({ name, type: types[index] ?? '' }))
+    this.#types = types.map(knownType)
+  }
+
+  readonly take = (values: readonly Value[]): boolean => {
+    if (this.#rows.length === this.#maxRows) this.#truncated = 'rows'
+    else {
+      const row = values.map((value, index) => inJson(value, this.#types[index]))
+      this.#bytes += Buffer.byteLength(JSON.stringify(row))
+      if (this.#bytes > queryLimits.resultBytesMax) this.#truncated = 'bytes'
+      else this.#rows.push(row)
+    }
+    return this.#truncated === null
+  }
+
+  finish(): Pick<QueryResult, 'columns' | 'rows' | 'row_count' | 'truncated'> {
+    return { columns: this.#columns, rows: this.#rows, row_count: this.#rows.length, truncated: this.#truncated }
+  }
+}
+
+function inJson(value: Value, type: ColumnType | undefined): Json {
+  return type === undefined ? value : jsonForm(value, type)
+}
+
+/** Returns the type of a column if views know it: then its values look as they do in previews. */
+function knownType(type: string): ColumnType | undefined {
+  try {
+    return parseType(type)
+  } catch (error) {
+    if (error instanceof ColumnTypeError) return undefined
+    throw error
+  }
+}
+
+const useWarehouse = 'Queries here are for looking: read fewer rows or columns, or a shorter time range, or use a warehouse'
+
+function refusalOf(error: unknown, sql: string, timeoutMs: number): unknown {
+  if (error instanceof StatementTimeout)
+    return new StatementRefused(`the statement ran longer than ${timeoutMs / 1_000} s. ${useWarehouse}`)
+  if (error instanceof OutOfMemory)
+    return new StatementRefused(`the statement needs more memory than ${queryLimits.memoryBytes} bytes. ${useWarehouse}`)
+  // DuckDB names the kind of its errors.
+  if (error instanceof Error && /^[A-Z][A-Za-z ]+ Error: /.test(error.message))
+    return new StatementRefused(placeError(error.message, sql))
+  return error
+}

@@ -1,0 +1,14 @@
+import { quoteLiteral } from '#duckdb/quote.ts'
+import { parquetMetadata } from '#model/types/file-form.ts'
+import { buildLimits } from './limits.ts'
+
+/** Returns the statement that writes rows to a Parquet file, as all files of Inlet are written. Its result is their number. */
+export function copyToParquetSql(select: string, path: string, rowGroupBytes: number = buildLimits.rowGroupBytes): string {
+  return `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd, ${parquetMetadata},
+    ROW_GROUP_SIZE ${buildLimits.rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`
+}
+
+/** Returns SQL for the rows of Parquet files, one file after the other. */
+export function parquetRowsSql(files: readonly string[]): string {
+  return `SELECT * FROM read_parquet([${files.map(quoteLiteral).join(', ')}], hive_partitioning = false)`
+}

@@ -1,0 +1,82 @@
+/** Statements and definitions as people type them. What the policy of the console refuses shows as a complaint of the page. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
+import { Installation } from '../support/installation.ts'
+
+describeInBrowser('the editors', () => {
+  let browser: Browser
+  let inlet: Installation
+  let ada: Visitor
+  let page: Page
+  let viewId: string
+  beforeAll(async () => {
+    inlet = await Installation.create()
+    ;[browser] = await Promise.all([openBrowser(), inlet.start('control')])
+    ada = await Visitor.first(browser, inlet)
+    // A definition that is half written is refused.
+    ada.tolerate(/status of 422/)
+    page = ada.page
+    const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
+    viewId = (await inlet.ok('POST', '/v1/views', { name: 'orders', definition })).id
+  })
+  afterAll(async () => {
+    await ada?.[Symbol.asyncDispose]()
+    await Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()])
+  })
+
+  test.each([
+    ['a statement', 'explore', 'SQL', 'SEL', 'SELECT'],
+    ['a definition', 'views/new', 'Definition', 'col', 'columns:'],
+  ])('%s is completed, selected and typed over within the policy', async (_, path, label, typed, completed) => {
+    await page.goto(`/in/${ada.account}/${path}`)
+    const box = page.getByRole('textbox', { name: label, exact: true })
+    await box.focus()
+    await page.keyboard.type(typed)
+    await page.getByRole('listbox', { name: 'Completions' }).waitFor()
+    // The list takes keys only after a moment, so that nobody accepts what just appeared.
+    await page.getByRole('option', { name: completed.replace(':', '') }).click()
+    await expect.poll(() => box.textContent()).toBe(completed)
+    await page.keyboard.press('Control+a')
+    await page.keyboard.type('x')
+    await expect.poll(() => box.textContent()).toBe('x')
+    await page.keyboard.press('Control+a')
+    await page.keyboard.press('Backspace')
+    expect(ada.complaints).toEqual([])
+  })
+
+  test('a wrong statement is explained until it is corrected', async () => {
+    await page.goto(`/in/${ada.account}/explore?sql=${encodeURIComponent('SELECT nothing FROM nowhere')}`)
+    const alert = page.getByRole('alert')
+    await alert.getByText('The statement does not run').waitFor()
+    await page.getByRole('textbox', { name: 'SQL' }).focus()
+    await page.keyboard.type(' ')
+    await alert.waitFor({ state: 'detached' })
+  })
+
+  test('a definition is suggested from pasted samples, with a note on values of several types', async () => {
+    await page.goto(`/in/${ada.account}/views/new`)
+    await page.getByRole('textbox', { name: 'Samples' }).fill('{"sku":"a","amount":1}\n{"sku":"b","amount":"n/a"}')
+    await page.getByText('Columns follow from the 2 records in Samples.').waitFor()
+    await page.getByRole('button', { name: 'Suggest definition' }).click()
+    await page.getByText('is integer and text: it becomes a JSON column').first().waitFor()
+    const rows = page.getByRole('region', { name: 'Rows' })
+    await rows.getByText('"n/a"').waitFor()
+    page.once('dialog', (dialog) => void dialog.accept())
+  })
+
+  test('a refused definition is explained until it is corrected', async () => {
+    await page.goto(`/in/${ada.account}/views/${viewId}/edit`)
+    const box = page.getByRole('textbox', { name: 'Definition' })
+    await box.focus()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type('wrong: 1')
+    await page.getByRole('button', { name: 'Save draft' }).click()
+    const alert = page.getByRole('alert').filter({ hasText: 'This needs a correction' })
+    await alert.waitFor()
+    await box.focus()
+    for (let characters = 0; characters < 'wrong: 1'.length; characters += 1) await page.keyboard.press('Backspace')
+    await alert.waitFor({ state: 'detached' })
+    await page.getByText('The definition has an error').waitFor({ state: 'detached' })
+  })
+})

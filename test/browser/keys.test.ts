@@ -1,0 +1,60 @@
+/** A key from its creation to its end, and what people see who may not create one. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
+import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+const run = promisify(execFile)
+
+describeInBrowser('API keys', () => {
+  let browser: Browser
+  let inlet: Installation
+  beforeAll(async () => {
+    inlet = await Installation.create()
+    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
+    await Promise.all([inlet.endpoint({ bucket: 'lake' }), inlet.endpoint({ bucket: 'pond' })])
+  })
+  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
+
+  test('a key for one endpoint works as its example is pasted, and not after it is revoked; viewers are told', async () => {
+    await using ada = await Visitor.first(browser, inlet)
+    const { page, account } = ada
+    await page.getByRole('link', { name: 'API keys' }).click()
+    await page.getByRole('link', { name: 'Create key' }).click()
+    await page.getByLabel('Name').fill('thermometers')
+    await page.getByLabel('Endpoints', { exact: true }).selectOption('Only some endpoints')
+    await page.getByRole('group', { name: 'Which endpoints' }).getByRole('checkbox').first().click()
+    await page.getByRole('button', { name: 'Create key' }).click()
+
+    const example = await page.locator('figure', { hasText: 'curl' }).locator('code').textContent()
+    await page.getByText('Waiting for the first use').waitFor()
+    const sent = () => run('sh', ['-c', `${example} --silent --write-out '%{http_code}'`])
+    expect((await sent()).stdout).toMatch(/"accepted_records":1.*202$/)
+    await page.getByText('The key works').waitFor()
+
+    await page.getByRole('link', { name: 'I have copied the key' }).click()
+    await page.getByRole('button', { name: 'Revoke thermometers' }).click()
+    await page.getByRole('button', { name: 'Revoke key' }).click()
+    await page.getByText('Key “thermometers” revoked').waitFor()
+    await until('the key to be refused', async () => (await sent()).stdout.endsWith('401'))
+
+    const headers = { 'inlet-account': account }
+    const invitation = await page.request.post('/v1/invitations', {
+      headers,
+      data: { email: 'vera@example.com', role: 'viewer' },
+    })
+    await using vera = await Visitor.open(browser, inlet)
+    await vera.enterByLink((await invitation.json()).url, 'Vera')
+    expect(await vera.page.getByRole('link', { name: 'API keys' }).count()).toBe(0)
+    for (const path of ['keys', 'keys/new']) {
+      await vera.page.goto(`/in/${account}/${path}`)
+      await vera.page.getByText('Only members of the account can do this').waitFor()
+      expect(await vera.page.getByRole('link', { name: 'Create key' }).count()).toBe(0)
+    }
+    const refused = await vera.page.request.post('/v1/keys', { headers, data: { name: 'hers', scopes: ['ingest'] } })
+    expect(refused.status()).toBe(403)
+  })
+})

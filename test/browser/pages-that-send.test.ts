@@ -1,0 +1,64 @@
+/** A page of another origin sends with fetch and with sendBeacon, as a site that measures its visits would. */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeInBrowser, openBrowser } from '../support/browser.ts'
+import { Installation } from '../support/installation.ts'
+import { readWithDuckDb } from '../support/parquet.ts'
+import { until } from '../support/until.ts'
+
+type Beacons = { readonly navigator: { sendBeacon(url: string, body: string): boolean } }
+
+async function payloads(paths: readonly string[]): Promise<readonly string[]> {
+  const rows = await readWithDuckDb(paths, 'payload')
+  return rows.map((row) => String(row['payload'])).toSorted()
+}
+
+describeInBrowser('a page of another origin', () => {
+  let browser: Browser
+  let inlet: Installation
+  let site: Server
+  let origin: string
+  beforeAll(async () => {
+    site = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<title>shop</title>'))
+    await once(site.listen(0, '127.0.0.1'), 'listening')
+    origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`
+    inlet = await Installation.create({ environment: { INLET_PUBLIC_KEYS: 'true', INLET_CORS_ORIGINS: origin } })
+    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
+  })
+  afterAll(() => Promise.all([browser?.close(), site?.close(), inlet?.[Symbol.asyncDispose]()]))
+
+  test('sends by fetch with a preflight, reads problems, and sends a beacon, with a public key', async () => {
+    const { id } = await inlet.endpoint({ bucket: 'lake' })
+    const body = { name: 'shop', scopes: ['ingest'], endpoint_ids: [id], public: true, origins: [origin] }
+    const { api_key } = await inlet.ok('POST', '/v1/keys', body)
+    const page = await browser.newPage()
+    await page.goto(origin)
+    const url = `${inlet.ingestUrl}/v1/ingest`
+    const byFetch = (key: string) =>
+      page.evaluate(
+        async ([to, secret]) => {
+          const headers = { 'x-api-key': secret, 'content-type': 'application/json', 'idempotency-key': 'first' }
+          const response = await fetch(to, { method: 'POST', headers, body: '{"by":"fetch"}' })
+          return { status: response.status, body: await response.json(), replayed: response.headers.get('idempotent-replayed') }
+        },
+        [url, key] as const,
+      )
+    await until('the key to reach the node', async () => (await byFetch(api_key)).status === 202)
+    expect(await byFetch(api_key)).toMatchObject({ status: 202, replayed: 'true' })
+    expect(await byFetch(`${api_key.slice(0, -1)}_`)).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+
+    const beacon = page.waitForResponse((response) => response.url().includes('?key='))
+    const queued = page.evaluate(
+      (to) => (globalThis as never as Beacons).navigator.sendBeacon(to, '{"by":"beacon"}'),
+      `${url}?key=${api_key}`,
+    )
+    expect(await queued).toBe(true)
+    expect((await beacon).status()).toBe(202)
+    const rows = () => inlet.artifacts('lake', id, 'parquet')
+    await until('the files of both records', async () => (await payloads(rows())).length === 2)
+    expect(await payloads(rows())).toEqual(['{"by":"beacon"}', '{"by":"fetch"}'])
+  })
+})

@@ -1,0 +1,47 @@
+/** Compacts what markers in a bucket list, as a node does it for control. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Conversions } from '#delivery/convert/conversions.ts'
+import { runCompaction } from '#delivery/jobs/compaction-run.ts'
+import type { UnitEnd } from '#delivery/jobs/unit-run.ts'
+import { MiB } from '#lib/bytes.ts'
+import { systemClock } from '#lib/clock.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
+import type { DestinationTarget } from '#model/destination.ts'
+import { newId } from '#model/id.ts'
+import type { CompactionUnit } from '#model/job-protocol.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import { conversionPool } from './delivery-node.ts'
+import type { Marker } from './markers.ts'
+
+export type Compacting = { readonly endpointId: string; readonly kind: string; readonly target: DestinationTarget }
+
+/** A unit for the files of one kind that the markers list, in this order. All must be sealed on one day. */
+export function aCompactionUnit(markers: readonly Marker[], { endpointId, kind, target }: Compacting): CompactionUnit {
+  let first_row = 0
+  const sources = markers.flatMap(({ id, artifacts: { [kind]: file } }) => {
+    if (file === undefined) return []
+    const source = { id, first_row, rows: file.rows, bytes: file.bytes, sha256: file.sha256 }
+    first_row += file.rows
+    return [source]
+  })
+  const date = (markers[0]?.sealed_at ?? '').slice(0, 10)
+  const compaction = { id: `compact-${newId()}`, endpoint_id: endpointId, kind, date, view: null, sources }
+  return { ...{ lease_id: newId(), lease_ms: 60_000, job_id: newId(), account_id: newId() }, compaction, target }
+}
+
+export async function compact(
+  unit: CompactionUnit,
+  stores: ObjectStores,
+  signal = new AbortController().signal,
+): Promise<UnitEnd> {
+  const scratch = await mkdtemp(join(tmpdir(), 'inlet-compact-'))
+  const conversions = new Conversions({ pool: conversionPool, wal: scratch, scratch })
+  const builds = new FairSlots({ capacity: 1, clock: systemClock })
+  try {
+    return await runCompaction(unit, { scratch, memoryBytes: 256 * MiB, builds, conversions, stores, clock: systemClock }, signal)
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
