@@ -195,6 +195,8 @@ class World {
   }
 
   #create(): [Wal, StoredRequests] {
+    // The process before may live on, if the crash fell on an operation that failed by itself. Two never share a directory.
+    this.#disk.kill()
     const common = { files: this.#disk.mount(), clock: this.#clock, logger: createLogger('test', 'silent') }
     const requests = new StoredRequests({ ...common, directory: '/data/stored-requests', max: 1_000 })
     return [new Wal({ ...common, directory: '/data/wal', observer: requests, limits: { scanBufferBytes: 4_096 } }), requests]

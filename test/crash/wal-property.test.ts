@@ -132,6 +132,8 @@ class World {
   /** Starts a new process on the disk, again and again until none crashes. */
   async start(): Promise<void> {
     for (;;) {
+      // The process before may live on, if the crash fell on an operation that failed by itself. Two never share a directory.
+      this.#disk.kill()
       this.#files = this.#disk.mount()
       this.#wal = this.#newWal()
       const crashes = this.#crashes
