@@ -6,7 +6,7 @@
  */
 import { type PasskeyOptions, passkey } from '@better-auth/passkey'
 import { type BetterAuthOptions, betterAuth } from 'better-auth'
-import { APIError, createAuthEndpoint, sensitiveSessionMiddleware } from 'better-auth/api'
+import { APIError, createAuthEndpoint, createAuthMiddleware, sensitiveSessionMiddleware } from 'better-auth/api'
 import { setSessionCookie } from 'better-auth/cookies'
 import { z } from 'zod'
 import { AppError } from '#errors.ts'
@@ -94,6 +94,7 @@ export async function openSignIn(options: SignInOptions): Promise<SignIn> {
       log: (_level, message, ...rest) => warnings.warn(`sign-in: ${message.split(':', 1)}`, { rest }, `sign-in: ${message}`),
     },
     databaseHooks: providerHooks(options),
+    hooks: { after: endReplacedSession },
     plugins: [
       links(options),
       passkey({ rpID: hostname, rpName: 'Inlet', origin, schema: passkeySchema, ...verifiedPasskeys }),
@@ -113,6 +114,14 @@ export async function openSignIn(options: SignInOptions): Promise<SignIn> {
     },
   }
 }
+
+/** The cookie of a new session replaces that of the one before, which nobody could end any more. */
+const endReplacedSession = createAuthMiddleware(async ({ context, getSignedCookie }) => {
+  const { newSession, authCookies, secret, internalAdapter } = context
+  if (newSession === null) return
+  const replaced = await getSignedCookie(authCookies.sessionToken.name, secret)
+  if (replaced && replaced !== newSession.session.token) await internalAdapter.deleteSession(replaced)
+})
 
 /** A passkey is all that somebody needs, so it must ask for a finger, a face or a code: a lost key opens nothing. */
 const verifiedPasskeys: PasskeyOptions = {

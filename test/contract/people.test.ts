@@ -210,6 +210,21 @@ describe('people of an account', () => {
   })
 })
 
+test('signing in ends the session that the browser had', async () => {
+  const { account_id } = await control().newAccount()
+  const ada = await newPerson(control(), { account_id, role: 'owner' })
+  const elsewhere = newBrowser(account_id)
+  const again = await newLink(control(), { person_id: ada.person_id })
+  expect(await elsewhere.send('POST', '/auth/sign-in/link', { link: again })).toMatchObject({ status: 200 })
+  const { headers } = ada
+  const link = await newLink(control(), { account_id, role: 'member' })
+  expect(await ada.send('POST', '/auth/sign-in/link', { link, name: 'Grace' })).toMatchObject({ status: 200 })
+  expect(await ada.send('GET', '/v1/session')).toMatchObject({ body: { person: { name: 'Grace' } } })
+  expect(await control().call('GET', '/v1/session', undefined, headers)).toMatchObject({ status: 401 })
+  // Only that one: no other session of the person ends.
+  expect(await elsewhere.send('GET', '/v1/sessions')).toMatchObject({ body: { items: [{ is_current: true }] } })
+})
+
 test('the cookie of a session lasts as long as the session, which visits extend', async () => {
   const person = await newPerson(control(), {})
   const { store } = control()
