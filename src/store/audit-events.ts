@@ -114,7 +114,11 @@ async function withNames(
   rows: readonly Database['audit_events'][],
 ): Promise<AuditEvent[]> {
   const ids = rows.flatMap(({ actor, resource_id }) => [idOfActor(actor) ?? [], resource_id ?? []].flat())
-  const names = await listNames(db, account_id, ids)
+  // Somebody may have left since. What was done in the account, or to it, was done by or to its own people.
+  const people = rows.flatMap(({ actor, result, resource_id }) =>
+    result === 'succeeded' ? [idOfActor(actor) ?? [], resource_id ?? []].flat() : [],
+  )
+  const names = await listNames(db, account_id, { ids, people })
   return rows.map(({ at, result, ...row }) => ({
     ...row,
     at: toTime(at),

@@ -4,7 +4,7 @@ import type { AuditEvent } from '#model/audit-event.ts'
 import { newId } from '#model/id.ts'
 import { auditLimits } from '#model/limits.ts'
 import { type ApiClient, clientOf, createAccount, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
-import { credentialsOf } from '../support/people.ts'
+import { credentialsOf, newPerson } from '../support/people.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -45,6 +45,35 @@ describe('GET /v1/audit-events', () => {
     for (const event of await eventsOf(other)) expect(event).toMatchObject({ result: 'failed', resource_name: null })
     const { body } = await operator().get(`/v1/installation/audit-events?account_id=${account.account_id}`)
     expect(body.items[0]).toMatchObject({ resource_name: 'shop', actor_name: expect.any(String) })
+  })
+
+  test('200 names bindings, jobs, invitations and people who left, in their own account only', async () => {
+    const account = await control().newAccount()
+    const { account_id } = account
+    const { body: endpoint } = await account.post('/v1/endpoints', { name: 'shop', region: newRegion() })
+    const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
+    const { body: view } = await account.post('/v1/views', { name: 'sales', definition })
+    await account.post(`/v1/views/${view.id}/publish`)
+    await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
+    await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
+    const owner = await newPerson(control(), { account_id, role: 'owner' })
+    await owner.send('POST', '/v1/invitations', { role: 'viewer' })
+    const viewer = await newPerson(control(), { account_id, role: 'viewer' })
+    expect(await owner.send('DELETE', `/v1/people/${viewer.person_id}`)).toMatchObject({ status: 204 })
+    const names = (events: readonly AuditEvent[]) =>
+      events.map(({ operation, actor_name, resource_name }) => [operation, actor_name, resource_name])
+    expect(names(await eventsOf(account)).slice(0, 6)).toEqual([
+      ['removePerson', 'Ada', 'Ada'],
+      ['joinAccount', 'Ada', 'as viewer'],
+      ['createInvitation', 'Ada', 'as viewer'],
+      ['joinAccount', 'Ada', 'as owner'],
+      ['backfillView', expect.any(String), 'backfill of sales v1 on shop'],
+      ['attachView', expect.any(String), 'sales v1 on shop'],
+    ])
+    const other = await control().newAccount()
+    await other.delete(`/v1/people/${viewer.person_id}`)
+    await other.delete(`/v1/people/${owner.person_id}`)
+    for (const event of await eventsOf(other)) expect(event).toMatchObject({ resource_name: null })
   })
 
   test('200 has what failed: not valid, not found, in conflict, not allowed, suspended', async () => {
