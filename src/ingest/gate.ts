@@ -21,7 +21,7 @@ import type { Allowance, NodeQuota } from './allowance.ts'
 import type { Allowances } from './allowances.ts'
 import type { EndpointCounters, EndpointCounts } from './endpoint-counters.ts'
 import { type EndpointTable, type Route, requireAccepting } from './endpoint-table.ts'
-import type { Outcome, StoredRequests } from './idempotency/stored-requests.ts'
+import type { Stored, StoredRequests } from './idempotency/stored-requests.ts'
 import { ingestLimits } from './limits.ts'
 import { Rejection, tryAgain } from './rejection.ts'
 
@@ -141,7 +141,7 @@ export class Gate {
    * Appends the frame of a request that its sender may repeat, unless it was stored before. `spend` is called before the append, and may
    * throw. Rejects like `append`.
    */
-  async appendOnce(endpointId: string, key: string, frame: FrameInput, spend?: () => void): Promise<Outcome> {
+  async appendOnce(endpointId: string, key: string, frame: FrameInput, spend?: () => void): Promise<Stored> {
     return await this.#storedRequests.once(endpointId, key, frame, async () => {
       spend?.()
       return await this.append(endpointId, frame)

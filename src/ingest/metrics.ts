@@ -8,6 +8,7 @@ export type NodeReadings = {
   readonly inFlightBytes: () => number
   readonly walBytesOnDisk: () => number
   readonly rescuedSegments: () => number
+  readonly idempotencyKeys: () => number
   readonly appliedEpoch: () => number
   readonly controlContactAgeMs: () => number
   readonly quotaRefusals: ReadonlyMap<string, number>
@@ -38,6 +39,7 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
   gauge('inlet_wal_bytes_on_disk', 'bytes of WAL segments on disk', walBytesOnDisk)
   counter('inlet_wal_rescued_segments_total', 'segments written again because somebody removed their file', rescuedSegments)
+  gauge('inlet_ingest_idempotency_keys', 'idempotency keys that the node remembers', readings.idempotencyKeys)
   counters('inlet_ingest_refusals_total', 'data refused for want of room, by resource and whose share it was', 'bound', refusals)
   gauges('inlet_ingest_pool_used_ratio', 'use of what is guaranteed to no account, 0 to 1', 'resource', poolsUsed)
   if (largestAccounts !== undefined)

@@ -700,6 +700,7 @@ describe('Idempotency-Key', () => {
       body: sent.body,
       headers: { 'idempotent-replayed': 'true' },
     })
+    expect(await (await fetch(`${second.url}/metrics`)).text()).toContain('inlet_ingest_idempotency_keys{process="ingest"} 1\n')
     expect(await second.stored(endpoint.id)).toHaveLength(1)
     expect((await second.frames(endpoint.id))[0]).toMatchObject({ idempotency_key: '8e03978e' })
     await second[Symbol.asyncDispose]()

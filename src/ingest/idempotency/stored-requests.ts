@@ -32,7 +32,7 @@ export type StoredRequestsOptions = {
 }
 
 /** `isRepeated`: it had been stored before, and this is its receipt of then. */
-export type Outcome = Receipt & { readonly isRepeated: boolean }
+export type Stored = Receipt & { readonly isRepeated: boolean }
 
 const HOUR_MS = 3_600_000
 const fileName = /^(\d{1,9})\.requests$/
@@ -71,6 +71,10 @@ export class StoredRequests implements Service, SealObserver {
     return this.#shares.used
   }
 
+  get poolUsedRatio(): number {
+    return this.#shares.poolUsedRatio
+  }
+
   async start(): Promise<void> {
     const { directory, files } = this.#options
     for (const { name } of await files.list(directory)) {
@@ -96,15 +100,15 @@ export class StoredRequests implements Service, SealObserver {
     key: string,
     frame: FrameInput,
     append: () => Promise<{ readonly seq: number }>,
-  ): Promise<Outcome> {
+  ): Promise<Stored> {
     const request = digestsOf(endpointId, key, frame.payload)
     const id = textOf(request)
     const before = this.#running.get(id)
-    const outcome = this.#afterOther(before, request, frame, append)
-    const settled = outcome.catch(() => undefined)
+    const stored = this.#afterOther(before, request, frame, append)
+    const settled = stored.catch(() => undefined)
     this.#running.set(id, settled)
     try {
-      return await outcome
+      return await stored
     } finally {
       if (this.#running.get(id) === settled) this.#running.delete(id)
     }
@@ -152,7 +156,7 @@ export class StoredRequests implements Service, SealObserver {
     request: RequestDigests,
     frame: FrameInput,
     append: () => Promise<{ readonly seq: number }>,
-  ): Promise<Outcome> {
+  ): Promise<Stored> {
     await other
     const known = await this.#find(request)
     if (known !== undefined) {
