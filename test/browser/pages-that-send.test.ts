@@ -4,12 +4,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser } from '../support/browser.ts'
+import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
-
-type Beacons = { readonly navigator: { sendBeacon(url: string, body: string): boolean } }
 
 async function payloads(paths: readonly string[]): Promise<readonly string[]> {
   const rows = await readWithDuckDb(paths, 'payload')
@@ -32,8 +30,8 @@ describeInBrowser('a page of another origin', () => {
 
   test('sends by fetch with a preflight, reads problems, and sends a beacon, with a public key', async () => {
     const { id } = await inlet.endpoint({ bucket: 'lake' })
-    const body = { name: 'shop', scopes: ['ingest'], endpoint_ids: [id], public: true, origins: [origin] }
-    const { api_key } = await inlet.ok('POST', '/v1/keys', body)
+    await using ada = await Visitor.first(browser, inlet)
+    const { key: api_key, beacon: example } = await createPublicKey(ada, id)
     const page = await browser.newPage()
     await page.goto(origin)
     const url = `${inlet.ingestUrl}/v1/ingest`
@@ -50,15 +48,23 @@ describeInBrowser('a page of another origin', () => {
     expect(await byFetch(api_key)).toMatchObject({ status: 202, replayed: 'true' })
     expect(await byFetch(`${api_key.slice(0, -1)}_`)).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
 
-    const beacon = page.waitForResponse((response) => response.url().includes('?key='))
-    const queued = page.evaluate(
-      (to) => (globalThis as never as Beacons).navigator.sendBeacon(to, '{"by":"beacon"}'),
-      `${url}?key=${api_key}`,
-    )
-    expect(await queued).toBe(true)
+    const beacon = page.waitForResponse((response) => response.url().includes('key='))
+    expect(await page.evaluate(example)).toBe(true)
     expect((await beacon).status()).toBe(202)
+    await ada.page.getByText('The key works').waitFor()
     const rows = () => inlet.artifacts('lake', id, 'parquet')
     await until('the files of both records', async () => (await payloads(rows())).length === 2)
-    expect(await payloads(rows())).toEqual(['{"by":"beacon"}', '{"by":"fetch"}'])
+    expect(await payloads(rows())).toEqual(['{"by":"fetch"}', '{"event":"left","seconds":12.5}'])
   })
+
+  async function createPublicKey({ page, account }: Visitor, endpointId: string) {
+    await page.goto(`/in/${account}/keys/new`)
+    await page.getByLabel('Name').fill('shop')
+    await page.getByLabel('Who holds it').selectOption('Web pages')
+    await page.getByLabel('Endpoint', { exact: true }).selectOption(endpointId)
+    await page.getByLabel('Origins').fill(origin)
+    await page.getByRole('button', { name: 'Create key' }).click()
+    const code = async (label: string) => (await page.locator('figure', { hasText: label }).locator('code').textContent()) ?? ''
+    return { key: await code('API key'), beacon: await code('sendBeacon') }
+  }
 })

@@ -11,7 +11,7 @@ import { SendExamples } from './send-examples.tsx'
 /** The key, for the only time, and how to use it. */
 export function CreatedKey({ created }: { readonly created: CreatedApiKey }) {
   const account = useAccount()
-  const { api_key, scopes, endpoint_ids } = created
+  const { api_key, scopes, endpoint_ids, public: isPublic } = created
   const [first = 'ingest'] = scopes.filter((scope) => scope !== 'ingest')
   return (
     <>
@@ -21,7 +21,7 @@ export function CreatedKey({ created }: { readonly created: CreatedApiKey }) {
       <CodeBlock label="API key" code={api_key} wrap />
       {scopes.includes('ingest') ? (
         <Section title="Send an event" about="The key and the address are filled in: paste one, and see below that it worked.">
-          <SendExamples apiKey={api_key} endpointIds={endpoint_ids} />
+          <SendExamples apiKey={api_key} endpointIds={endpoint_ids} isPublic={isPublic} />
         </Section>
       ) : (
         <Section title="Call the API" about="A program exchanges the key for a token, which is valid for 15 minutes.">

@@ -40,6 +40,24 @@ export function examplesFor(target: ExampleTarget): readonly Example[] {
   ]
 }
 
+/** For a public key, in a page of one of its origins. */
+export function pageExamplesFor(target: ExampleTarget): readonly Example[] {
+  return [
+    {
+      id: 'beacon',
+      label: 'sendBeacon',
+      code: beacon(target),
+      note: 'Sends while the page is left, and sees no response. It needs no further setting.',
+    },
+    {
+      id: 'fetch',
+      label: 'fetch',
+      code: javascript(target),
+      note: 'Sees the response. The nodes need the origin of the page in INLET_CORS_ORIGINS.',
+    },
+  ]
+}
+
 function curl(target: ExampleTarget): string {
   return `curl -X POST '${ingestAddressOf(target).url}' \\
   -H 'X-API-Key: ${target.key}' \\
@@ -57,6 +75,15 @@ function javascript(target: ExampleTarget): string {
   body: JSON.stringify({ event: 'signup', amount: 12.5 }),
 })
 console.log(response.status, await response.json())`
+}
+
+function beacon(target: ExampleTarget): string {
+  const url = new URL(ingestAddressOf(target).url)
+  url.searchParams.set('key', target.key)
+  return `navigator.sendBeacon(
+  '${url}',
+  JSON.stringify({ event: 'left', seconds: 12.5 }),
+)`
 }
 
 function python(target: ExampleTarget): string {

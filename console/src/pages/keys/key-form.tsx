@@ -15,6 +15,11 @@ import { scopeTexts } from './scopes.ts'
 
 const route = getRouteApi('/signed-in/in/$account/keys/new')
 
+const holders = [
+  { value: 'program', label: 'Devices, servers and scripts' },
+  { value: 'page', label: 'Web pages' },
+] as const
+
 const reaches = [
   { value: 'all', label: 'All endpoints of the account' },
   { value: 'some', label: 'Only some endpoints' },
@@ -25,29 +30,30 @@ export function KeyForm({ onCreated }: { readonly onCreated: (key: CreatedApiKey
   const queries = useQueryClient()
   const { endpoint } = route.useSearch()
   const [name, setName] = useState('')
+  const [holder, setHolder] = useState<'program' | 'page'>('program')
   const [scopes, setScopes] = useState<ReadonlySet<Scope>>(new Set(['ingest']))
   const [reach, setReach] = useState<'all' | 'some'>(endpoint === undefined ? 'all' : 'some')
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(endpoint === undefined ? [] : [endpoint]))
-  const [isPublic, setPublic] = useState(false)
+  const [only, setOnly] = useState(endpoint)
   const [origins, setOrigins] = useState('')
+  const isPublic = holder === 'page'
   const isAdmin = scopes.has('admin')
   const isLimited = reach === 'some' && !isAdmin
+  const isIncomplete = isPublic ? only === undefined : scopes.size === 0 || (isLimited && chosen.size === 0)
   const create = useMutation({
     mutationFn: () =>
-      createKey({
-        name,
-        scopes: [...scopes],
-        endpoint_ids: isLimited ? [...chosen] : null,
-        public: isPublic,
-        origins: isPublic ? listed(origins) : null,
-      }),
+      createKey(
+        isPublic
+          ? { name, scopes: ['ingest'], endpoint_ids: only === undefined ? [] : [only], public: true, origins: listed(origins) }
+          : { name, scopes: [...scopes], endpoint_ids: isLimited ? [...chosen] : null, public: false, origins: null },
+      ),
     onSuccess: async (key) => {
       onCreated(key)
       await queries.invalidateQueries({ queryKey: keysKey(account) })
     },
   })
   return (
-    <CallForm call={create} action="Create key" disabled={scopes.size === 0 || (isLimited && chosen.size === 0)}>
+    <CallForm call={create} action="Create key" disabled={isIncomplete}>
       {(errorOf) => (
         <>
           <TextField
@@ -61,58 +67,90 @@ export function KeyForm({ onCreated }: { readonly onCreated: (key: CreatedApiKey
             hint="What the key is for. You see it in the list and in the audit trail."
             error={errorOf('name')}
           />
-          <FieldGroup label="What it may do" error={errorOf('scopes')}>
-            {scopeTexts.map(({ scope, label, hint }) => (
-              <CheckboxField
-                key={scope}
-                label={
-                  <>
-                    {label} <code className={style.soft}>{scope}</code>
-                  </>
-                }
-                hint={hint}
-                checked={scopes.has(scope)}
-                onChange={(on) => setScopes(withOrWithout(scopes, scope, on))}
-              />
-            ))}
-          </FieldGroup>
           <SelectField
-            label="Endpoints"
-            value={isAdmin ? 'all' : reach}
-            choices={reaches}
-            onChange={setReach}
-            disabled={isAdmin}
+            label="Who holds it"
+            value={holder}
+            choices={holders}
+            onChange={setHolder}
             hint={
-              isAdmin
-                ? 'A key that manages everything is for the whole account.'
-                : 'A limited key opens only the endpoints that you choose. You cannot change this later.'
+              isPublic
+                ? 'Everybody can read the key in the page. So it only sends data, to one endpoint, from the origins that you name.'
+                : 'They keep the key secret.'
             }
-            error={isLimited ? undefined : errorOf('endpoint_ids')}
+            error={errorOf('public')}
           />
-          <FieldGroup label="Web pages" error={errorOf('public')}>
-            <CheckboxField
-              label="Public key for web pages"
-              hint="Everybody can read it in the page. It can only send data, to exactly one endpoint."
-              checked={isPublic}
-              onChange={setPublic}
-            />
-          </FieldGroup>
           {isPublic && (
-            <TextField
-              label="Origins"
-              value={origins}
-              onChange={setOrigins}
-              required
-              autoComplete="off"
-              placeholder="https://app.example.com"
-              hint="Pages of these origins can send with the key. Separate several with commas."
-              error={errorOf('origins')}
+            <>
+              <OneEndpoint chosen={only} onChange={setOnly} error={errorOf('endpoint_ids')} />
+              <TextField
+                label="Origins"
+                value={origins}
+                onChange={setOrigins}
+                required
+                autoComplete="off"
+                placeholder="https://app.example.com"
+                hint="Pages of these origins can send with the key. Separate several with commas."
+                error={errorOf('origins')}
+              />
+            </>
+          )}
+          {!isPublic && (
+            <FieldGroup label="What it may do" error={errorOf('scopes')}>
+              {scopeTexts.map(({ scope, label, hint }) => (
+                <CheckboxField
+                  key={scope}
+                  label={
+                    <>
+                      {label} <code className={style.soft}>{scope}</code>
+                    </>
+                  }
+                  hint={hint}
+                  checked={scopes.has(scope)}
+                  onChange={(on) => setScopes(withOrWithout(scopes, scope, on))}
+                />
+              ))}
+            </FieldGroup>
+          )}
+          {!isPublic && (
+            <SelectField
+              label="Endpoints"
+              value={isAdmin ? 'all' : reach}
+              choices={reaches}
+              onChange={setReach}
+              disabled={isAdmin}
+              hint={
+                isAdmin
+                  ? 'A key that manages everything is for the whole account.'
+                  : 'A limited key opens only the endpoints that you choose. You cannot change this later.'
+              }
+              error={isLimited ? undefined : errorOf('endpoint_ids')}
             />
           )}
-          {isLimited && <EndpointChoice chosen={chosen} onChange={setChosen} error={errorOf('endpoint_ids')} />}
+          {!isPublic && isLimited && <EndpointChoice chosen={chosen} onChange={setChosen} error={errorOf('endpoint_ids')} />}
         </>
       )}
     </CallForm>
+  )
+}
+
+type OneEndpointProps = {
+  readonly chosen: string | undefined
+  readonly onChange: (chosen: string) => void
+  readonly error: string | undefined
+}
+
+function OneEndpoint({ chosen, onChange, error }: OneEndpointProps) {
+  const endpoints = useQuery(endpointsQuery(useAccount()))
+  if (endpoints.isError) return <Failure error={endpoints.error} onRetry={() => void endpoints.refetch()} />
+  const choices = (endpoints.data?.items ?? []).map(({ id, name, region }) => ({ value: id, label: `${name} (${region})` }))
+  return (
+    <SelectField
+      label="Endpoint"
+      value={chosen ?? ''}
+      choices={chosen === undefined ? [{ value: '', label: 'Choose an endpoint' }, ...choices] : choices}
+      onChange={onChange}
+      error={error}
+    />
   )
 }
 

@@ -10,13 +10,18 @@ import { Skeleton } from '../../design/skeleton.tsx'
 import { TabBar, tabClass } from '../../design/tabs.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
-import { examplesFor } from './examples.ts'
+import { examplesFor, pageExamplesFor } from './examples.ts'
 import style from './keys.module.css'
 
-type SendExamplesProps = { readonly apiKey: string; readonly endpointIds: readonly string[] | null }
+type SendExamplesProps = {
+  readonly apiKey: string
+  readonly endpointIds: readonly string[] | null
+  /** Whether web pages hold the key. */
+  readonly isPublic: boolean
+}
 
 /** Programs that send an event to one of the endpoints that the key is for. */
-export function SendExamples({ apiKey, endpointIds }: SendExamplesProps) {
+export function SendExamples({ apiKey, endpointIds, isPublic }: SendExamplesProps) {
   const endpoints = useQuery(endpointsQuery(useAccount()))
   const [chosen, setChosen] = useState<string>()
   if (endpoints.isError) return <Failure error={endpoints.error} onRetry={() => void endpoints.refetch()} />
@@ -42,17 +47,20 @@ export function SendExamples({ apiKey, endpointIds }: SendExamplesProps) {
           />
         </Sheet>
       )}
-      <Examples apiKey={apiKey} endpoint={endpoint} />
+      <Examples apiKey={apiKey} endpoint={endpoint} isPublic={isPublic} />
     </>
   )
 }
 
 const route = getRouteApi('/signed-in/in/$account/keys/new')
 
-function Examples({ apiKey, endpoint }: { readonly apiKey: string; readonly endpoint: Endpoint }) {
+type ExamplesProps = { readonly apiKey: string; readonly endpoint: Endpoint; readonly isPublic: boolean }
+
+function Examples({ apiKey, endpoint, isPublic }: ExamplesProps) {
   const account = useAccount()
   const search = route.useSearch()
-  const examples = examplesFor({ host: endpoint.ingest_host, endpointId: endpoint.id, key: apiKey })
+  const target = { host: endpoint.ingest_host, endpointId: endpoint.id, key: apiKey }
+  const examples = isPublic ? pageExamplesFor(target) : examplesFor(target)
   const shown = examples.find(({ id }) => id === search.example) ?? examples[0]
   return (
     <>
