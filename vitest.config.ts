@@ -46,7 +46,6 @@ export default defineConfig({
             'test/cluster/**/*.test.ts',
             'test/support/**/*.test.ts',
             'test/architecture.test.ts',
-            'console/src/**/*.test.ts',
           ],
           exclude: processes,
           testTimeout: 20_000,

@@ -186,10 +186,14 @@ test.skipIf(process.platform !== 'linux')(
 test('reads a view and a change, whose definitions compile', async () => {
   const definition = JSON.stringify({ columns, filters: [{ condition: "a = 'x'" }] })
   const view = await workers.readView(bytesOf({ name: 'orders', definition }), 'a', never)
-  expect(view).toEqual({ name: 'orders', definition: JSON.parse(definition), description: '', format: 'json', tags: [] })
+  const settings = { description: '', format: 'json', tags: [], warnings: [] }
+  expect(view).toEqual({ name: 'orders', definition: JSON.parse(definition), ...settings })
   const yaml = 'columns: [{ name: a, type: VARCHAR, path: $.a }]'
-  expect(await workers.readChange(bytesOf({ definition: yaml }), 'yaml', 'a', never)).toEqual({ definition: { columns } })
-  expect(await workers.readChange(bytesOf({ tags: ['x'] }), 'yaml', 'a', never)).toEqual({ tags: ['x'] })
+  expect(await workers.readChange(bytesOf({ definition: yaml }), 'yaml', 'a', never)).toEqual({
+    definition: { columns },
+    warnings: [],
+  })
+  expect(await workers.readChange(bytesOf({ tags: ['x'] }), 'yaml', 'a', never)).toEqual({ tags: ['x'], warnings: [] })
   await workers.compile(view.definition, 'a', never)
   for (const refused of [
     () => workers.readView(bytesOf({ name: 'orders', definition: { columns, filters: [{ condition: 'b' }] } }), 'a', never),

@@ -82,7 +82,8 @@ async function furnished() {
   const key = await made('/v1/keys', { name: 'spare', scopes: ['ingest'] })
   const { body: token } = await clientOf(control().call, operatorToken).post('/v1/join-tokens', { name: 'spare' })
   const node = await TestNode.register(control(), 'loc')
-  await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint, 0, { sealed_at: '2026-11-20T00:00:00.000Z' })] })
+  const commit = aCommit(node.id, endpoint, 0, { sealed_at: '2026-11-20T00:00:00.000Z' })
+  await node.call('POST', 'commits', { commits: [commit] })
   // It delivered nothing, so that its records can be read without a bucket.
   const quiet = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
   const job = await made(`/v1/views/${view}/backfill`, { endpoint_id: endpoint })
@@ -105,6 +106,7 @@ async function furnished() {
       endpoint_id: endpoint,
       endpoint_ids: [endpoint],
       binding_id: binding,
+      commit_id: commit.id,
       api_key,
       link,
       sql: 'SELECT 1 AS one',

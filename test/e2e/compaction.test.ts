@@ -41,7 +41,7 @@ describe('a compaction', () => {
 
   const command = (...args: readonly string[]) =>
     execFileSync(process.execPath, [program, ...args], {
-      env: { ...process.env, INLET_DATA_DIR: inlet.directory },
+      env: { PATH: process.env['PATH'], INLET_DATA_DIR: inlet.directory },
       encoding: 'utf8',
     })
 

@@ -40,7 +40,7 @@ describeWith('processes', 'a bucket on S3', () => {
     const bucket = double.addBucket('lake')
     double.addRole(role_arn, { externalId: destination.external_id })
     expect(await inlet.ok('POST', `/v1/destinations/${destination.id}/validate`)).toMatchObject({ status: 'valid' })
-    await inlet.ok('PATCH', `/v1/endpoints/${endpoint.id}`, { destination_id: destination.id })
+    await inlet.ok('PATCH', `/v1/endpoints/${endpoint.id}`, { destination_id: destination.id, segment_max_age_seconds: 1 })
     await inlet.committed(endpoint.id, [0])
 
     // Each object describes itself: a bucket can be read without the service.
