@@ -43,8 +43,9 @@ type NewKey = {
   readonly origins: readonly string[] | null
 }
 
-export function createKey({ name, scopes, endpoint_ids }: NewKey): Promise<CreatedApiKey> {
-  const body = { name, scopes: [...scopes], endpoint_ids: endpoint_ids && [...endpoint_ids] }
+export function createKey(key: NewKey): Promise<CreatedApiKey> {
+  const { scopes, endpoint_ids, origins } = key
+  const body = { ...key, scopes: [...scopes], endpoint_ids: endpoint_ids && [...endpoint_ids], origins: origins && [...origins] }
   return ok(client.POST('/v1/keys', { body }))
 }
 
