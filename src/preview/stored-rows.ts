@@ -43,7 +43,7 @@ function recordIn([seq, index, at, protocol, topic, clientId, attributes, text, 
   }
 }
 
-/** Returns rows of DLQ files, in the order of the files and of their rows. */
+/** Returns rows of DLQ files: the files in their order, the last record of each first. */
 export function readDlqRows({ files, limit, error_code, column }: DlqRowsTask): Promise<DlqRecord[]> {
   // The parentheses are needed: the arrow binds weaker than AND.
   const wanted = Object.entries({ error_code, column }).flatMap(([name, value]) =>
@@ -51,7 +51,8 @@ export function readDlqRows({ files, limit, error_code, column }: DlqRowsTask): 
   )
   const query = (path: string, count: number) => `SELECT json
     FROM read_ndjson_objects(${quoteLiteral(path)}, compression = 'gzip', ignore_errors = true)
-    ${wanted.length === 0 ? '' : `WHERE ${wanted.join(' AND ')}`} LIMIT ${count}`
+    ${wanted.length === 0 ? '' : `WHERE ${wanted.join(' AND ')}`}
+    ORDER BY TRY_CAST((json->>'$.record_index') AS BIGINT) DESC NULLS LAST LIMIT ${count}`
   return readFiles(files, limit, query, ([json], { endpoint_id }) => {
     const row = objectIn(parseJson(String(json))) ?? {}
     const [record, record_base64] = [textOf(row['record']), textOf(row['record_base64'])]

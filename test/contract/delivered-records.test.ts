@@ -157,7 +157,7 @@ describe('GET /v1/endpoints/{id}/records', () => {
 })
 
 describe('GET /v1/views/{id}/dlq-records', () => {
-  test('200 the newest file first, with the reason of each record', async () => {
+  test('200 the newest first, with the reason of each record', async () => {
     const { account, endpoint, rejected, deliverRejected } = await furnished()
     await deliverRejected(7, [
       aRejection(0),
@@ -168,13 +168,13 @@ describe('GET /v1/views/{id}/dlq-records', () => {
     expect(status).toBe(200)
     expect(body.items).toMatchObject([
       { segment_seq: 8, record_index: 5 },
+      { segment_seq: 7, record_index: 3, record: null, record_base64: '/w==', column: null },
       {
         ...{ endpoint_id: endpoint.id, segment_seq: 7, record_index: 0, error_code: 'cast_failed', column: 'a' },
         ...{ record: '{"a":"x"}', attributes: null, is_cut: false, ingested_at: '2026-11-20T08:15:30.123456Z' },
       },
-      { record: null, record_base64: '/w==', column: null },
     ])
-    expect((await account.get(`${rejected}?limit=1`)).body.items).toHaveLength(1)
+    expect((await account.get(`${rejected}?limit=2`)).body.items).toMatchObject([{ record_index: 5 }, { record_index: 3 }])
   })
 
   test('200 with one reason, one column, one endpoint', async () => {
