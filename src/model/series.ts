@@ -190,8 +190,10 @@ export function seriesWindow({ since: asked, step: wanted }: SeriesQuery, now: n
   return { step, stepMs, sinceMs: Math.ceil(Math.min(now, Math.max(from, oldest)) / stepMs) * stepMs }
 }
 
+/** Whoever asks for an hour asked a moment ago, so a window may be longer by less than a bucket. */
 function isPreferred(step: SeriesStep, windowMs: number): boolean {
-  return windowMs <= Math.min(seriesLimits.keptMs[step], seriesLimits.bucketsPreferred * stepSeconds[step] * 1000)
+  const stepMs = stepSeconds[step] * 1000
+  return windowMs < Math.min(seriesLimits.keptMs[step], seriesLimits.bucketsPreferred * stepMs) + stepMs
 }
 
 /** Returns the starts of the buckets, of each length that is still kept, that have what happened at a time (epoch ms). */

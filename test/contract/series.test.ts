@@ -26,6 +26,16 @@ describe('GET /v1/endpoints/{id}/series', () => {
     expect(Date.parse(body.until) - Date.parse(body.since)).toBeLessThanOrEqual(3_600_000)
   })
 
+  test.each([
+    ['an hour', 3_600_000, 10],
+    ['twelve hours', 12 * 3_600_000, 60],
+    ['two days', 2 * 86_400_000, 300],
+  ])('200 for %s, counted from when it was asked, in the shortest buckets that fit', async (_, windowMs, step_seconds) => {
+    const { account, path } = await furnished()
+    const since = new Date(Date.now() - windowMs - 1_000).toISOString()
+    expect(await account.get(`${path}?since=${since}`)).toMatchObject({ status: 200, body: { step_seconds } })
+  })
+
   test('200 has what a node reported, and what was delivered', async () => {
     const { account, endpoint, node, at, report, path } = await furnished()
     for (let times = 0; times < 2; times += 1)
