@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useLocation, useNavigate, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { sessionQuery } from '../../api/session.ts'
 import { waysQuery } from '../../api/sign-in.ts'
@@ -12,17 +12,19 @@ import { OtherWays } from './other-ways.tsx'
 import { providerProblem } from './provider-problem.ts'
 import style from './sign-in-page.module.css'
 
-/** The secret of a one-time link stands after `#`, which no server sees. */
-function linkInAddress(): string | undefined {
-  return /^#link=([0-9A-Za-z]+)$/.exec(window.location.hash)?.[1]
+/** The secret of a one-time link stands after `#`, which no server sees. It may be pasted while this page is open. */
+function useLinkInAddress(): string | undefined {
+  return useLocation({ select: ({ hash }) => /^link=([0-9A-Za-z]+)$/.exec(hash)?.[1] })
 }
 
 export function SignInPage() {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const { to = '/', error } = useSearch({ from: '/sign-in' })
-  const [link, setLink] = useState(linkInAddress)
-  const [isSomebodyElse, setSomebodyElse] = useState(false)
+  const linkHere = useLinkInAddress()
+  const [givenUp, giveUp] = useState<string>()
+  const [leftToOther, leaveToOther] = useState<string>()
+  const link = linkHere === givenUp ? undefined : linkHere
   const ways = useQuery({ ...waysQuery, enabled: link !== undefined })
   const { data: session, isLoading } = useQuery({
     ...sessionQuery,
@@ -42,17 +44,17 @@ export function SignInPage() {
       </Card>
     )
   }
-  if (link !== undefined && session && !isSomebodyElse) {
+  if (link !== undefined && session && link !== leftToOther) {
     return (
       <Card>
-        <JoinAccount link={link} person={session.person} onDone={enter} onOther={() => setSomebodyElse(true)} />
+        <JoinAccount link={link} person={session.person} onDone={enter} onOther={() => leaveToOther(link)} />
       </Card>
     )
   }
   if (link !== undefined) {
     return (
       <Card>
-        <ByLink link={link} onDone={enter} onGiveUp={() => setLink(undefined)} />
+        <ByLink key={link} link={link} onDone={enter} onGiveUp={() => giveUp(link)} />
       </Card>
     )
   }
