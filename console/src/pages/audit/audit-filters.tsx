@@ -3,6 +3,7 @@ import { Button } from '../../design/button.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
 import style from './audit-page.module.css'
 import type { AuditSearch } from './audit-search.ts'
+import { operationName, operationNamed } from './operation-names.ts'
 
 const results = [
   { value: 'all', label: 'All' },
@@ -13,9 +14,9 @@ const results = [
 type AuditFiltersProps = { readonly search: AuditSearch; readonly onChange: (search: AuditSearch) => void }
 
 export function AuditFilters({ search: { operation, result, since }, onChange }: AuditFiltersProps) {
-  const [text, setText] = useState(operation ?? '')
+  const [text, setText] = useState(operation === undefined ? '' : operationName(operation))
   const change = (changed: { operation?: string; result?: string; since?: string }) => {
-    const next = { operation: text.trim(), result: result ?? 'all', since: since ?? '', ...changed }
+    const next = { operation: operationNamed(text), result: result ?? 'all', since: since ?? '', ...changed }
     onChange({
       ...(next.operation === '' ? {} : { operation: next.operation }),
       ...(next.result === 'succeeded' || next.result === 'failed' ? { result: next.result } : {}),
@@ -28,7 +29,7 @@ export function AuditFilters({ search: { operation, result, since }, onChange }:
   }
   return (
     <form className={style.filters} onSubmit={submit}>
-      <TextField label="Operation" value={text} onChange={setText} placeholder="createKey" maxLength={64} autoComplete="off" />
+      <TextField label="Operation" value={text} onChange={setText} placeholder="Create key" maxLength={64} autoComplete="off" />
       <SelectField label="Result" value={result ?? 'all'} choices={results} onChange={(value) => change({ result: value })} />
       <TextField
         label="Since"
