@@ -27,6 +27,11 @@ test('columns are added at the end, and comments stay', () => {
   expect(readDefinition(addColumns('', 'yaml', definition.columns) ?? '', 'yaml')?.columns).toEqual(definition.columns)
 })
 
+test('a text that was pasted in the other language can be taken for what it is', () => {
+  const yaml = printDefinition(definition, 'yaml')
+  expect(convertDefinition(yaml, 'json', 'yaml')).toBe(yaml)
+})
+
 test('a text that is half written gives nothing, and is never replaced', () => {
   for (const text of ['columns: [', 'columns', '[1]', 'columns: {}', 'columns: [1]']) {
     expect(readDefinition(text, 'yaml')).toBeUndefined()

@@ -55,11 +55,12 @@ export function addColumns(text: string, format: DefinitionFormat, columns: read
   return document.toString(yamlStyle)
 }
 
-/** Returns the definition in the other language; undefined if the text does not parse. */
+/** Returns the definition in the other language; undefined if the text does not parse. A text that is in that language already stays. */
 export function convertDefinition(text: string, from: DefinitionFormat, to: DefinitionFormat): string | undefined {
   if (from === to || text.trim() === '') return text
   const definition = readDefinition(text, from)
-  return definition && printDefinition(definition, to)
+  if (definition === undefined) return readDefinition(text, to) && text
+  return printDefinition(definition, to)
 }
 
 function parsed(text: string, format: DefinitionFormat): unknown {

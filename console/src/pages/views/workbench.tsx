@@ -86,7 +86,8 @@ function DefinitionEditor({ draft, definition, samples, problems, warnings, onCh
     if (converted !== undefined) onChange({ text: converted, format: to })
   }
   const marked = useMemo(() => [...problems, ...warnings], [problems, warnings])
-  const readable = definition !== undefined || text.trim() === ''
+  const other = format === 'yaml' ? 'json' : 'yaml'
+  const readable = definition !== undefined || convertDefinition(text, format, other) !== undefined
   return (
     <Section title="Definition">
       <SelectField
