@@ -6,6 +6,7 @@
 import type { QueryClient } from '@tanstack/react-query'
 import { useSuspenseQuery } from '@tanstack/react-query'
 import { createRootRouteWithContext, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
+import { useLayoutEffect } from 'react'
 import { callFor } from './api/client.ts'
 import { sessionQuery } from './api/session.ts'
 import { Page } from './design/layout.tsx'
@@ -77,11 +78,8 @@ const inAccount = createRoute({
   beforeLoad: ({ params, context: { session }, preload }) => {
     const account = session.accounts.find(({ account_id }) => account_id === params.account)
     if (account === undefined) throw redirect({ to: '/' })
-    // A link that is only pointed at changes nothing for the screen that is shown.
-    if (!preload) {
-      rememberAccount(account.account_id)
-      callFor(account.account_id)
-    }
+    // A link that is only pointed at changes nothing.
+    if (!preload) rememberAccount(account.account_id)
     return { account }
   },
   component: function InAccount() {
@@ -94,14 +92,13 @@ const inAccount = createRoute({
 const outside = createRoute({
   getParentRoute: () => signedIn,
   id: 'outside',
-  beforeLoad: ({ preload }) => {
-    if (!preload) callFor(undefined)
-  },
   component: () => <Framed account_id={undefined} />,
 })
 
 function Framed({ account_id }: { readonly account_id: string | undefined }) {
   const { data: session } = useSuspenseQuery(sessionQuery)
+  // Before the effects of a new screen, and not earlier: until it stands here, the old one goes on asking for its own account.
+  useLayoutEffect(() => callFor(account_id), [account_id])
   if (session === null) return null
   const account = session.accounts.find((each) => each.account_id === account_id)
   return (
