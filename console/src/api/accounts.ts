@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 import type { Role } from './session.ts'
 
 export type Account = Schemas['Account']
@@ -25,14 +25,14 @@ export const accountQuery = (id: string) =>
   queryOptions({
     queryKey: [...accountsKey, id],
     queryFn: () => ok(client.GET('/v1/accounts/{id}', { params: { path: { id } } })),
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 export const quotaUseQuery = (id: string) =>
   queryOptions({
     queryKey: [...accountsKey, id, 'quotas'],
     queryFn: () => ok(client.GET('/v1/accounts/{id}/quotas', { params: { path: { id } } })),
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 export function createAccount(name: string): Promise<CreatedAccount> {

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 
 export type Binding = Schemas['Binding']
 
@@ -9,7 +9,7 @@ export const bindingsQuery = (account: string, endpoint_id: string) =>
   queryOptions({
     queryKey: [account, 'bindings', endpoint_id],
     queryFn: () => ok(client.GET('/v1/endpoints/{endpoint_id}/views', { params: { path: { endpoint_id } } })),
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 export type Attachment = {

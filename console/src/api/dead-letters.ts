@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 import type { paths } from './schema.ts'
 import { viewsKey } from './views.ts'
 
@@ -21,7 +21,7 @@ export const dlqFilesQuery = (account: string, view: string, endpoint_id: string
     },
     initialPageParam: null as string | null,
     getNextPageParam: ({ next_cursor }) => next_cursor,
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 /** Which dead letters: `count` is how many there are, because files in the bucket are only read again when there are more. */

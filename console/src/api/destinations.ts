@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions, skipToken } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 
 export type Destination = Schemas['DestinationWithCount']
 export type DestinationSettings = Required<Schemas['CreateDestination']>
@@ -32,7 +32,7 @@ export const destinationQuery = (account: string, id: string) =>
   queryOptions({
     queryKey: [...destinationsKey(account), id],
     queryFn: () => ok(client.GET('/v1/destinations/{id}', { params: { path: { id } } })),
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 /** Where objects are stored, whom roles must trust, what the account may use, and settings that fit. */

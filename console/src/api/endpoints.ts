@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { movingMs, slowMs } from './intervals.ts'
+import { movingMs, slowMs, whileThere } from './intervals.ts'
 
 export type Endpoint = Schemas['Endpoint']
 export type Commit = Schemas['Commit']
@@ -21,7 +21,7 @@ export const endpointQuery = (account: string, id: string) =>
   queryOptions({
     queryKey: [account, 'endpoints', id],
     queryFn: () => ok(client.GET('/v1/endpoints/{id}', { params: { path: { id } } })),
-    refetchInterval: movingMs,
+    refetchInterval: whileThere(movingMs),
   })
 
 const commitsOfPage = 50
@@ -35,7 +35,7 @@ export const commitsQuery = (account: string, id: string) =>
     },
     initialPageParam: null as string | null,
     getNextPageParam: ({ next_cursor }) => next_cursor,
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 /** Its links are good for an hour. */
@@ -53,7 +53,7 @@ export const receiptCommitQuery = (account: string, id: string, receipt: Receipt
       const { items } = await ok(client.GET('/v1/endpoints/{id}/commits', { params: { path: { id }, query: receipt } }))
       return items[0] ?? null
     },
-    refetchInterval: ({ state }) => (state.data ? false : movingMs / 2),
+    refetchInterval: (query) => (query.state.data ? false : whileThere(movingMs / 2)(query)),
   })
 
 /** Destinations to choose from, by name. */

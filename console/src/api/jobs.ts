@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { movingMs, slowMs } from './intervals.ts'
+import { movingMs, slowMs, whileThere } from './intervals.ts'
 
 export type Job = Schemas['Job']
 export type JobKind = Job['kind']
@@ -30,7 +30,10 @@ export const jobQuery = (account: string, id: string) =>
     queryKey: [...jobsKey(account), id],
     queryFn: () => ok(client.GET('/v1/jobs/{id}', { params: { path: { id } } })),
     // A segment that is committed late goes to jobs that are finished, too.
-    refetchInterval: ({ state: { data } }) => (data === undefined || isUnfinished(data) ? movingMs : slowMs),
+    refetchInterval: (query) => {
+      const { data } = query.state
+      return whileThere(data === undefined || isUnfinished(data) ? movingMs : slowMs)(query)
+    },
   })
 
 /** Segments sealed in `[from, to)`; null for no bound. */

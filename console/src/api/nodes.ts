@@ -1,6 +1,6 @@
 import { infiniteQueryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { movingMs, slowMs } from './intervals.ts'
+import { movingMs, slowMs, whileThere } from './intervals.ts'
 
 export type Node = Schemas['Node']
 export type NodeLog = Schemas['NodeLog']
@@ -30,7 +30,7 @@ export const nodeLogsQuery = (id: string, owner: LogOwner | undefined) =>
     },
     initialPageParam: 0,
     getNextPageParam: ({ next_offset }) => next_offset,
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 /** `force` also removes a node that runs, or whose disk holds data that was not delivered. */

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 
 export type DeliveredRecord = Schemas['DeliveredRecord']
 
@@ -17,6 +17,6 @@ export const recordsQuery = (account: string, endpoint: string, query: RecordsOf
     queryKey: [account, 'endpoints', endpoint, 'records', query],
     queryFn: () => ok(client.GET('/v1/endpoints/{id}/records', { params: { path: { id: endpoint }, query } })),
     // Each call reads files from the bucket. Those of one segment never change.
-    ...(query.segment_seq === undefined ? { refetchInterval: slowMs } : { staleTime: Number.POSITIVE_INFINITY }),
+    ...(query.segment_seq === undefined ? { refetchInterval: whileThere(slowMs) } : { staleTime: Number.POSITIVE_INFINITY }),
     retry: false,
   })

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { movingMs, slowMs } from './intervals.ts'
+import { movingMs, slowMs, whileThere } from './intervals.ts'
 
 export type EndpointSeries = Schemas['EndpointSeries']
 
@@ -15,7 +15,7 @@ export const endpointSeriesQuery = (account: string, id: string, range: Range) =
       const since = new Date(Date.now() - ranges[range]).toISOString()
       return ok(client.GET('/v1/endpoints/{id}/series', { params: { path: { id }, query: { since } } }))
     },
-    refetchInterval: range === '1h' ? movingMs : slowMs,
+    refetchInterval: whileThere(range === '1h' ? movingMs : slowMs),
   })
 
 type Window = Pick<EndpointSeries, 'since' | 'until' | 'step_seconds'>
@@ -64,5 +64,5 @@ export const viewSeriesQuery = (account: string, id: string, range: Range, endpo
       const query = { since, ...(endpoint_id === undefined ? {} : { endpoint_id }) }
       return ok(client.GET('/v1/views/{id}/series', { params: { path: { id }, query } }))
     },
-    refetchInterval: range === '1h' ? movingMs : slowMs,
+    refetchInterval: whileThere(range === '1h' ? movingMs : slowMs),
   })

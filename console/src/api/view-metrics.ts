@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { client, ok } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 import type { paths } from './schema.ts'
 import { viewsKey } from './views.ts'
 
@@ -15,7 +15,7 @@ export const viewMetricsQuery = (account: string, id: string) =>
   queryOptions({
     queryKey: [...viewsKey(account), id, 'metrics'],
     queryFn: () => ok(client.GET('/v1/views/{id}/metrics', { params: { path: { id }, query: { detail: 'columns' } } })),
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 const pageSize = 200

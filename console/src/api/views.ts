@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { client, ok, type Schemas } from './client.ts'
-import { slowMs } from './intervals.ts'
+import { slowMs, whileThere } from './intervals.ts'
 
 export type View = Schemas['View']
 export type ViewDetail = Schemas['ViewDetail']
@@ -27,7 +27,7 @@ export const viewQuery = (account: string, id: string) =>
   queryOptions({
     queryKey: [...viewsKey(account), id],
     queryFn: () => ok(client.GET('/v1/views/{id}', { params: { path: { id } } })),
-    refetchInterval: slowMs,
+    refetchInterval: whileThere(slowMs),
   })
 
 export function createVersion(id: string, copy_from_version: number): Promise<View> {

@@ -1,6 +1,6 @@
 import { Unplug } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { ApiError } from '../api/client.ts'
+import { isMissing } from '../api/intervals.ts'
 import { EmptyState } from '../design/empty-state.tsx'
 import { Failure } from './failure.tsx'
 
@@ -28,8 +28,4 @@ export function Missing({ noun, back, children }: Omit<LoadFailureProps, 'error'
       {children}
     </EmptyState>
   )
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 404
 }
