@@ -1,5 +1,5 @@
 import { Field as BaseField } from '@base-ui/react/field'
-import type { ComponentProps, ReactNode } from 'react'
+import { type ComponentProps, type ReactNode, useState } from 'react'
 import style from './field.module.css'
 
 export type FieldProps = {
@@ -8,6 +8,13 @@ export type FieldProps = {
   readonly hint?: ReactNode
   /** What is wrong, as the API says it. */
   readonly error?: string | undefined
+}
+
+/** An error is about the value that was sent: returns it until the field has another. */
+export function useErrorOf(error: string | undefined, value: unknown): string | undefined {
+  const [about, setAbout] = useState({ error, value })
+  if (about.error !== error) setAbout({ error, value })
+  return about.error !== error || Object.is(about.value, value) ? error : undefined
 }
 
 /** A label, a control, a hint and an error, tied together for screen readers. */
@@ -40,7 +47,7 @@ type TextFieldProps = FieldProps &
 
 export function TextField({ label, hint, error, onChange, ...rest }: TextFieldProps) {
   return (
-    <Field label={label} hint={hint} error={error}>
+    <Field label={label} hint={hint} error={useErrorOf(error, rest.value)}>
       <BaseField.Control {...rest} className={style.input} onValueChange={(value) => onChange?.(value)} />
     </Field>
   )
@@ -54,7 +61,7 @@ type TextAreaProps = FieldProps &
 
 export function TextArea({ label, hint, error, onChange, value, ...rest }: TextAreaProps) {
   return (
-    <Field label={label} hint={hint} error={error}>
+    <Field label={label} hint={hint} error={useErrorOf(error, value)}>
       <BaseField.Control
         value={value}
         onValueChange={onChange}
@@ -81,7 +88,7 @@ export function SelectField<T extends string>({ label, hint, error, value, choic
     if (choice !== undefined) onChange(choice.value)
   }
   return (
-    <Field label={label} hint={hint} error={error}>
+    <Field label={label} hint={hint} error={useErrorOf(error, value)}>
       <BaseField.Control
         value={value}
         onValueChange={choose}

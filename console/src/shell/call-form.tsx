@@ -1,4 +1,4 @@
-import type { FormEvent, ReactNode } from 'react'
+import { type FormEvent, type ReactNode, useState } from 'react'
 import { ApiError } from '../api/client.ts'
 import { Button } from '../design/button.tsx'
 import style from './call-form.module.css'
@@ -19,9 +19,13 @@ export type CallFormProps = {
   readonly readOnly?: boolean
 }
 
-/** Fields of one call of the API. What is wrong stands at its field, or above the button if no field here shows it. */
+/**
+ * Fields of one call of the API. What is wrong stands at its field until that is edited, or above the button if no field here shows it,
+ * until any is edited.
+ */
 export function CallForm({ call, children, action, disabled = false, readOnly = false }: CallFormProps) {
   const { error } = call
+  const [corrected, setCorrected] = useState<Error | null>(null)
   let isShown = false
   const fields = children((field) => {
     const text = error instanceof ApiError ? error.fieldError(field) : undefined
@@ -33,9 +37,9 @@ export function CallForm({ call, children, action, disabled = false, readOnly = 
     call.mutate()
   }
   return (
-    <form className={style.form} onSubmit={submit}>
+    <form className={style.form} onSubmit={submit} onChange={() => setCorrected(error)}>
       {fields}
-      {error !== null && !isShown && <Failure error={error} />}
+      {error !== null && !isShown && error !== corrected && <Failure error={error} />}
       {!readOnly && (
         <div>
           <Button type="submit" look="primary" busy={call.isPending} disabled={disabled}>

@@ -66,7 +66,7 @@ export function InviteDialog({ title, first, invite, onClose }: InviteDialogProp
         </>
       }
     >
-      <form id={form} className={style.form} onSubmit={submit}>
+      <form id={form} className={style.form} onSubmit={submit} onChange={() => create.isError && create.reset()}>
         <SelectField label="Role" value={role} choices={roleChoices} onChange={setRole} />
         <TextField
           label="E-mail (optional)"

@@ -44,6 +44,7 @@ export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointP
     create.mutate()
   }
   const errorOf = (path: string) => (create.error instanceof ApiError ? create.error.fieldError(path) : undefined)
+  const isShown = ['name', 'region', 'destination_id'].some((field) => errorOf(field) !== undefined)
   return (
     <Dialog
       open={open}
@@ -59,7 +60,7 @@ export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointP
         </>
       }
     >
-      <form id={form} className={style.form} onSubmit={submit}>
+      <form id={form} className={style.form} onSubmit={submit} onChange={() => create.isError && create.reset()}>
         <TextField
           label="Name"
           value={name}
@@ -87,7 +88,7 @@ export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointP
           choices={[...destinationChoices(destinations.data), { value: '', label: 'None yet: keep data on the nodes' }]}
         />
         <UnvalidatedNote destination={destinations.data?.find(({ id }) => id === chosen)} />
-        {create.isError && <Failure error={create.error} />}
+        {create.isError && !isShown && <Failure error={create.error} />}
       </form>
     </Dialog>
   )

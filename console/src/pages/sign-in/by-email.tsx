@@ -22,7 +22,7 @@ export function ByEmail({ onDone, children }: ByEmailProps) {
     enter.mutate()
   }
   return (
-    <form className={style.form} onSubmit={submit}>
+    <form className={style.form} onSubmit={submit} onChange={() => enter.isError && enter.reset()}>
       <h1 className={style.title}>Sign in to Inlet</h1>
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="username" required autoFocus />
       <TextField
