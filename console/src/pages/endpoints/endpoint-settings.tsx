@@ -17,6 +17,7 @@ import { useMay } from '../../shell/session.tsx'
 import { destinationChoices, UnvalidatedNote } from './destination-choices.tsx'
 import { EndpointRemoval } from './endpoint-removal.tsx'
 import style from './endpoints.module.css'
+import { MqttSettings } from './mqtt-settings.tsx'
 import { useEndpoint } from './use-endpoint.ts'
 
 /** What can be changed, and when a change takes effect. */
@@ -45,6 +46,13 @@ export function EndpointSettings() {
         <Card>
           <Sheet narrow>
             <SettingsForm key={endpoint.id} account={account} endpoint={endpoint} readOnly={!mayChange} />
+          </Sheet>
+        </Card>
+      </Section>
+      <Section title="MQTT" about="For devices and gateways, over WebSocket, and over TCP where the nodes listen for it.">
+        <Card>
+          <Sheet narrow>
+            <MqttSettings key={endpoint.id} account={account} endpoint={endpoint} readOnly={!isOpen} />
           </Sheet>
         </Card>
       </Section>

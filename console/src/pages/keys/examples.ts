@@ -33,7 +33,7 @@ export function examplesFor(target: ExampleTarget): readonly Example[] {
       id: 'mosquitto',
       label: 'mosquitto_pub',
       code: mosquitto(target),
-      note: 'Needs MQTT on the endpoint, and INLET_MQTT_LISTEN on the nodes, whose port may be another one. MQTT over WebSocket (/mqtt) needs only the first.',
+      note: 'Needs MQTT in the settings of the endpoint, and INLET_MQTT_LISTEN on the nodes, whose port may be another one. MQTT over WebSocket (/mqtt) needs only the first.',
     },
     { id: 'vector', label: 'Vector', code: vector(target), note: 'Replace my_source with the name of your source.' },
     { id: 'fluent-bit', label: 'Fluent Bit', code: fluentBit(target), note: 'Add the inputs of your pipeline.' },
