@@ -50,6 +50,7 @@ try {
     segment_max_age_seconds: null,
     output_formats: null,
     mqtt_config: null,
+    compaction: null,
   }
   const newKey = (): NewStoredApiKey => ({
     ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },

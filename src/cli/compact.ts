@@ -38,7 +38,7 @@ export async function compactEndpoint(this: CliContext, { endpoint, ...request }
     const planned = await audited(store, this.clock, what, () =>
       startCompaction(store, { account_id, created_by: 'cli' }, endpoint, parsed.data, this.clock.now()),
     )
-    if (planned.segments.total === 0) break
+    if (planned === undefined) break
     stdout.write(`job ${planned.id}: ${planned.segments.total} new files\n`)
     const { segments, last_error, status } = await follow(
       store,

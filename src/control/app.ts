@@ -55,6 +55,7 @@ import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Accounts } from './services/accounts.ts'
 import { AuditTrail } from './services/audit-trail.ts'
+import { createAutomaticCompactions } from './services/automatic-compactions.ts'
 import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { BucketFiles } from './services/bucket-files.ts'
@@ -345,6 +346,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     leadership,
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
+    createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
     ...createChecks({
       store,

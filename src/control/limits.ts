@@ -64,6 +64,9 @@ export const controlLimits = {
   rowsRemovedAtOnce: 1_000,
   /** Each has up to ten thousand files. */
   compactionsRemovedAtOnce: 10,
+  /** How often endpoints that compact by themselves are checked, and how many are read at once. */
+  compactionCheckMs: 60_000,
+  compactionEndpointsAtOnce: 1_000,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,
   /** Longer than the day that the API reports, to tolerate clock skew. */

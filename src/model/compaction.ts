@@ -3,10 +3,25 @@ import { ArtifactFile } from './commit.ts'
 import { commitLimits, compactionLimits, reportedTextMax } from './limits.ts'
 import { ReportedCount } from './reported-count.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
+import { ViewName } from './view.ts'
 
 /** What becomes one file: an hour or a day, in UTC. */
 export const CompactionPeriod = z.enum(['hour', 'day'])
 export type CompactionPeriod = z.infer<typeof CompactionPeriod>
+
+/** What an endpoint does by itself. */
+export const AutomaticCompaction = z
+  .strictObject({
+    period: CompactionPeriod.meta({ description: 'the files of each hour, or of each day, are merged once it is closed' }),
+    except_views: z
+      .array(ViewName)
+      .max(compactionLimits.exceptViewsMax)
+      .refine((names) => new Set(names).size === names.length, 'must not name a view twice')
+      .default([])
+      .meta({ description: 'views whose files stay as they are' }),
+  })
+  .meta({ description: 'replaces the current setting as a whole', examples: [{ period: 'day', except_views: [] }] })
+export type AutomaticCompaction = z.infer<typeof AutomaticCompaction>
 
 export const Compact = z
   .strictObject({

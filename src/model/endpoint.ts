@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AutomaticCompaction } from './compaction.ts'
 import { DestinationStatus } from './destination.ts'
 import { Id } from './id.ts'
 import { mqttLimits, segmentLimits } from './limits.ts'
@@ -87,6 +88,7 @@ export const CreateEndpoint = z.strictObject({
   segment_max_age_seconds: SegmentMaxAgeSeconds.optional(),
   output_formats: OutputFormats.optional(),
   mqtt_config: MqttConfig.nullable().optional(),
+  compaction: AutomaticCompaction.nullable().optional(),
 })
 export type CreateEndpoint = z.infer<typeof CreateEndpoint>
 
@@ -97,6 +99,7 @@ export const ChangeEndpoint = z.strictObject({
   segment_max_age_seconds: SegmentMaxAgeSeconds.nullable().optional(),
   output_formats: OutputFormats.nullable().optional(),
   mqtt_config: ChangeMqttConfig.nullable().optional(),
+  compaction: AutomaticCompaction.nullable().optional(),
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
@@ -156,5 +159,6 @@ export const Endpoint = z.object({
   segment_max_age_seconds: z.int(),
   output_formats: z.array(OutputFormat),
   mqtt_config: MqttConfig.nullable(),
+  compaction: AutomaticCompaction.nullable().meta({ description: 'merges small files by itself; null if it does not' }),
 })
 export type Endpoint = z.infer<typeof Endpoint>

@@ -290,8 +290,13 @@ export const compactionLimits = {
   sourcesMax: 10_000,
   /** A source of this size is large enough. */
   bytesEnough: 128_000_000,
-  /** Commits that one job covers: the oldest. */
+  /** Commits that one job covers: the oldest that have files to merge. */
   commitsMax: 20_000,
   /** How long after its end a period is compacted: most late segments have been delivered by then. */
   marginMs: { hour: 600_000, day: 3_600_000 },
+  /** How far an automatic compaction looks back, for files that were delivered or backfilled late. */
+  lookBackMs: { hour: 86_400_000, day: 7 * 86_400_000 },
+  /** Unfinished compactions of an account above which none is started automatically. */
+  automaticPerAccountMax: 4,
+  exceptViewsMax: 100,
 } as const

@@ -1,61 +1,114 @@
 /**
- * Jobs that compact an endpoint.
+ * Jobs that compact an endpoint, started by a person or by control itself.
  *
- * Law: they are planned in one transaction, with the lock of the endpoint's commits, so each file is in one compaction at most.
+ * Law: a file is in one compaction at most. The plan is made from what was read before the transaction; if another compaction of the endpoint was
+ * planned in between, the primary key of its files or the job refuses this one.
  */
 import { AppError } from '#errors.ts'
-import type { Compact, CompactionPeriod } from '#model/compaction.ts'
+import type { AutomaticCompaction, Compact, CompactionPeriod } from '#model/compaction.ts'
 import { newId } from '#model/id.ts'
 import type { Job } from '#model/job.ts'
 import { compactionLimits } from '#model/limits.ts'
-import { lockCommits } from './commits.ts'
 import { closedUntil, planCompactions } from './compaction-plan.ts'
-import { insertCompaction, listCommitsToCompact, listUnpublished } from './compactions.ts'
+import { insertCompaction, listCommitsToCompact, listUnpublished, type NewCompaction } from './compactions.ts'
 import { getEndpoint } from './endpoints.ts'
 import { insertCompactionJob } from './jobs.ts'
-import { type Store, type Tx, transact } from './store.ts'
+import { type Db, type Store, transact } from './store.ts'
 
-/** Throws not_found, validation_error, and conflict if another compaction is unfinished on the endpoint. */
+/** `created_by` of jobs that nobody asked for. */
+export const automatic = 'automatic'
+
+/**
+ * Starts a job that merges what somebody asks for, and repeats what failed before. Returns undefined if there is nothing to merge. Throws not_found,
+ * validation_error, and conflict if another compaction is unfinished on the endpoint.
+ */
 export async function startCompaction(
   store: Store,
   { account_id, created_by }: { readonly account_id: string; readonly created_by: string },
   endpoint_id: string,
   { period, from, to }: Compact,
   now: number,
-): Promise<Job> {
+): Promise<Job | undefined> {
   if (from !== undefined && to !== undefined && from >= to) throw invalid('to', 'must be after from')
-  return transact(store, async (db) => {
-    const { region } = await getEndpoint(db, account_id, endpoint_id)
-    // Segments that are committed later are outside, so any end is safe; that of a closed period leaves out the fewest.
-    const end = to === undefined ? closedUntil(period, now) : Date.parse(to)
-    const range = { from: from === undefined ? 0 : Date.parse(from), to: end }
-    const compactions = await plan(db, { account_id, endpoint_id, period, range, failedToo: true }, now)
-    const job = { id: newId(), endpoint_id, region, from: from ?? null, to: to ?? null, created_by }
-    return insertCompactionJob(db, account_id, job, compactions, now)
-  })
+  const { region, compaction } = await getEndpoint(store.db, account_id, endpoint_id)
+  // Segments that are committed later are outside, so any end is safe; that of a closed period leaves out the fewest.
+  const end = to === undefined ? closedUntil(period, now) : Date.parse(to)
+  const range = { from: from === undefined ? 0 : Date.parse(from), to: end }
+  const request = { endpoint_id, period, range, except_views: compaction?.except_views ?? [] }
+  const job = { id: newId(), endpoint_id, region, from: from ?? null, to: to ?? null, created_by }
+  return start(store, account_id, request, { job, failedToo: true }, now)
 }
 
-export type CompactionRequest = {
+/** An endpoint that compacts by itself, and has a closed period that it did not look at. */
+export type DueEndpoint = {
+  readonly id: string
   readonly account_id: string
+  readonly region: string
+  readonly compaction: AutomaticCompaction
+  readonly compacted_until: number | null
+  /** End of the last closed period. */
+  readonly end: number
+}
+
+/**
+ * Starts a job for the closed periods of an endpoint. Returns undefined if there is nothing left to merge. It looks back a while, for segments that were
+ * committed late and for backfills. Throws conflict if another compaction is unfinished.
+ */
+export async function startAutomaticCompaction(
+  store: Store,
+  { id: endpoint_id, account_id, region, compaction, compacted_until, end }: DueEndpoint,
+  now: number,
+): Promise<Job | undefined> {
+  const { period, except_views } = compaction
+  const lookBack = end - compactionLimits.lookBackMs[period]
+  const range = { from: Math.min(compacted_until ?? lookBack, lookBack), to: end }
+  const job = { id: newId(), endpoint_id, region, from: toIso(range.from), to: toIso(end), created_by: automatic }
+  return start(store, account_id, { endpoint_id, period, range, except_views }, { job, failedToo: false }, now)
+}
+
+type CompactionRequest = {
   readonly endpoint_id: string
   readonly period: CompactionPeriod
   /** Of the seals (epoch ms). */
   readonly range: { readonly from: number; readonly to: number }
-  /** Whether to repeat those that failed. */
+  readonly except_views: readonly string[]
+}
+
+type JobToStart = {
+  readonly job: Parameters<typeof insertCompactionJob>[2]
+  /** Whether to repeat compactions that failed. */
   readonly failedToo: boolean
 }
 
-/** Returns the compactions of an endpoint that are to be made: those that were planned before and are not published, and new ones. */
-export async function plan(
-  db: Tx,
-  { account_id, endpoint_id, period, range, failedToo }: CompactionRequest,
+/** The job makes the files that were planned before and are not published, and new ones. */
+async function start(
+  store: Store,
+  account_id: string,
+  request: CompactionRequest,
+  { job, failedToo }: JobToStart,
   now: number,
-): Promise<readonly string[]> {
-  // Commits and additions that are recorded meanwhile are outside.
-  await lockCommits(db, endpoint_id)
-  const commits = await listCommitsToCompact(db, endpoint_id, range, compactionLimits.commitsMax)
-  for (const compaction of planCompactions(endpoint_id, commits, period)) await insertCompaction(db, account_id, compaction, now)
-  return listUnpublished(db, endpoint_id, { failedToo })
+): Promise<Job | undefined> {
+  const planned = await plan(store.db, request)
+  return transact(store, async (db) => {
+    for (const compaction of planned) await insertCompaction(db, account_id, compaction, now)
+    const compactions = await listUnpublished(db, request.endpoint_id, { failedToo })
+    return compactions.length === 0 ? undefined : insertCompactionJob(db, account_id, job, compactions, now)
+  })
+}
+
+/** Returns the compactions for the oldest files that can be merged: those of one page of commits. */
+async function plan(db: Db, { endpoint_id, period, range, except_views }: CompactionRequest): Promise<readonly NewCompaction[]> {
+  const { commitsMax } = compactionLimits
+  for (let after: { readonly sealed_at: number; readonly id: string } | undefined; ; ) {
+    const commits = await listCommitsToCompact(db, endpoint_id, range, { after, limit: commitsMax })
+    const planned = planCompactions(endpoint_id, commits, { period, except_views })
+    after = commits.at(-1)
+    if (planned.length > 0 || after === undefined || commits.length < commitsMax) return planned
+  }
+}
+
+function toIso(at: number): string {
+  return new Date(at).toISOString()
 }
 
 function invalid(path: string, message: string): AppError {

@@ -23,7 +23,10 @@ function aCommit(seq: number, files: Readonly<Record<string, number>>, sealed_at
 }
 
 const plan = (commits: readonly CommitToCompact[], period: 'hour' | 'day' = 'day') =>
-  planCompactions(endpointId, commits, period, limits).map(({ kind, sources }) => [kind, ...sources.map(({ bytes }) => bytes)])
+  planCompactions(endpointId, commits, { period }, limits).map(({ kind, sources }) => [
+    kind,
+    ...sources.map(({ bytes }) => bytes),
+  ])
 
 describe('a plan', () => {
   test('merges small files of each kind in order, up to a size and a number', () => {
@@ -41,7 +44,12 @@ describe('a plan', () => {
   })
 
   test('says where the rows of each file begin', () => {
-    const [made] = planCompactions(endpointId, [aCommit(0, { parquet: 10 }), aCommit(1, { parquet: 4 })], 'day', limits)
+    const [made] = planCompactions(
+      endpointId,
+      [aCommit(0, { parquet: 10 }), aCommit(1, { parquet: 4 })],
+      { period: 'day' },
+      limits,
+    )
     expect(made?.sources.map(({ first_row, rows }) => [first_row, rows])).toEqual([
       [0, 5],
       [5, 2],
@@ -56,6 +64,12 @@ describe('a plan', () => {
     expect([plan(hours, 'hour'), plan(hours, 'day')]).toEqual([[], [['parquet', 2, 4]]])
     expect(plan([aCommit(0, { parquet: 2 }), aCommit(1, { parquet: 2 }, at + 24 * hourMs)])).toEqual([])
   })
+})
+
+test('leaves out the files of views that stay as they are', () => {
+  const commits = [0, 1].map((seq) => aCommit(seq, { parquet: 2, 'views/a/v1': 2, 'views/a/v2/redrive-v1': 2, 'views/ab/v1': 2 }))
+  const made = planCompactions(endpointId, commits, { period: 'day', except_views: ['a'] }, limits)
+  expect(made.map(({ kind }) => kind)).toEqual(['parquet', 'views/ab/v1'])
 })
 
 test.each([

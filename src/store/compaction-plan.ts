@@ -24,7 +24,7 @@ type Bin = { readonly place: CompactionPlace; sources: PlannedSource[]; bytes: n
 export function planCompactions(
   endpoint_id: string,
   commits: readonly CommitToCompact[],
-  period: CompactionPeriod,
+  { period, except_views = [] }: { readonly period: CompactionPeriod; readonly except_views?: readonly string[] },
   {
     bytesMax,
     sourcesMax,
@@ -37,7 +37,7 @@ export function planCompactions(
     for (const file of commit.files) {
       const { artifact, marker_id } = file
       const { bytes, rows, sha256 } = artifact
-      if (bytes >= bytesEnough || rows === 0 || !isMergeable(file)) continue
+      if (bytes >= bytesEnough || rows === 0 || !isMergeable(file, except_views)) continue
       const place = placeOf(endpoint_id, commit, file)
       const name = JSON.stringify([place, startOf(period, commit.sealed_at)])
       let bin = open.get(name)
@@ -56,9 +56,10 @@ export function planCompactions(
   return bins.map(({ place, sources }) => ({ ...place, id: `compact-${newId()}`, sources }))
 }
 
-function isMergeable({ kind, artifact, marker_id }: ListedFile): boolean {
+function isMergeable({ kind, artifact, marker_id }: ListedFile, except_views: readonly string[]): boolean {
   const parsed = parseArtifactKind(kind)
-  return parsed !== undefined && isCompactable(parsed) && artifact.key.includes(`/${marker_id.split('.')[0]}`)
+  if (parsed === undefined || !isCompactable(parsed) || ('name' in parsed && except_views.includes(parsed.name))) return false
+  return artifact.key.includes(`/${marker_id.split('.')[0]}`)
 }
 
 function placeOf(endpoint_id: string, commit: CommitToCompact, { kind, artifact }: ListedFile): CompactionPlace {

@@ -5,10 +5,12 @@
  * when the compaction is planned, so whoever does the work, once or twice, makes the same file. A planned compaction is never taken back,
  * because a node that nobody hears of may still publish it.
  */
+import { AppError } from '#errors.ts'
 import { isMarker, parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import { inChunks } from './chunks.ts'
 import { fromJson, fromJsonOrNull } from './columns.ts'
+import { translateErrors } from './database-error.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -36,6 +38,9 @@ export type StoredCompaction = CompactionPlace & {
   readonly file: ArtifactFile | null
 }
 
+const alreadyPlanned = new AppError('conflict', 'another compaction of these files was planned in the meantime: try again')
+
+/** Throws conflict if another compaction has one of the files. */
 export async function insertCompaction(db: Tx, account_id: string, compaction: NewCompaction, now: number): Promise<void> {
   const { sources, view, ...row } = compaction
   const { id, kind } = row
@@ -45,10 +50,13 @@ export async function insertCompaction(db: Tx, account_id: string, compaction: N
     .values({ ...row, ...ofView, account_id, planned_at: now })
     .execute()
   for (const some of inChunks(sources))
-    await db
-      .insertInto('compacted_artifacts')
-      .values(some.map((source) => ({ ...source, kind, compaction_id: id })))
-      .execute()
+    await translateErrors(
+      db
+        .insertInto('compacted_artifacts')
+        .values(some.map((source) => ({ ...source, kind, compaction_id: id })))
+        .execute(),
+      { unique: alreadyPlanned },
+    )
 }
 
 /** A commit with its files and those of additions. */
@@ -64,12 +72,12 @@ export type CommitToCompact = {
 /** A file, and the marker that lists it. */
 export type ListedFile = { readonly kind: string; readonly marker_id: string; readonly artifact: ArtifactFile }
 
-/** Returns commits of an endpoint that were sealed in `[from, to)` (epoch ms), in order, with their files that no compaction has. */
+/** Returns commits of an endpoint that were sealed in `[from, to)` (epoch ms), in order from `after` on, with their files that no compaction has. */
 export async function listCommitsToCompact(
   db: Db,
   endpoint_id: string,
   { from, to }: { readonly from: number; readonly to: number },
-  limit: number,
+  { after, limit }: { readonly after: Pick<CommitToCompact, 'sealed_at' | 'id'> | undefined; readonly limit: number },
 ): Promise<readonly CommitToCompact[]> {
   const commits = await db
     .selectFrom('commits')
@@ -77,6 +85,11 @@ export async function listCommitsToCompact(
     .where('endpoint_id', '=', endpoint_id)
     .where('sealed_at', '>=', from)
     .where('sealed_at', '<', to)
+    .$if(after !== undefined, (query) =>
+      query.where(({ eb, refTuple, tuple }) =>
+        eb(refTuple('sealed_at', 'id'), '>', tuple(after?.sealed_at ?? 0, after?.id ?? '')),
+      ),
+    )
     .orderBy('sealed_at')
     .orderBy('id')
     .limit(limit)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
+import type { AutomaticCompaction } from '#model/compaction.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
 import type { Page, PageQuery } from '#model/page.ts'
@@ -12,7 +13,10 @@ import type { Database } from './schema.ts'
 import { isNeededByNodes, touchEndpoint, touchKeysUnlessServed, touchViewUnlessNeeded } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT; a null name is the label. */
+/**
+ * Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT, a null `compaction` leaves
+ * files as they are; a null name is the label.
+ */
 export type EndpointSettings = {
   readonly name: string | null
   readonly destination_id: string | null
@@ -20,6 +24,7 @@ export type EndpointSettings = {
   readonly segment_max_age_seconds: number | null
   readonly output_formats: readonly OutputFormat[] | null
   readonly mqtt_config: MqttConfig | null
+  readonly compaction: AutomaticCompaction | null
 }
 
 export type NewEndpoint = EndpointSettings & {
@@ -68,6 +73,7 @@ export async function insertEndpoint(
     segment_max_age_seconds: endpoint.segment_max_age_seconds,
     output_formats: toJsonOrNull(endpoint.output_formats),
     mqtt_config: toJsonOrNull(endpoint.mqtt_config),
+    compaction: toJsonOrNull(endpoint.compaction),
   }
   await touchKeysUnlessServed(db, account_id, region)
   await translateErrors(db.insertInto('endpoints').values(values).execute(), {
@@ -258,6 +264,7 @@ export async function updateEndpoint(
     segment_max_age_seconds: change.segment_max_age_seconds,
     output_formats: change.output_formats && toJsonOrNull(change.output_formats),
     mqtt_config: change.mqtt_config && toJsonOrNull(change.mqtt_config),
+    compaction: change.compaction && toJsonOrNull(change.compaction),
   } satisfies Record<keyof EndpointSettings, unknown>
   const values = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined))
   if (Object.keys(values).length > 0) {
@@ -392,6 +399,7 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     segment_max_age_seconds: row.segment_max_age_seconds,
     output_formats: fromJsonOrNull(row.output_formats),
     mqtt_config: fromJsonOrNull(row.mqtt_config),
+    compaction: fromJsonOrNull(row.compaction),
     since_epoch: row.since_epoch,
     created_at: toTime(row.created_at),
     provisioned_at: toTimeOrNull(row.provisioned_at),

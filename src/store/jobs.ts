@@ -87,7 +87,7 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
 
 export type NewCompactionJob = Pick<NewJob, 'id' | 'endpoint_id' | 'region' | 'from' | 'to' | 'created_by'>
 
-/** Inserts a job that makes these new files. Without any it succeeds at once. Throws conflict if another one is unfinished on the endpoint. */
+/** Inserts a job that makes these new files. Throws conflict if another one is unfinished on the endpoint. */
 export async function insertCompactionJob(
   db: Tx,
   account_id: string,
@@ -107,7 +107,6 @@ export async function insertCompactionJob(
   const unit = { job_id: job.id, view_id: null, status: 'waiting', available_at: 0, deaths: 0 }
   const units = compactions.map((id, index) => ({ ...unit, commit_id: id, number: index + 1 }))
   for (const some of inChunks(units)) await db.insertInto('job_units').values(some).execute()
-  await finishJob(db, job.id, now)
   return getJob(db, account_id, job.id)
 }
 

@@ -36,6 +36,7 @@ import * as storesWithoutRoles from './migrations/0028-stores-without-roles.ts'
 import * as seriesRowsOfAMinute from './migrations/0029-series-rows-of-a-minute.ts'
 import * as compactions from './migrations/0030-compactions.ts'
 import * as publicKeys from './migrations/0031-public-keys.ts'
+import * as automaticCompactions from './migrations/0032-automatic-compactions.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -73,6 +74,7 @@ const released: readonly Migration[] = [
   { version: 29, name: 'series-rows-of-a-minute', up: seriesRowsOfAMinute.up },
   { version: 30, name: 'compactions', up: compactions.up },
   { version: 31, name: 'public keys', up: publicKeys.up },
+  { version: 32, name: 'automatic-compactions', up: automaticCompactions.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -158,6 +158,10 @@ export type Database = {
     segment_max_age_seconds: number | null
     output_formats: string | null
     mqtt_config: string | null
+    /** How it merges small files by itself. */
+    compaction: string | null
+    /** Files sealed before were merged, or had nothing to be merged with. */
+    compacted_until: number | null
     destination_id: string | null
     since_epoch: number
     /** When draining started. */

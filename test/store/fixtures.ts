@@ -60,6 +60,7 @@ export function anEndpoint(change: Partial<NewEndpoint> = {}): NewEndpoint {
     segment_max_age_seconds: null,
     output_formats: null,
     mqtt_config: null,
+    compaction: null,
     ...change,
   }
 }

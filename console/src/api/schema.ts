@@ -147,6 +147,12 @@ readonly segment_bytes?: number | null | undefined
 readonly segment_max_age_seconds?: number | null | undefined
 readonly output_formats?: ("segments" | "parquet" | "parquet_views")[] | null | undefined
 readonly mqtt_config?: components['schemas']["ChangeMqttConfig"] | null | undefined
+readonly compaction?: {
+/** the files of each hour, or of each day, are merged once it is closed */
+readonly period: "hour" | "day"
+/** views whose files stay as they are */
+readonly except_views?: (string)[] | undefined
+} | null | undefined
 }
 readonly ChangeMqttConfig: {
 readonly enabled?: boolean | null | undefined
@@ -252,6 +258,12 @@ readonly segment_bytes?: number | undefined
 readonly segment_max_age_seconds?: number | undefined
 readonly output_formats?: ("segments" | "parquet" | "parquet_views")[] | undefined
 readonly mqtt_config?: components['schemas']["MqttConfigInput"] | null | undefined
+readonly compaction?: {
+/** the files of each hour, or of each day, are merged once it is closed */
+readonly period: "hour" | "day"
+/** views whose files stay as they are */
+readonly except_views?: (string)[] | undefined
+} | null | undefined
 }
 readonly CreateJoinToken: {
 readonly name: string
@@ -495,6 +507,13 @@ readonly segment_bytes: number
 readonly segment_max_age_seconds: number
 readonly output_formats: ("segments" | "parquet" | "parquet_views")[]
 readonly mqtt_config: components['schemas']["MqttConfig"] | null
+/** merges small files by itself; null if it does not */
+readonly compaction: {
+/** the files of each hour, or of each day, are merged once it is closed */
+readonly period: "hour" | "day"
+/** views whose files stay as they are */
+readonly except_views: (string)[]
+} | null
 }
 readonly EndpointBucket: {
 /** when the bucket begins, in UTC */
@@ -4178,6 +4197,7 @@ responses: {
 202: { content: {
 readonly "application/json": components['schemas']["Job"]
 } }
+204: { content: Record<never, never> }
 401: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }

@@ -28,6 +28,7 @@ const endpoint = {
   segment_max_age_seconds: 60,
   output_formats: ['parquet_views', 'parquet'],
   mqtt_config,
+  compaction: { period: 'day', except_views: [] },
 }
 
 const forcedDeletion = {
@@ -77,6 +78,7 @@ export const endpointsExamples: Examples = {
       destination_id: ids.destination,
       output_formats: ['parquet_views', 'parquet'],
       mqtt_config: {},
+      compaction: { period: 'day' },
     },
     response: deploying,
   },

@@ -5,7 +5,7 @@ import { pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Compactions } from '../services/compactions.ts'
 import type { Jobs } from '../services/jobs.ts'
-import { ById } from './parameters.ts'
+import { ById, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
 const jobConflict = problem(
@@ -55,10 +55,17 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
           summary: 'Merge small Parquet files of closed hours or days; the old ones stay in the bucket',
           params: ById,
           body: Compact,
-          response: { 202: Job, 409: problem('a compaction is running or paused on the endpoint') },
+          response: {
+            202: Job,
+            204: Empty.meta({ description: 'nothing to merge' }),
+            409: problem('a compaction is running or paused on the endpoint'),
+          },
         },
       },
-      (request) => compactions.start(request.principal, request.params.id, request.body),
+      async (request, reply) => {
+        const job = await compactions.start(request.principal, request.params.id, request.body)
+        return job === undefined ? reply.code(204).send() : reply.code(202).send(job)
+      },
     )
 
     app.get(

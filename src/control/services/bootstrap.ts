@@ -131,6 +131,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
       segment_max_age_seconds: maxAgeSeconds,
       output_formats: ['parquet_views', 'parquet', 'segments'] as const,
       mqtt_config: MqttConfig.parse({}),
+      compaction: null,
     }
     await insertEndpoint(db, account_id, { ...created.endpoint, ...settings, since_epoch: epoch }, now)
     await attachFirstView(db, account_id, created.endpoint.id, now)

@@ -13,7 +13,8 @@ export type Compactions = ReturnType<typeof compactionService>
 /** Plans compactions that somebody asks for. Nodes run them (`job-leases.ts`). */
 export function compactionService({ store, clock }: CompactionsOptions) {
   return {
-    start(principal: Principal, endpoint_id: string, request: Compact): Promise<Job> {
+    /** Returns undefined if there is nothing to merge. */
+    start(principal: Principal, endpoint_id: string, request: Compact): Promise<Job | undefined> {
       return startCompaction(store, { ...principal, created_by: actorOf(principal) }, endpoint_id, request, clock.now())
     },
   }

@@ -79,6 +79,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         destination_status,
         created_at,
         ...effectiveSettings(endpoint),
+        compaction: endpoint.compaction,
       }
     })
   }
@@ -95,6 +96,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         segment_max_age_seconds: settings.segment_max_age_seconds ?? null,
         output_formats: settings.output_formats ?? null,
         mqtt_config: settings.mqtt_config ?? null,
+        compaction: settings.compaction ?? null,
       }
       const created = await applyChange((db, since_epoch) =>
         withinQuotas(db, account_id, ['endpoints'], () =>

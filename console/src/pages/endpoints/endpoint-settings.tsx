@@ -76,6 +76,13 @@ const formats = {
 } as const
 type Format = keyof typeof formats
 
+const periods = [
+  { value: '', label: 'Never: leave files as they are' },
+  { value: 'day', label: 'Daily: the files of each day' },
+  { value: 'hour', label: 'Hourly: the files of each hour' },
+] as const
+type Period = (typeof periods)[number]['value']
+
 function SettingsForm({ account, endpoint, readOnly }: FormProps) {
   const queries = useQueryClient()
   const destinations = useQuery(destinationChoicesQuery(account))
@@ -84,12 +91,16 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
   const [age, setAge] = useState(String(endpoint.segment_max_age_seconds))
   const [size, setSize] = useState(String(inMegabytes(endpoint.segment_bytes)))
   const [outputs, setOutputs] = useState<readonly Format[]>(endpoint.output_formats)
+  const [period, setPeriod] = useState<Period>(endpoint.compaction?.period ?? '')
+  const [except, setExcept] = useState((endpoint.compaction?.except_views ?? []).join(', '))
+  const compaction = period === '' ? null : { period, except_views: except.split(/[\s,]+/).filter((name) => name !== '') }
   const change: EndpointChange = {
     ...(name === endpoint.name ? {} : { name }),
     ...(destination === (endpoint.destination_id ?? '') ? {} : { destination_id: destination === '' ? null : destination }),
     ...(Number(age) === endpoint.segment_max_age_seconds ? {} : { segment_max_age_seconds: Number(age) }),
     ...(Number(size) === inMegabytes(endpoint.segment_bytes) ? {} : { segment_bytes: Math.round(Number(size) * megabyte) }),
     ...(sameFormats(outputs, endpoint.output_formats) ? {} : { output_formats: [...outputs] }),
+    ...(JSON.stringify(compaction) === JSON.stringify(endpoint.compaction) ? {} : { compaction }),
   }
   const save = useMutation({
     mutationFn: () => changeEndpoint(endpoint.id, change),
@@ -159,6 +170,25 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
               error={format === 'segments' ? errorOf('output_formats') : undefined}
             />
           ))}
+          <SelectField
+            label="Merge small files"
+            value={period}
+            onChange={setPeriod}
+            disabled={fixed}
+            error={errorOf('compaction.period') ?? errorOf('compaction')}
+            hint="Once a day or an hour is over. Programs that read whole folders, and do not follow markers, then see merged rows twice."
+            choices={periods}
+          />
+          {period !== '' && (
+            <TextField
+              label="Except the files of these views"
+              value={except}
+              onChange={setExcept}
+              disabled={fixed}
+              error={errorOf('compaction.except_views')}
+              hint="Names, with commas. Other views and raw Parquet are merged."
+            />
+          )}
         </>
       )}
     </CallForm>

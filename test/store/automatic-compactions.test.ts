@@ -1,0 +1,146 @@
+/** Which compactions control starts by itself, when, and that it starts none twice. */
+import { expect, test } from 'vitest'
+import { startDueCompactions } from '#control/services/automatic-compactions.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { objectKey } from '#model/artifact.ts'
+import { commitId } from '#model/commit.ts'
+import type { AutomaticCompaction } from '#model/compaction.ts'
+import { newId } from '#model/id.ts'
+import { compactionLimits } from '#model/limits.ts'
+import { recordCommit } from '#store/commits.ts'
+import { startCompaction } from '#store/compaction-jobs.ts'
+import { publishCompaction } from '#store/compactions.ts'
+import { finishUnit, listAvailableUnits, lockJob } from '#store/job-units.ts'
+import { listJobs, setJobStatus } from '#store/jobs.ts'
+import { transact } from '#store/store.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { aCommit, anAccount, aStoredEndpoint, iso } from './fixtures.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const midnight = Date.parse('2026-11-20T00:00:00.000Z')
+const destination = { id: newId(), bucket: 'lake', region: 'eu-central-1' }
+const never = new AbortController().signal
+const daily: AutomaticCompaction = { period: 'day', except_views: [] }
+
+async function setUp(store: TestStore, endpoints = 1, compaction: AutomaticCompaction | null = daily) {
+  const account = await anAccount(store)
+  const clock = new ManualClock(midnight)
+  const made = []
+  for (let n = 0; n < endpoints; n += 1) made.push((await aStoredEndpoint(store, account, { compaction })).id)
+  const [endpoint = ''] = made
+  const warnings: unknown[] = []
+  const logger = { info: () => undefined, warn: (fields: unknown) => warnings.push(fields) } as unknown as Logger
+  const deliver = (seq: number, sealedAt: number, id = endpoint) => {
+    const log = `${id.slice(0, 8)}lg`
+    const commit = aCommit(id, seq, { log, sealed_at: iso(sealedAt), destination })
+    const name = { endpointId: id, nodeId: commit.node_id, log, seq, sealedAtMicros: sealedAt * 1000 }
+    const artifacts = { parquet: { key: objectKey('p', name, { type: 'parquet' }), bytes: 10, rows: 5, sha256: 'ab' } }
+    return transact(store, (db) => recordCommit(db, { ...commit, id: commitId(commit.node_id, log, seq), artifacts }, sealedAt))
+  }
+  const check = async (now: number) => {
+    await startDueCompactions({ store, clock: new ManualClock(now), logger }, never)
+    expect(warnings).toEqual([])
+  }
+  const jobs = async () => (await listJobs(store.db, account, { limit: 100, offset: 0 })).items.toReversed()
+  const finishAll = async (now: number, status: 'done' | 'failed' = 'done') => {
+    for (const { id } of (await jobs()).filter(({ finished_at }) => finished_at === null))
+      await transact(store, async (db) => {
+        await lockJob(db, id)
+        for (const unit of await listAvailableUnits(db, id, now)) {
+          if (status === 'done')
+            await publishCompaction(db, unit.commit_id, { file: { key: 'k', bytes: 1, rows: 10, sha256: 'ab' }, now })
+          const outcome = { processed: 10, accepted: 10, dropped: 0, dlq: 0, failed: 0 }
+          await finishUnit(db, unit, status === 'done' ? { status, outcome } : { status, reason: 'no' }, now)
+        }
+      })
+  }
+  return { account, clock, endpoint, endpoints: made, deliver, check, jobs, finishAll }
+}
+
+describeDatabases('automatic compactions', (kind) => {
+  test('start once a period is closed, once, and only if there is something to merge', async () => {
+    await using store = await newStore(kind)
+    const { deliver, check, jobs, finishAll } = await setUp(store)
+    await check(midnight + 2 * hourMs)
+    for (const seq of [0, 1]) await deliver(seq, midnight + 3 * hourMs + seq)
+    await check(midnight + dayMs + compactionLimits.marginMs.day - 1)
+    expect(await jobs()).toEqual([])
+    const at = midnight + dayMs + compactionLimits.marginMs.day
+    await check(at)
+    await check(at + 60_000)
+    const [job, ...others] = await jobs()
+    expect(others).toEqual([])
+    expect(job).toMatchObject({
+      ...{ kind: 'compaction', status: 'running', created_by: 'automatic', to: iso(midnight + dayMs) },
+      segments: { total: 1 },
+    })
+    await finishAll(at + 120_000)
+    for (const later of [at + 180_000, at + 240_000]) await check(later)
+    expect(await jobs()).toHaveLength(1)
+    // Late segments are merged among themselves, on one of the next days.
+    for (const seq of [2, 3]) await deliver(seq, midnight + 4 * hourMs + seq)
+    await check(at + 300_000)
+    expect(await jobs()).toHaveLength(1)
+    await check(at + dayMs)
+    expect((await jobs()).map(({ segments }) => segments.total)).toEqual([1, 1])
+  })
+
+  test('several processes that check at once start one job', async () => {
+    await using store = await newStore(kind)
+    const { deliver, check, jobs } = await setUp(store)
+    for (const seq of [0, 1]) await deliver(seq, midnight + seq)
+    await Promise.all(Array.from({ length: 4 }, () => check(midnight + 2 * dayMs)))
+    expect(await jobs()).toHaveLength(1)
+    expect(await store.db.selectFrom('compactions').select('id').execute()).toHaveLength(1)
+  })
+
+  test('do not start for endpoints that did not ask for it; a request that finds nothing leaves no job', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, deliver, check, jobs } = await setUp(store, 1, null)
+    for (const seq of [0, 1]) await deliver(seq, midnight + seq)
+    await check(midnight + 3 * dayMs)
+    expect(await jobs()).toEqual([])
+    const caller = { account_id: account, created_by: 'ci' }
+    const start = (to: number) => startCompaction(store, caller, endpoint, { period: 'day', to: iso(to) }, midnight + 3 * dayMs)
+    expect(await start(midnight + 1)).toBeUndefined()
+    expect(await jobs()).toEqual([])
+    expect(await start(midnight + 2)).toMatchObject({ segments: { total: 1 } })
+  })
+
+  test('a job that was canceled, or failed, starts again with the next period at the earliest', async () => {
+    await using store = await newStore(kind)
+    const { account, deliver, check, jobs, finishAll } = await setUp(store)
+    for (const seq of [0, 1]) await deliver(seq, midnight + seq)
+    const [first, second] = [midnight + 2 * dayMs, midnight + 3 * dayMs]
+    await check(first)
+    const [job] = await jobs()
+    await transact(store, (db) => setJobStatus(db, account, job?.id ?? '', 'canceled', first))
+    for (const wait of [60_000, 120_000]) await check(first + wait)
+    expect(await jobs()).toHaveLength(1)
+    await check(second)
+    expect((await jobs()).map(({ status, segments }) => [status, segments.total])).toEqual([
+      ['canceled', 1],
+      ['running', 1],
+    ])
+    await finishAll(second, 'failed')
+    await store.db.updateTable('compactions').set({ failed_at: second }).execute()
+    for (const wait of [60_000, dayMs, 2 * dayMs]) await check(second + wait)
+    expect(await jobs()).toHaveLength(2)
+  })
+
+  test('an account has few at once, and each endpoint its turn', async () => {
+    await using store = await newStore(kind)
+    const { endpoints, deliver, check, jobs, finishAll } = await setUp(store, compactionLimits.automaticPerAccountMax + 2)
+    for (const id of endpoints) for (const seq of [0, 1]) await deliver(seq, midnight + seq, id)
+    const now = midnight + 2 * dayMs
+    await check(now)
+    expect(await jobs()).toHaveLength(compactionLimits.automaticPerAccountMax)
+    await finishAll(now)
+    await check(now + 60_000)
+    await finishAll(now + 60_000)
+    const compacted = (await jobs()).map(({ endpoint_id }) => endpoint_id)
+    expect(compacted.toSorted()).toEqual(endpoints.toSorted())
+  })
+})
