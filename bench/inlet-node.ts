@@ -56,6 +56,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
         segment_bytes: segmentLimits.bytesDefault,
         segment_max_age_seconds: 60,
         output_formats: ['parquet'],
+        kept_headers: [],
         mqtt_config: {
           enabled: true,
           max_connections: mqttLimits.maxConnections.max,

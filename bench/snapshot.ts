@@ -51,6 +51,7 @@ try {
     output_formats: null,
     mqtt_config: null,
     compaction: null,
+    kept_headers: null,
   }
   const newKey = (): NewStoredApiKey => ({
     ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },

@@ -131,7 +131,10 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
   },
   headers_too_large: {
     meaning: 'The head of the request is too large: it has too many headers, or they are too long.',
-    remedies: ['Send fewer and shorter headers: at most 100, with 16 KiB in all.'],
+    remedies: [
+      'Send fewer and shorter headers: at most 100, with 16 KiB in all.',
+      'Ingest: the headers that an endpoint keeps (`kept_headers`) may have 4 KiB in a request.',
+    ],
   },
   internal_error: {
     meaning: 'Inlet failed. The request is not the cause.',

@@ -66,6 +66,7 @@ const unowned = {
   segment_max_age_seconds: segmentLimits.maxAgeSecondsDefault,
   output_formats: ['segments', 'parquet'] as SnapshotEndpoint['output_formats'],
   mqtt_config: null,
+  kept_headers: [],
   views: [],
   committed_seq: -1,
 }

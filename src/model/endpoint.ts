@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AutomaticCompaction } from './compaction.ts'
 import { DestinationStatus } from './destination.ts'
 import { Id } from './id.ts'
+import { KeptHeaders } from './kept-headers.ts'
 import { mqttLimits, segmentLimits } from './limits.ts'
 import { regionPattern } from './patterns.ts'
 import { properName } from './text.ts'
@@ -89,6 +90,7 @@ export const CreateEndpoint = z.strictObject({
   output_formats: OutputFormats.optional(),
   mqtt_config: MqttConfig.nullable().optional(),
   compaction: AutomaticCompaction.nullable().optional(),
+  kept_headers: KeptHeaders.optional(),
 })
 export type CreateEndpoint = z.infer<typeof CreateEndpoint>
 
@@ -100,6 +102,7 @@ export const ChangeEndpoint = z.strictObject({
   output_formats: OutputFormats.nullable().optional(),
   mqtt_config: ChangeMqttConfig.nullable().optional(),
   compaction: AutomaticCompaction.nullable().optional(),
+  kept_headers: KeptHeaders.nullable().optional(),
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
@@ -160,5 +163,6 @@ export const Endpoint = z.object({
   output_formats: z.array(OutputFormat),
   mqtt_config: MqttConfig.nullable(),
   compaction: AutomaticCompaction.nullable().meta({ description: 'merges small files by itself; null if it does not' }),
+  kept_headers: z.array(z.string()).meta({ description: 'HTTP headers that are kept with the records of a request' }),
 })
 export type Endpoint = z.infer<typeof Endpoint>

@@ -250,6 +250,14 @@ export const seriesLimits = {
   versionsMax: 20,
 } as const
 
+/** HTTP headers that an endpoint keeps with its records. */
+export const keptHeaderLimits = {
+  namesMax: 16,
+  nameCharsMax: 64,
+  /** Names and values of one request: each of its records has them. */
+  bytesMax: 4 * KiB,
+} as const
+
 /** An HTTP request to ingest. `config.ts` has the bounds that an operator may change. */
 export const requestLimits = {
   headerBytesMax: 16 * KiB,

@@ -13,6 +13,8 @@ export type RecordEnvelope = {
   readonly content_type?: string
   /** By which the sender marked a request over HTTP that it may repeat. Over MQTT it is one of the user properties. */
   readonly idempotency_key?: string
+  /** By lower-case name, the headers of the request that the endpoint keeps. */
+  readonly headers?: Readonly<Record<string, string>>
   /** A name that occurs several times has a list of its values. */
   readonly user_properties?: Readonly<Record<string, string | readonly string[]>>
 }

@@ -51,6 +51,8 @@ export const EndpointSection = z.object({
   segment_max_age_seconds: z.int(),
   output_formats: z.array(OutputFormat),
   mqtt_config: MqttConfig.nullable(),
+  /** Lower-case names. */
+  kept_headers: z.array(z.string()).default([]),
   destination: DestinationTarget.nullable(),
   bindings: z.array(BindingSection),
 })

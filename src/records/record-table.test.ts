@@ -131,6 +131,9 @@ describe('values', () => {
     ['VARCHAR', '"t"', '$$.user_properties.__proto__', 'p'],
     ['VARCHAR', '"t"', '$$.user_properties.none', null],
     ['INTEGER', '"t"', '$$.user_properties.site', 'DLQ cast_failed'],
+    ['VARCHAR', '"t"', '$$.headers.X-Hub-Signature-256', 'sha256=ab'],
+    ['VARCHAR', '"t"', '$$.headers."3-d"', 'digit'],
+    ['VARCHAR', '"t"', '$$.headers.x-none', null],
   ])('%s from %s at %s', async (type, json, path, expected) => {
     expect(await becomes(type, json, path)).toEqual(expected)
   })

@@ -25,6 +25,7 @@ export type EndpointSettings = {
   readonly output_formats: readonly OutputFormat[] | null
   readonly mqtt_config: MqttConfig | null
   readonly compaction: AutomaticCompaction | null
+  readonly kept_headers: readonly string[] | null
 }
 
 export type NewEndpoint = EndpointSettings & {
@@ -74,6 +75,7 @@ export async function insertEndpoint(
     output_formats: toJsonOrNull(endpoint.output_formats),
     mqtt_config: toJsonOrNull(endpoint.mqtt_config),
     compaction: toJsonOrNull(endpoint.compaction),
+    kept_headers: toJsonOrNull(endpoint.kept_headers),
   }
   await touchKeysUnlessServed(db, account_id, region)
   await translateErrors(db.insertInto('endpoints').values(values).execute(), {
@@ -265,6 +267,7 @@ export async function updateEndpoint(
     output_formats: change.output_formats && toJsonOrNull(change.output_formats),
     mqtt_config: change.mqtt_config && toJsonOrNull(change.mqtt_config),
     compaction: change.compaction && toJsonOrNull(change.compaction),
+    kept_headers: change.kept_headers && toJsonOrNull(change.kept_headers),
   } satisfies Record<keyof EndpointSettings, unknown>
   const values = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined))
   if (Object.keys(values).length > 0) {
@@ -400,6 +403,7 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     output_formats: fromJsonOrNull(row.output_formats),
     mqtt_config: fromJsonOrNull(row.mqtt_config),
     compaction: fromJsonOrNull(row.compaction),
+    kept_headers: fromJsonOrNull(row.kept_headers),
     since_epoch: row.since_epoch,
     created_at: toTime(row.created_at),
     provisioned_at: toTimeOrNull(row.provisioned_at),

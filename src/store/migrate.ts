@@ -37,6 +37,7 @@ import * as seriesRowsOfAMinute from './migrations/0029-series-rows-of-a-minute.
 import * as compactions from './migrations/0030-compactions.ts'
 import * as publicKeys from './migrations/0031-public-keys.ts'
 import * as automaticCompactions from './migrations/0032-automatic-compactions.ts'
+import * as keptHeaders from './migrations/0033-kept-headers.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -75,6 +76,7 @@ const released: readonly Migration[] = [
   { version: 30, name: 'compactions', up: compactions.up },
   { version: 31, name: 'public keys', up: publicKeys.up },
   { version: 32, name: 'automatic-compactions', up: automaticCompactions.up },
+  { version: 33, name: 'kept headers', up: keptHeaders.up },
 ]
 
 /** An arbitrary number, the same in every release. */

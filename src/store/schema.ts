@@ -162,6 +162,8 @@ export type Database = {
     compaction: string | null
     /** Files sealed before were merged, or had nothing to be merged with. */
     compacted_until: number | null
+    /** JSON of the names; null for none. */
+    kept_headers: string | null
     destination_id: string | null
     since_epoch: number
     /** When draining started. */

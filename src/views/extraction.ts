@@ -163,6 +163,8 @@ function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
       return attribute('content_type')
     case 'user_property':
       return attribute('user_properties', path.name)
+    case 'header':
+      return attribute('headers', path.name)
     case 'topic':
     case 'client_id':
     case 'protocol':

@@ -35,6 +35,10 @@ describe('paths', () => {
     expect(parsePath(text)).toEqual({ from: 'envelope', field: 'user_property', name: 'a' })
   })
 
+  test.each(['$$.headers.x-event', "$$.headers['X-Event']", '$$.headers."X-event"'])('%s names a header', (text) => {
+    expect(parsePath(text)).toEqual({ from: 'envelope', field: 'header', name: 'x-event' })
+  })
+
   test.each([
     ['', 'must start with $'],
     ['a.b', 'must start with $'],
@@ -61,6 +65,9 @@ describe('paths', () => {
     ['$$.user_properties[*]', 'must name one property'],
     ['$$.user_properties.', 'expected a name'],
     ['$$.user_propertiesx', 'expected . or ['],
+    ['$$.headers', 'must name one header, such as $$.headers.x-event'],
+    ['$$.headers.a.b', 'must name one header'],
+    ['$$.headers[0]', 'must name one header'],
     ['$."a\0"', 'without NUL'],
     ['$."\ud800"', 'well-formed'],
     [`$${'.a'.repeat(65)}`, 'at most 64 steps'],

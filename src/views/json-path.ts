@@ -8,12 +8,15 @@ export type Step = { readonly key: string } | { readonly index: number } | 'each
 const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'] as const
 export type EnvelopeField = (typeof envelopeFields)[number]
 const userProperties = '$$.user_properties'
+const headers = '$$.headers'
 
 export type Path =
   | { readonly from: 'record'; readonly steps: readonly Step[]; readonly hasEach: boolean }
   | { readonly from: 'envelope'; readonly field: EnvelopeField }
   /** A user property of an MQTT 5 message. */
   | { readonly from: 'envelope'; readonly field: 'user_property'; readonly name: string }
+  /** A header of an HTTP request that its endpoint keeps, by its lower-case name. */
+  | { readonly from: 'envelope'; readonly field: 'header'; readonly name: string }
 
 export class PathError extends Error {
   override readonly name = 'PathError'
@@ -28,7 +31,12 @@ const quotedName = /"((?:[^"\\]|\\["'\\/])*)"|'((?:[^'\\]|\\["'\\/])*)'/y
 
 /** Parses the text of a path. Throws PathError with a message that describes what to write instead. */
 export function parsePath(text: string): Path {
-  if (text.startsWith(userProperties)) return userProperty(text)
+  if (text.startsWith(userProperties))
+    return { from: 'envelope', field: 'user_property', name: nameAt(text, userProperties, 'property', 'site') }
+  if (text.startsWith(headers)) {
+    // Names of headers have no case (RFC 9110 §5.1).
+    return { from: 'envelope', field: 'header', name: nameAt(text, headers, 'header', 'x-event').toLowerCase() }
+  }
   if (text.startsWith('$$')) return envelope(text)
   if (!text.startsWith('$')) throw new PathError('must start with $, such as $.user.id')
   const steps = parseSteps(text, 1)
@@ -111,18 +119,20 @@ function escapePointer(name: string): string {
 function envelope(text: string): Path {
   const field = envelopeFields.find((name) => text === `$$.${name}`)
   if (field === undefined) {
-    throw new PathError(`must be one of ${envelopeFields.map((name) => `$$.${name}`).join(', ')}, ${userProperties}.<name>`)
+    const fields = envelopeFields.map((name) => `$$.${name}`).join(', ')
+    throw new PathError(`must be one of ${fields}, ${userProperties}.<name>, ${headers}.<name>`)
   }
   return { from: 'envelope', field }
 }
 
-function userProperty(text: string): Path {
-  const steps = parseSteps(text, userProperties.length)
+/** Returns the only name after the prefix. */
+function nameAt(text: string, prefix: string, what: string, example: string): string {
+  const steps = parseSteps(text, prefix.length)
   const [step] = steps
   if (step === undefined || step === 'each' || 'index' in step || steps.length > 1) {
-    throw new PathError(`must name one property, such as ${userProperties}.site or ${userProperties}."a b"`)
+    throw new PathError(`must name one ${what}, such as ${prefix}.${example} or ${prefix}."a b"`)
   }
-  return { from: 'envelope', field: 'user_property', name: step.key }
+  return step.key
 }
 
 function unquote(match: RegExpExecArray): string {

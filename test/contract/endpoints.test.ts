@@ -43,6 +43,7 @@ describe('POST /v1/endpoints', () => {
         segment_max_age_seconds: 60,
         output_formats: ['parquet_views', 'parquet'],
         mqtt_config: null,
+        kept_headers: [],
       },
     })
   })
@@ -57,6 +58,7 @@ describe('POST /v1/endpoints', () => {
       segment_max_age_seconds: 1,
       output_formats: ['segments'],
       mqtt_config: { enabled: true, max_connections: 1, keepalive_max_s: 10, qos_max: 0 },
+      kept_headers: ['stripe-signature'],
     }
     const answer = await account.post('/v1/endpoints', given)
     expect(answer).toMatchObject({ status: 201, body: { ...given, destination_name: 'lake', destination_status: 'pending' } })
@@ -64,6 +66,23 @@ describe('POST /v1/endpoints', () => {
 
   test('201 fills in defaults of mqtt_config', async () => {
     expect(await made(await control().newAccount(), { mqtt_config: {} })).toMatchObject({ mqtt_config: mqtt })
+  })
+
+  test('201 keeps the names of headers in lower case', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account, { kept_headers: ['X-Hub-Signature-256', 'X-GitHub-Event'] })
+    const kept_headers = ['x-hub-signature-256', 'x-github-event']
+    expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ body: { kept_headers } })
+    const one = await account.patch(`/v1/endpoints/${id}`, { kept_headers: ['X-Event'] })
+    expect(one).toMatchObject({ status: 200, body: { kept_headers: ['x-event'] } })
+    expect(await account.patch(`/v1/endpoints/${id}`, { name: 'github' })).toMatchObject({ body: { kept_headers: ['x-event'] } })
+    expect(await account.patch(`/v1/endpoints/${id}`, { kept_headers: null })).toMatchObject({ body: { kept_headers: [] } })
+  })
+
+  test.each(['Authorization', 'proxy-authorization', 'X-API-Key', 'Cookie'])('422 for %s as a header to keep', async (name) => {
+    const answer = await (await control().newAccount()).post('/v1/endpoints', { region: 'loc', kept_headers: ['x-a', name] })
+    const message = `must not be ${name.toLowerCase()}: this header has keys or sessions, which do not belong into the data`
+    expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'kept_headers.1', message }] } })
   })
 
   test('201 with a name; 409 if another endpoint of the account has it, and none once that is deleted', async () => {
@@ -130,6 +149,12 @@ describe('POST /v1/endpoints', () => {
     [{ region: 'loc', mqtt_config: { max_connections: 0 } }, 'mqtt_config.max_connections'],
     [{ region: 'loc', mqtt_config: { qos_max: 2 } }, 'mqtt_config.qos_max'],
     [{ region: 'loc', mqtt_config: { keepalive_max_s: 9 } }, 'mqtt_config.keepalive_max_s'],
+    [{ region: 'loc', kept_headers: ['x a'] }, 'kept_headers.0'],
+    [{ region: 'loc', kept_headers: ['x-a:'] }, 'kept_headers.0'],
+    [{ region: 'loc', kept_headers: [''] }, 'kept_headers.0'],
+    [{ region: 'loc', kept_headers: ['a'.repeat(65)] }, 'kept_headers.0'],
+    [{ region: 'loc', kept_headers: ['x-a', 'X-A'] }, 'kept_headers'],
+    [{ region: 'loc', kept_headers: Array.from({ length: 17 }, (_, n) => `x-${n}`) }, 'kept_headers'],
     [{ region: 'loc', segmentBytes: 1 }, 'segmentBytes'],
   ])('422 for %j names %s', async (body, path) => {
     const answer = await (await control().newAccount()).post('/v1/endpoints', body)

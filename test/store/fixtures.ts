@@ -61,6 +61,7 @@ export function anEndpoint(change: Partial<NewEndpoint> = {}): NewEndpoint {
     output_formats: null,
     mqtt_config: null,
     compaction: null,
+    kept_headers: null,
     ...change,
   }
 }

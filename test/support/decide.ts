@@ -33,6 +33,7 @@ const decidedAttributes = JSON.stringify({
     ['0', 'digit'],
     ['__proto__', 'p'],
   ]),
+  headers: { 'x-hub-signature-256': 'sha256=ab', '3-d': 'digit' },
 })
 
 /** Runs a view over records, each in its own frame, alone or beside other views. `look` may read the Parquet. */

@@ -72,6 +72,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
     segment_max_age_seconds: 3600,
     output_formats: ['parquet'],
     mqtt_config: null,
+    kept_headers: [],
     destination: null,
     views: [],
     committed_seq: -1,

@@ -283,6 +283,7 @@ export type EndpointSettings = {
   readonly output_formats?: readonly string[]
   readonly segment_max_age_seconds?: number
   readonly mqtt_config?: object
+  readonly kept_headers?: readonly string[]
   readonly segment_bytes?: number
 }
 

@@ -153,6 +153,7 @@ readonly period: "hour" | "day"
 /** views whose files stay as they are */
 readonly except_views?: (string)[] | undefined
 } | null | undefined
+readonly kept_headers?: (string)[] | null | undefined
 }
 readonly ChangeMqttConfig: {
 readonly enabled?: boolean | null | undefined
@@ -264,6 +265,8 @@ readonly period: "hour" | "day"
 /** views whose files stay as they are */
 readonly except_views?: (string)[] | undefined
 } | null | undefined
+/** HTTP headers that are kept with the records of a request, such as the signature of a webhook: `$$.headers.<name>` in views. In lower case; none of authorization, proxy-authorization, x-api-key, cookie */
+readonly kept_headers?: (string)[] | undefined
 }
 readonly CreateJoinToken: {
 readonly name: string
@@ -514,6 +517,8 @@ readonly period: "hour" | "day"
 /** views whose files stay as they are */
 readonly except_views: (string)[]
 } | null
+/** HTTP headers that are kept with the records of a request */
+readonly kept_headers: (string)[]
 }
 readonly EndpointBucket: {
 /** when the bucket begins, in UTC */

@@ -29,6 +29,7 @@ const endpoint = {
   output_formats: ['parquet_views', 'parquet'],
   mqtt_config,
   compaction: { period: 'day', except_views: [] },
+  kept_headers: ['x-hub-signature-256', 'x-github-event', 'x-github-delivery'],
 }
 
 const forcedDeletion = {
@@ -79,6 +80,7 @@ export const endpointsExamples: Examples = {
       output_formats: ['parquet_views', 'parquet'],
       mqtt_config: {},
       compaction: { period: 'day' },
+      kept_headers: ['X-Hub-Signature-256', 'X-GitHub-Event', 'X-GitHub-Delivery'],
     },
     response: deploying,
   },

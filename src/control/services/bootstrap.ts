@@ -132,6 +132,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
       output_formats: ['parquet_views', 'parquet', 'segments'] as const,
       mqtt_config: MqttConfig.parse({}),
       compaction: null,
+      kept_headers: null,
     }
     await insertEndpoint(db, account_id, { ...created.endpoint, ...settings, since_epoch: epoch }, now)
     await attachFirstView(db, account_id, created.endpoint.id, now)

@@ -7,6 +7,7 @@ export type EffectiveSettings = {
   segment_max_age_seconds: number
   output_formats: OutputFormat[]
   mqtt_config: MqttConfig | null
+  kept_headers: string[]
 }
 
 /** Fills in the defaults of this release for settings that the owner did not choose. */
@@ -16,5 +17,6 @@ export function effectiveSettings(settings: Pick<EndpointSettings, keyof Effecti
     segment_max_age_seconds: settings.segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault,
     output_formats: [...(settings.output_formats ?? outputFormatsDefault)],
     mqtt_config: settings.mqtt_config,
+    kept_headers: [...(settings.kept_headers ?? [])],
   }
 }

@@ -97,6 +97,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         output_formats: settings.output_formats ?? null,
         mqtt_config: settings.mqtt_config ?? null,
         compaction: settings.compaction ?? null,
+        kept_headers: settings.kept_headers ?? null,
       }
       const created = await applyChange((db, since_epoch) =>
         withinQuotas(db, account_id, ['endpoints'], () =>

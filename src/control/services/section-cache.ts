@@ -48,6 +48,7 @@ export class SectionCache {
       segment_max_age_seconds: null,
       output_formats: null,
       mqtt_config: null,
+      kept_headers: null,
     })
     this.#settingsHash = createHash('sha256')
       .update(

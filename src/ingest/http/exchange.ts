@@ -25,6 +25,7 @@ import { authenticate, type Verifier } from './credentials.ts'
 import type { Discards } from './discards.ts'
 import { declaredBytes, hostOf } from './head.ts'
 import { Intake } from './intake.ts'
+import { keptHeadersOf } from './kept-headers.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
 import { sendJson, sendProblem, toAppError } from './responses.ts'
@@ -47,7 +48,7 @@ export type ExchangeContext = {
   readonly clock: Clock
 }
 
-const envelope = encodeEnvelope({ protocol: 'http' })
+const plainEnvelope = encodeEnvelope({ protocol: 'http' })
 /** The records had been stored before, and the receipt is the first one. */
 const replayed = ['Idempotent-Replayed', 'true']
 
@@ -61,6 +62,7 @@ export class Exchange implements Receiving, Route {
   #urlKey: string | undefined
   #endpoint: SnapshotEndpoint | undefined
   #idempotencyKey: string | undefined
+  #envelope = plainEnvelope
   #intake: Intake | undefined
   /** The response was sent, or the client is gone. */
   #isOver = false
@@ -179,6 +181,7 @@ export class Exchange implements Receiving, Route {
     }
     const key = request.headers['idempotency-key']
     if (typeof key === 'string') this.#idempotencyKey = readIdempotencyKey(key)
+    this.#envelope = envelopeOf(request, this.#endpoint, this.#idempotencyKey)
     const format = this.#urlKey === undefined ? bodyFormat(request.headers) : beaconFormat(request.headers)
     const declared = declaredBytes(request)
     const room = gate.room(this.#endpoint.id)
@@ -187,6 +190,7 @@ export class Exchange implements Receiving, Route {
       format,
       declaredBytes: declared,
       maxBytes: maxRequestBytes,
+      moreBytes: this.#envelope === plainEnvelope ? 0 : this.#envelope.byteLength,
       room,
       done: (error) => (error === undefined ? this.#store() : this.#rejectBody(error)),
     })
@@ -241,7 +245,7 @@ export class Exchange implements Receiving, Route {
       layout: intake.layout,
       receivedAtMicros: now * 1000,
       recordCount: intake.records,
-      envelope: key === undefined ? envelope : encodeEnvelope({ protocol: 'http', idempotency_key: key }),
+      envelope: this.#envelope,
       payload: intake.payload,
     }
     const stored = ({ seq }: { readonly seq: number }) => {
@@ -299,6 +303,17 @@ export class Exchange implements Receiving, Route {
     if (length === undefined) return false
     return Number(length) - (this.#intake?.receivedBytes ?? 0) <= bytes
   }
+}
+
+/** Throws AppError headers_too_large. */
+function envelopeOf({ headers }: IncomingMessage, { kept_headers }: SnapshotEndpoint, key: string | undefined): Uint8Array {
+  const kept = kept_headers.length === 0 ? undefined : keptHeadersOf(headers, kept_headers)
+  if (key === undefined && kept === undefined) return plainEnvelope
+  return encodeEnvelope({
+    protocol: 'http',
+    ...(key === undefined ? {} : { idempotency_key: key }),
+    ...(kept === undefined ? {} : { headers: kept }),
+  })
 }
 
 function shuttingDown(): AppError {

@@ -19,6 +19,8 @@ export type IntakeOptions = {
   readonly declaredBytes: number | undefined
   /** Bound on the body as sent and, separately, as decoded. */
   readonly maxBytes: number
+  /** Memory that the request needs beside its body and the usual overhead. */
+  readonly moreBytes: number
   readonly room: Pick<Room, 'reserve' | 'release'>
   /** Called once: without an error if the body is complete and can be stored. Never called after `close`. */
   readonly done: (error?: AppError | Rejection) => void
@@ -54,7 +56,7 @@ export class Intake {
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
     this.#options = options
     this.#records = recordsOf(format)
-    this.#reserve(httpLimits.requestOverheadBytes)
+    this.#reserve(httpLimits.requestOverheadBytes + options.moreBytes)
   }
 
   get layout(): Layout {

@@ -20,6 +20,7 @@ const endpoint: SnapshotEndpoint = {
   segment_bytes: 1,
   segment_max_age_seconds: 1,
   output_formats: [],
+  kept_headers: [],
   mqtt_config: { enabled: true, max_connections: 2, keepalive_max_s: 100, qos_max: 1 },
   destination: null,
   views: [],

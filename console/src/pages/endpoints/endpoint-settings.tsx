@@ -94,6 +94,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
   const [period, setPeriod] = useState<Period>(endpoint.compaction?.period ?? '')
   const [except, setExcept] = useState((endpoint.compaction?.except_views ?? []).join(', '))
   const compaction = period === '' ? null : { period, except_views: except.split(/[\s,]+/).filter((name) => name !== '') }
+  const [headers, setHeaders] = useState(endpoint.kept_headers.join(', '))
   const change: EndpointChange = {
     ...(name === endpoint.name ? {} : { name }),
     ...(destination === (endpoint.destination_id ?? '') ? {} : { destination_id: destination === '' ? null : destination }),
@@ -101,6 +102,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
     ...(Number(size) === inMegabytes(endpoint.segment_bytes) ? {} : { segment_bytes: Math.round(Number(size) * megabyte) }),
     ...(sameFormats(outputs, endpoint.output_formats) ? {} : { output_formats: [...outputs] }),
     ...(JSON.stringify(compaction) === JSON.stringify(endpoint.compaction) ? {} : { compaction }),
+    ...(namesIn(headers).join() === endpoint.kept_headers.join() ? {} : { kept_headers: namesIn(headers) }),
   }
   const save = useMutation({
     mutationFn: () => changeEndpoint(endpoint.id, change),
@@ -189,10 +191,27 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
               hint="Names, with commas. Other views and raw Parquet are merged."
             />
           )}
+          <TextField
+            label="HTTP headers to keep"
+            value={headers}
+            onChange={setHeaders}
+            disabled={fixed}
+            placeholder="x-hub-signature-256, x-github-event"
+            error={['kept_headers', ...namesIn(headers).map((_, at) => `kept_headers.${at}`)].map(errorOf).find(Boolean)}
+            hint="Kept with each record that is sent from then on, such as the signature of a webhook: $$.headers.<name> in views. Separate names with commas."
+          />
         </>
       )}
     </CallForm>
   )
+}
+
+/** Nodes know headers by their names in lower case. */
+function namesIn(text: string): string[] {
+  return text
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((name) => name !== '')
 }
 
 function sameFormats(some: readonly Format[], others: readonly Format[]): boolean {

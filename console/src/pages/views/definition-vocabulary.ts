@@ -58,6 +58,7 @@ export const envelopePaths = {
   '$$.topic': 'MQTT topic',
   '$$.client_id': 'MQTT client',
   '$$.content_type': 'of an MQTT 5 message',
+  '$$.headers.': 'HTTP header that the endpoint keeps',
 } as const
 
 /** Words of conditions that are used most. docs/views.md lists all. */
