@@ -55,7 +55,8 @@ async function furnished() {
 const row = (id: number) => ({ view: `SELECT ${id}::BIGINT AS id, TIMESTAMP '2026-11-20 08:00:00' AS seen` })
 const query = (account: Pick<TestAccount, 'post'>, sql: string, more: object = {}) => account.post('/v1/query', { sql, ...more })
 
-describe('POST /v1/query', () => {
+// Each query starts a process.
+describe('POST /v1/query', { timeout: 60_000 }, () => {
   test('200 reads what was committed of the newest version of a view', async () => {
     const { account, view, deliver } = await furnished()
     await deliver(row(1))
