@@ -55,13 +55,17 @@ export function valuesAt<Bucket extends { readonly at: string }>(
 
 export type ViewSeries = Schemas['ViewSeries']
 
-/** What all versions of a view made of records, of one endpoint or of all. */
+/**
+ * What all versions of a view made of records, of one endpoint or of all. It is known by commits, and an endpoint has one in a minute or
+ * so: shorter buckets would mostly be empty.
+ */
 export const viewSeriesQuery = (account: string, id: string, range: Range, endpoint_id: string | undefined) =>
   queryOptions({
     queryKey: [account, 'views', id, 'series', range, endpoint_id],
     queryFn: () => {
       const since = new Date(Date.now() - ranges[range]).toISOString()
-      const query = { since, ...(endpoint_id === undefined ? {} : { endpoint_id }) }
+      const step = range === '1h' ? { step: '1m' as const } : {}
+      const query = { since, ...step, ...(endpoint_id === undefined ? {} : { endpoint_id }) }
       return ok(client.GET('/v1/views/{id}/series', { params: { path: { id }, query } }))
     },
     refetchInterval: whileThere(range === '1h' ? movingMs : slowMs),

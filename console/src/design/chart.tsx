@@ -115,7 +115,7 @@ function plotOptions({ element, series, format, height, sync, onPoint }: PlotOpt
     },
     scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 28, space: 70, values: timeLabels },
+      { ...axis, grid: { show: false }, size: 28, space: 90, values: timeLabels },
       {
         ...axis,
         grid: { stroke: token('--line'), width: 1 },
@@ -139,13 +139,15 @@ function plotOptions({ element, series, format, height, sync, onPoint }: PlotOpt
 
 const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const dayOfYear = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
-const dayS = 86_400
+const secondOfDay = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const [dayS, minuteS] = [86_400, 60]
 
 /** In the viewer's zone: the time, and the day where one begins. */
 function timeLabels(_plot: UPlot, splits: readonly number[], _axis: number, _space: number, stepS: number): string[] {
   return splits.map((second) => {
     const date = new Date(second * 1000)
     const isMidnight = date.getHours() === 0 && date.getMinutes() === 0
+    if (stepS < minuteS) return secondOfDay.format(date)
     return (stepS >= dayS || isMidnight ? dayOfYear : timeOfDay).format(date)
   })
 }
