@@ -130,7 +130,8 @@ function plotOptions({ element, series, format, height, sync, onPoint }: PlotOpt
         const stroke = token(`--series-${tone}`)
         const fill = kind === 'line' ? {} : { fill: `color-mix(in srgb, ${stroke} ${kind === 'bars' ? 75 : 16}%, transparent)` }
         const paths = kind === 'bars' && UPlot.paths.bars !== undefined ? { paths: UPlot.paths.bars({ size: [0.8, 24] }) } : {}
-        return { label, stroke, width: kind === 'bars' ? 0 : 1.75, points, spanGaps: false, ...fill, ...paths }
+        const marks = kind === 'bars' ? { show: false } : points
+        return { label, stroke, width: kind === 'bars' ? 0 : 1.75, points: marks, spanGaps: false, ...fill, ...paths }
       }),
     ],
     hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
