@@ -170,7 +170,8 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     return owner
   })
   const sessionSecret = await getOrInsertSecret(store.db, keyring, 'sessions', () => randomBytes(32).toString('base64url'))
-  const people = peopleService({ store, baseUrl, providerRole: config.oidcRole, clock, logger })
+  const publicKeys = config.publicKeys === 'true'
+  const people = peopleService({ store, baseUrl, providerRole: config.oidcRole, publicKeys, clock, logger })
   const provider = signInProviderOf(config)
   const signIn = createSignIn({
     ...{ database: store.db, baseUrl, secret: sessionSecret, provider, clock },
@@ -298,7 +299,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
       auditTrail,
       accounts,
       tokens,
-      keys: keyService({ store, applyChange, publicKeys: config.publicKeys === 'true', clock, logger }),
+      keys: keyService({ store, applyChange, publicKeys, clock, logger }),
       destinations: destinationService({
         store,
         applyChange,

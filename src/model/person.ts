@@ -40,6 +40,9 @@ export const Session = z.object({
     is_operator: z.boolean().meta({ description: 'whether the person may call the operations of the operator' }),
   }),
   accounts: z.array(Membership).meta({ description: 'in the order of their names' }),
+  allows_public_keys: z
+    .boolean()
+    .meta({ description: 'whether the operator allows keys that web pages hold (`INLET_PUBLIC_KEYS`)' }),
   expires_at: Timestamp,
 })
 export type Session = z.infer<typeof Session>

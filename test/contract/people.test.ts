@@ -22,7 +22,10 @@ describe('POST /auth/sign-in/link', () => {
     expect(cookie).toMatch(/SameSite=Lax/)
     expect(await person.send('GET', '/v1/session')).toMatchObject({
       status: 200,
-      body: { person: { name: 'Ada', email: null, is_operator: false }, accounts: [{ account_id, role: 'owner' }] },
+      body: {
+        ...{ person: { name: 'Ada', email: null, is_operator: false }, accounts: [{ account_id, role: 'owner' }] },
+        allows_public_keys: false,
+      },
     })
     expect(await newBrowser().send('POST', '/auth/sign-in/link', { link })).toMatchObject({
       status: 401,

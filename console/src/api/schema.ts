@@ -1052,6 +1052,8 @@ readonly is_operator: boolean
 }
 /** in the order of their names */
 readonly accounts: (components['schemas']["Membership"])[]
+/** whether the operator allows keys that web pages hold (`INLET_PUBLIC_KEYS`) */
+readonly allows_public_keys: boolean
 /** ISO 8601, UTC, milliseconds */
 readonly expires_at: string
 }

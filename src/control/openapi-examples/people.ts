@@ -36,6 +36,7 @@ export const peopleExamples: Examples = {
       id: ids.session,
       person: { id: ids.person, name: 'Ada Lovelace', email: 'ada@example.com', is_operator: true },
       accounts: [{ account_id: ids.account, account_name: 'default', role: 'owner' }],
+      allows_public_keys: false,
       expires_at: at,
     },
   },

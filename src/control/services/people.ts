@@ -56,6 +56,8 @@ export type PeopleOptions = {
   readonly baseUrl: string
   /** Of everybody whom the provider signs in, in the first account; null: only those who were invited come. */
   readonly providerRole: Role | null
+  /** Whether keys may be public. */
+  readonly publicKeys: boolean
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -71,7 +73,7 @@ const firstLinkActor = 'bootstrap'
 const operatorActor = 'operator'
 
 /** Who belongs to an account, and how they come to. */
-export function peopleService({ store, baseUrl, providerRole, clock, logger }: PeopleOptions) {
+export function peopleService({ store, baseUrl, providerRole, publicKeys, clock, logger }: PeopleOptions) {
   /** `check` runs in the transaction that creates the invitation. */
   async function create(
     { account_id, role, email, created_by }: Invite & { readonly account_id: string; readonly created_by: string },
@@ -97,7 +99,10 @@ export function peopleService({ store, baseUrl, providerRole, clock, logger }: P
   return {
     async session({ session_id: id, expires_at, person }: SignedIn): Promise<Session> {
       const accounts = await listMemberships(store.db, person.id)
-      return { id, person: { ...person, email: knownEmail(person.email) }, accounts, expires_at: expires_at.toISOString() }
+      return {
+        ...{ id, person: { ...person, email: knownEmail(person.email) }, accounts },
+        ...{ allows_public_keys: publicKeys, expires_at: expires_at.toISOString() },
+      }
     },
 
     async sessions({ session_id, person }: SignedIn): Promise<{ items: OpenSession[] }> {

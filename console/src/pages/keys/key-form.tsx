@@ -9,7 +9,7 @@ import { Skeleton } from '../../design/skeleton.tsx'
 import { CheckboxField } from '../../design/toggle-field.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
 import { Failure } from '../../shell/failure.tsx'
-import { useAccount } from '../../shell/session.tsx'
+import { useAccount, useHere } from '../../shell/session.tsx'
 import style from './keys.module.css'
 import { scopeTexts } from './scopes.ts'
 
@@ -36,10 +36,13 @@ export function KeyForm({ onCreated }: { readonly onCreated: (key: CreatedApiKey
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(endpoint === undefined ? [] : [endpoint]))
   const [only, setOnly] = useState(endpoint)
   const [origins, setOrigins] = useState('')
+  const { allows_public_keys } = useHere().session
   const isPublic = holder === 'page'
   const isAdmin = scopes.has('admin')
   const isLimited = reach === 'some' && !isAdmin
-  const isIncomplete = isPublic ? only === undefined : scopes.size === 0 || (isLimited && chosen.size === 0)
+  const isIncomplete = isPublic
+    ? !allows_public_keys || only === undefined
+    : scopes.size === 0 || (isLimited && chosen.size === 0)
   const create = useMutation({
     mutationFn: () =>
       createKey(
@@ -73,13 +76,15 @@ export function KeyForm({ onCreated }: { readonly onCreated: (key: CreatedApiKey
             choices={holders}
             onChange={setHolder}
             hint={
-              isPublic
-                ? 'Everybody can read the key in the page. So it only sends data, to one endpoint, from the origins that you name.'
-                : 'They keep the key secret.'
+              isPublic && !allows_public_keys
+                ? 'The operator of this installation does not allow such keys. To allow them: INLET_PUBLIC_KEYS=true, for control and for nodes.'
+                : isPublic
+                  ? 'Everybody can read the key in the page. So it only sends data, to one endpoint, from the origins that you name.'
+                  : 'They keep the key secret.'
             }
             error={errorOf('public')}
           />
-          {isPublic && (
+          {isPublic && allows_public_keys && (
             <>
               <OneEndpoint chosen={only} onChange={setOnly} error={errorOf('endpoint_ids')} />
               <TextField
