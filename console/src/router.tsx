@@ -16,6 +16,7 @@ import { auditSearch } from './pages/audit/audit-search.ts'
 
 import { destinationSearch } from './pages/destinations/destination-search.ts'
 import { commitSearch } from './pages/endpoints/commit-search.ts'
+import { endpointsSearch } from './pages/endpoints/endpoints-search.ts'
 import { testSearch } from './pages/endpoints/test-search.ts'
 import { readExploreSearch } from './pages/explore/explore-search.ts'
 import { keysSearch, newKeySearch } from './pages/keys/key-search.ts'
@@ -129,6 +130,7 @@ const explore = createRoute({
 const endpoints = createRoute({
   getParentRoute: () => inAccount,
   path: '/endpoints',
+  validateSearch: endpointsSearch,
   component: lazyScreen(() => import('./pages/endpoints/endpoints-page.tsx'), 'EndpointsPage'),
 })
 const endpoint = createRoute({

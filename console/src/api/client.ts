@@ -34,6 +34,11 @@ export class ApiError extends Error {
 const accountHeader = 'inlet-account'
 let account = 'none'
 
+/** The headers of a call for this account, wherever the person is when it begins. */
+export function forAccount(account_id: string): { readonly [accountHeader]: string } {
+  return { [accountHeader]: account_id }
+}
+
 /** All later calls are for this account; without one, for none. */
 export function callFor(account_id: string | undefined): void {
   account = account_id ?? 'none'
@@ -44,13 +49,14 @@ export const client = createClient<paths>({
   credentials: 'same-origin',
   fetch: (request) => {
     const { pathname, search } = new URL(request.url)
-    return takeAskedAhead(request.method, account, pathname + search) ?? fetch(request)
+    const asker = request.headers.get(accountHeader) ?? account
+    return takeAskedAhead(request.method, asker, pathname + search) ?? fetch(request)
   },
 })
 
 client.use({
   onRequest({ request }) {
-    request.headers.set(accountHeader, account)
+    if (!request.headers.has(accountHeader)) request.headers.set(accountHeader, account)
   },
   onError({ error }) {
     return unreachable(error)

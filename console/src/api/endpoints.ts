@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { client, ok, type Schemas } from './client.ts'
+import { client, forAccount, ok, type Schemas } from './client.ts'
 import { movingMs, slowMs, whileThere } from './intervals.ts'
+import { readWhole, wholeInterval } from './whole-list.ts'
 
 export type Endpoint = Schemas['Endpoint']
 export type Commit = Schemas['Commit']
@@ -10,11 +11,12 @@ export type EndpointChange = Schemas['ChangeEndpoint']
 /** What a receipt names: the segment that holds the record. */
 export type Receipt = { readonly node_id: string; readonly segment_seq: number }
 
+/** All of them, the newest first. */
 export const endpointsQuery = (account: string) =>
   queryOptions({
     queryKey: [account, 'endpoints'],
-    queryFn: () => ok(client.GET('/v1/endpoints', { params: { query: { limit: 200 } } })),
-    refetchInterval: movingMs,
+    queryFn: () => readWhole((query) => ok(client.GET('/v1/endpoints', { params: { query }, headers: forAccount(account) }))),
+    refetchInterval: wholeInterval(movingMs),
   })
 
 export const endpointQuery = (account: string, id: string) =>
@@ -61,7 +63,8 @@ export const destinationChoicesQuery = (account: string) =>
   queryOptions({
     queryKey: [account, 'destinations', 'choices'],
     queryFn: async () => {
-      const { items } = await ok(client.GET('/v1/destinations', { params: { query: { limit: 200 } } }))
+      const headers = forAccount(account)
+      const { items } = await readWhole((query) => ok(client.GET('/v1/destinations', { params: { query }, headers })))
       return items.map(({ id, name, status }) => ({ id, name, status }))
     },
   })

@@ -1,6 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
-import { client, ok, type Schemas } from './client.ts'
+import { client, forAccount, ok, type Schemas } from './client.ts'
 import { slowMs } from './intervals.ts'
+import { readWhole, wholePageSize } from './whole-list.ts'
 
 export type QueryResult = Schemas['QueryResult']
 export type RunQuery = Schemas['RunQuery']
@@ -42,9 +43,10 @@ export const tablesQuery = (account: string) =>
   queryOptions({
     queryKey: [account, 'query', 'tables'],
     queryFn: async (): Promise<readonly QueryTable[]> => {
+      const headers = forAccount(account)
       const [views, endpoints] = await Promise.all([
-        ok(client.GET('/v1/views', { params: { query: { status: 'published', limit: 200 } } })),
-        ok(client.GET('/v1/endpoints', { params: { query: { limit: 200 } } })),
+        readWhole((page) => ok(client.GET('/v1/views', { params: { query: { status: 'published', ...page } }, headers }))),
+        readWhole((query) => ok(client.GET('/v1/endpoints', { params: { query }, headers }))),
       ])
       const newest = new Map<string, (typeof views.items)[number]>()
       for (const view of views.items) if (view.version > (newest.get(view.name)?.version ?? 0)) newest.set(view.name, view)
@@ -62,7 +64,7 @@ export const tablesQuery = (account: string) =>
     },
     staleTime: 30_000,
     // A view that is published elsewhere becomes a table here.
-    refetchInterval: slowMs,
+    refetchInterval: ({ state: { data } }) => slowMs * Math.max(1, Math.ceil((data?.length ?? 0) / wholePageSize)),
   })
 
 /** A name as SQL writes it. Quotes never harm, but most names are read more easily without. */

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { useEffect } from 'react'
 import { client, ok, type Schemas } from './client.ts'
 import { slowMs, whileThere } from './intervals.ts'
 
@@ -22,6 +23,24 @@ export const viewsQuery = (account: string) =>
     initialPageParam: 0,
     getNextPageParam: ({ next_offset }) => next_offset,
   })
+
+/** Loads page after page while `wanted`, because what somebody looks for may stand on any. */
+export function useWholeList(
+  { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage }: PagedList,
+  wanted: boolean,
+): void {
+  const next = wanted && hasNextPage && !isFetchingNextPage && !isFetchNextPageError
+  useEffect(() => {
+    if (next) void fetchNextPage()
+  }, [next, fetchNextPage])
+}
+
+type PagedList = {
+  readonly hasNextPage: boolean
+  readonly isFetchingNextPage: boolean
+  readonly isFetchNextPageError: boolean
+  readonly fetchNextPage: () => unknown
+}
 
 export const viewQuery = (account: string, id: string) =>
   queryOptions({

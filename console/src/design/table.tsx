@@ -1,5 +1,6 @@
-import type { Key, ReactNode } from 'react'
+import { type Key, type ReactNode, useState } from 'react'
 import { Button } from './button.tsx'
+import { formatCount } from './format.ts'
 import style from './table.module.css'
 
 export type TableColumn<Row> = {
@@ -24,12 +25,24 @@ type TableProps<Row> = {
   readonly footer?: ReactNode
   /** Pages that are left to load, below the rows as well. */
   readonly more?: MorePages
+  /** How many of the rows stand there at once, for long lists that are known whole: a button shows as many more. */
+  readonly rowsAtOnce?: number
 }
 
 type MorePages = { readonly hasNextPage: boolean; readonly isFetchingNextPage: boolean; fetchNextPage(): unknown }
 
 /** Rows under one head. It scrolls sideways by itself, so that a page never does. */
-export function Table<Row>({ label, columns, rows, keyOf, empty, footer, more }: TableProps<Row>) {
+export function Table<Row>({
+  label,
+  columns,
+  rows,
+  keyOf,
+  empty,
+  footer,
+  more,
+  rowsAtOnce = Number.POSITIVE_INFINITY,
+}: TableProps<Row>) {
+  const [rowsMax, setRowsMax] = useState(rowsAtOnce)
   if (rows.length === 0 && empty !== undefined) return empty
   const marks = (column: TableColumn<Row>) => ({
     'data-figure': column.figure || undefined,
@@ -56,7 +69,7 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, footer, more }:
             </tr>
           </thead>
           <tbody>
-            {rows.map((row) => (
+            {rows.slice(0, rowsMax).map((row) => (
               <tr key={keyOf(row)}>
                 {columns.map((column, index) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
@@ -69,6 +82,14 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, footer, more }:
           </tbody>
         </table>
       </section>
+      {rows.length > rowsMax && (
+        <div className={style.footer}>
+          <Button size="small" onClick={() => setRowsMax(rowsMax + rowsAtOnce)}>
+            Show more
+          </Button>
+          <span className={style.rest}>{formatCount(rows.length - rowsMax)} are left</span>
+        </div>
+      )}
       {footer && <div className={style.footer}>{footer}</div>}
       {more?.hasNextPage && (
         <div className={style.footer}>

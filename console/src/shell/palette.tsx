@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Radio, Table2 } from 'lucide-react'
 import { endpointsQuery } from '../api/endpoints.ts'
-import { viewsQuery } from '../api/views.ts'
+import { useWholeList, viewsQuery } from '../api/views.ts'
 import type { Place } from './navigation.ts'
 import { useOpenActions, useOpenPlaces } from './open-places.ts'
 import style from './palette.module.css'
@@ -76,6 +76,7 @@ function useNamed(open: boolean): readonly Target[] {
   const enabled = open && account !== undefined
   const endpoints = useQuery({ ...endpointsQuery(id), enabled })
   const views = useInfiniteQuery({ ...viewsQuery(id), enabled })
+  useWholeList(views, enabled)
   const named = [
     ...(endpoints.data?.items ?? []).map((each) => ({ ...each, path: `endpoints/${each.id}`, icon: Radio, words: 'endpoint' })),
     ...(views.data?.pages.flatMap(({ items }) => items) ?? []).map((each) => {

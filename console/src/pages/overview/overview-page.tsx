@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Radio } from 'lucide-react'
 import { type Endpoint, endpointsQuery } from '../../api/endpoints.ts'
+import type { WholeList } from '../../api/whole-list.ts'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { formatBytes, formatCount, formatDuration } from '../../design/format.ts'
 import { Card, Columns, Page, Section, Stat } from '../../design/layout.tsx'
@@ -28,7 +29,7 @@ export function OverviewPage({ search }: { readonly search: ChartSearch }) {
     >
       {endpoints.isError && <Failure error={endpoints.error} onRetry={() => void endpoints.refetch()} />}
       <Card>
-        <Summary endpoints={endpoints.data?.items} />
+        <Summary list={endpoints.data} />
       </Card>
       {endpoints.data?.items.length !== 0 && <Traffic endpoints={endpoints.data?.items} search={search} />}
       <Section title="Endpoints">
@@ -42,8 +43,8 @@ export function OverviewPage({ search }: { readonly search: ChartSearch }) {
   )
 }
 
-function Summary({ endpoints }: { readonly endpoints: readonly Endpoint[] | undefined }) {
-  const sum = endpoints === undefined ? undefined : summed(endpoints)
+function Summary({ list }: { readonly list: WholeList<Endpoint> | undefined }) {
+  const sum = list === undefined ? undefined : summed(list)
   return (
     <Columns minimum={12}>
       <Stat
@@ -66,14 +67,18 @@ function Summary({ endpoints }: { readonly endpoints: readonly Endpoint[] | unde
   )
 }
 
-function summed(endpoints: readonly Endpoint[]) {
+function summed({ items: endpoints, total }: WholeList<Endpoint>) {
   return {
-    endpoints: endpoints.length,
+    endpoints: total,
     bytes: endpoints.reduce((sum, { lag }) => sum + lag.undelivered_bytes, 0),
     segments: endpoints.reduce((sum, { lag }) => sum + lag.undelivered_segments, 0),
     oldest_s: Math.max(0, ...endpoints.map(({ lag }) => lag.oldest_age_seconds ?? 0)),
-    troubled: endpoints.filter(({ status }) => status === 'degraded' || status === 'failed').length,
+    troubled: endpoints.filter(needsAttention).length,
   }
+}
+
+function needsAttention({ status }: Endpoint): boolean {
+  return status === 'degraded' || status === 'failed'
 }
 
 const columns: readonly TableColumn<Endpoint>[] = [
@@ -127,8 +132,9 @@ function EndpointTable({ endpoints }: { readonly endpoints: readonly Endpoint[] 
     <Table
       label="Endpoints"
       columns={columns}
-      rows={endpoints}
+      rows={endpoints.toSorted((a, b) => Number(needsAttention(b)) - Number(needsAttention(a)))}
       keyOf={({ id }) => id}
+      rowsAtOnce={50}
       empty={
         <EmptyState
           icon={<Radio />}

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Table2 } from 'lucide-react'
-import { viewsQuery } from '../../api/views.ts'
+import { useWholeList, viewsQuery } from '../../api/views.ts'
 import { Badge } from '../../design/badge.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { TextField } from '../../design/field.tsx'
@@ -25,6 +25,7 @@ export function ViewsPage() {
   const { find = '' } = route.useSearch()
   const navigate = route.useNavigate()
   const views = useInfiniteQuery(viewsQuery(account))
+  useWholeList(views, find !== '')
   const all = groupViews(views.data?.pages.flatMap(({ items }) => items) ?? [])
   return (
     <Page
@@ -51,7 +52,7 @@ export function ViewsPage() {
             columns={columnsOf(account)}
             rows={all.filter((view) => matchesView(view, find))}
             keyOf={({ name }) => name}
-            empty={<EmptyState title={`No view matches “${find}”`} />}
+            empty={views.hasNextPage ? <Skeleton rows={4} height="figure" /> : <EmptyState title={`No view matches “${find}”`} />}
             more={views}
           />
         </>
