@@ -48,6 +48,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
   { party: /^ws$/, places: [/^ingest\//] },
   { party: /^mqtt-packet$/, places: [/^ingest\//, /^cli\/demo\//] },
+  { party: /^@bufbuild\/protobuf(\/|$)/, places: [/^ingest\/http\/otlp\//] },
   { party: /^yaml$/, places: [/^views\/definition-text\.ts$/] },
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },
@@ -253,7 +254,7 @@ describe('the third parties that an idle process loads', () => {
     {
       process: 'ingest',
       app: 'ingest/app.ts',
-      parties: ['@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'ws', 'zod'],
+      parties: ['@bufbuild/protobuf/wire', '@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'ws', 'zod'],
     },
     {
       process: 'control on SQLite',

@@ -276,6 +276,13 @@ export const requestLimits = {
   chunkBytesMin: 16,
 } as const
 
+/** Export requests of OpenTelemetry. */
+export const otlpLimits = {
+  recordsMax: 100_000,
+  /** Each record repeats its resource and scope: how many times the bytes of a request its records may have. */
+  growthMax: 4,
+} as const
+
 export const signInLimits = {
   /** A session ends after this time without a visit. */
   sessionSeconds: 14 * 24 * 3600,

@@ -7,18 +7,34 @@ import type { BodyRecords } from './body-records.ts'
 import { JsonBody } from './json-body.ts'
 import { httpLimits } from './limits.ts'
 import { LineCounter } from './line-counter.ts'
+import { otlpTypes } from './otlp/encoding.ts'
+import { WholeBody } from './whole-body.ts'
 
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
-/** The format of a body, according to the head of its request. */
-export type BodyFormat = { readonly type: 'lines' | 'json'; readonly encoding: Encoding }
+/** The format of a body, according to the head of its request. `whole`: its records are not found in it, but made of it. */
+export type BodyFormat = { readonly type: 'lines' | 'json' | 'whole'; readonly encoding: Encoding }
 
-const types: ReadonlyMap<string, BodyFormat['type']> = new Map([
-  ['application/x-ndjson', 'lines'],
-  ['application/ndjson', 'lines'],
-  ['application/jsonl', 'lines'],
-  ['application/json', 'json'],
-])
+type Types = {
+  readonly names: ReadonlyMap<string, BodyFormat['type']>
+  /** What to send, for those who send another one. */
+  readonly hint: string
+}
+
+const recordTypes: Types = {
+  names: new Map([
+    ['application/x-ndjson', 'lines'],
+    ['application/ndjson', 'lines'],
+    ['application/jsonl', 'lines'],
+    ['application/json', 'json'],
+  ]),
+  hint: 'application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record or an array of them',
+}
+
+const exportTypes: Types = {
+  names: new Map(Object.keys(otlpTypes).map((name) => [name, 'whole'])),
+  hint: 'an ExportLogsServiceRequest of OpenTelemetry as application/x-protobuf or application/json; records of your own go to /v1/ingest',
+}
 
 const encodings: ReadonlyMap<string, Encoding> = new Map([
   ['identity', 'identity'],
@@ -31,7 +47,7 @@ const encodings: ReadonlyMap<string, Encoding> = new Map([
 
 /** Formats of common heads, looked up without allocating. */
 const plain: ReadonlyMap<string | undefined, BodyFormat> = new Map(
-  [...types].map(([name, type]) => [name, { type, encoding: 'identity' }]),
+  [...recordTypes.names].map(([name, type]) => [name, { type, encoding: 'identity' }]),
 )
 
 export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
@@ -39,30 +55,28 @@ export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
     const format = plain.get(headers['content-type'])
     if (format !== undefined) return format
   }
-  return { type: typeOf(headers['content-type']), encoding: encodingOf(headers['content-encoding']) }
+  return { type: typeOf(headers['content-type'], recordTypes), encoding: encodingOf(headers['content-encoding']) }
+}
+
+/** The format of an export request of OpenTelemetry. */
+export function exportFormat(headers: IncomingHttpHeaders): BodyFormat {
+  return { type: typeOf(headers['content-type'], exportTypes), encoding: encodingOf(headers['content-encoding']) }
 }
 
 /** Finds the records of a body in this format. */
 export function recordsOf({ type }: BodyFormat): BodyRecords {
-  return type === 'lines' ? new LineCounter() : new JsonBody()
+  if (type === 'lines') return new LineCounter()
+  return type === 'json' ? new JsonBody() : new WholeBody()
 }
 
-function typeOf(contentType: string | undefined): BodyFormat['type'] {
-  const known = types.get(contentType ?? '')
+function typeOf(contentType: string | undefined, { names, hint }: Types): BodyFormat['type'] {
+  const known = names.get(contentType ?? '')
   if (known !== undefined) return known
-  if (contentType === undefined) {
-    throw new AppError(
-      'unsupported_media_type',
-      'send a Content-Type: application/x-ndjson, or application/json for one record or an array of them',
-    )
-  }
+  if (contentType === undefined) throw new AppError('unsupported_media_type', `the request has no Content-Type; send ${hint}`)
   const [type = '', ...parameters] = contentType.toLowerCase().split(';')
-  const named = types.get(type.trim())
+  const named = names.get(type.trim())
   if (named === undefined) {
-    throw new AppError(
-      'unsupported_media_type',
-      `Content-Type "${type.trim()}" is not supported; send application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record or an array of them`,
-    )
+    throw new AppError('unsupported_media_type', `Content-Type "${type.trim()}" is not supported; send ${hint}`)
   }
   const charset = parameters
     .map((part) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(part)?.[1])

@@ -1,15 +1,15 @@
 /**
- * One request to `/v1/ingest`, from its head to its response.
+ * One request to `/v1/ingest` or `/v1/logs`, from its head to its response.
  *
  * Owns: the order of the checks; that 202 is sent only after the records are durable, and that only complete requests are stored
- * (laws 1, 2). Does not own: the checks themselves (gate.ts, body-format.ts, intake.ts).
+ * (laws 1, 2). Does not own: the checks themselves (gate.ts, body-format.ts, intake.ts), what OpenTelemetry sends (otlp/).
  * Law: it responds once. It releases its memory when it has responded or the client is gone.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, errorTable } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
-import { requestLimits } from '#model/limits.ts'
+import { otlpLimits, requestLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -19,7 +19,7 @@ import type { Gate } from '../gate.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
 import type { Receipt } from '../idempotency/stored-request.ts'
 import { Rejection } from '../rejection.ts'
-import { bodyFormat } from './body-format.ts'
+import { type BodyFormat, bodyFormat, exportFormat } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
 import { authenticate, type Verifier } from './credentials.ts'
 import type { Discards } from './discards.ts'
@@ -28,6 +28,9 @@ import { Intake } from './intake.ts'
 import { keptHeadersOf } from './kept-headers.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
+import type { Conversions, Converted } from './otlp/conversions.ts'
+import { otlpEncoding } from './otlp/encoding.ts'
+import { asExportersSeeIt, sendExported, sendExportProblem } from './otlp/responses.ts'
 import { sendJson, sendProblem, toAppError } from './responses.ts'
 import { beaconFormat, takeUrlKey } from './url-key.ts'
 
@@ -45,6 +48,7 @@ export type ExchangeContext = {
   readonly endsConnections: () => boolean
   readonly counters: HttpCounters
   readonly discards: Discards
+  readonly conversions: Conversions
   readonly clock: Clock
 }
 
@@ -64,6 +68,10 @@ export class Exchange implements Receiving, Route {
   #idempotencyKey: string | undefined
   #envelope = plainEnvelope
   #intake: Intake | undefined
+  /** The body is an export request of OpenTelemetry. */
+  #isExport = false
+  /** How many records of an export request are left out. */
+  #tooLarge = 0
   /** The response was sent, or the client is gone. */
   #isOver = false
   #bytesAtLastCheck: number | undefined
@@ -100,6 +108,12 @@ export class Exchange implements Receiving, Route {
     }
   }
 
+  /** Like `receive`, for an export request of OpenTelemetry. */
+  receiveExport(query: string): void {
+    this.#isExport = true
+    this.receive(query)
+  }
+
   /** Throws AppError bad_request. The gate reads it only after its earlier checks have passed. */
   get host(): string | undefined {
     return hostOf(this.#request)
@@ -118,7 +132,8 @@ export class Exchange implements Receiving, Route {
     if (this.#isOver) return
     const { baseUrl, gate, endsConnections, counters } = this.#context
     const refusal = error instanceof AppError ? error : gate.rejectionOf(error)
-    const problem = refusal instanceof AppError ? refusal : toAppError(refusal)
+    const known = refusal instanceof AppError ? refusal : toAppError(refusal)
+    const problem = this.#isExport ? asExportersSeeIt(known) : known
     const hasRest = !this.#request.complete
     const isLast = close || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
@@ -129,7 +144,12 @@ export class Exchange implements Receiving, Route {
     const reason = refusal instanceof AppError ? refusal.code : refusal.outcome
     if (this.#endpoint !== undefined) gate.counters(this.#endpoint.id).refused(reason)
     if (!isLast) this.#connection.announceIdleTime(this.#response)
-    if (!this.#response.destroyed) sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
+    if (this.#response.destroyed) return
+    if (!this.#isExport) sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
+    else {
+      const encoding = otlpEncoding(this.#request.headers)
+      sendExportProblem(this.#response, problem, { encoding, baseUrl: baseUrl(), close: isLast })
+    }
   }
 
   fail(error: AppError): void {
@@ -182,7 +202,7 @@ export class Exchange implements Receiving, Route {
     const key = request.headers['idempotency-key']
     if (typeof key === 'string') this.#idempotencyKey = readIdempotencyKey(key)
     this.#envelope = envelopeOf(request, this.#endpoint, this.#idempotencyKey)
-    const format = this.#urlKey === undefined ? bodyFormat(request.headers) : beaconFormat(request.headers)
+    const format = this.#format()
     const declared = declaredBytes(request)
     const room = gate.room(this.#endpoint.id)
     room.admit(declared ?? 0)
@@ -192,7 +212,11 @@ export class Exchange implements Receiving, Route {
       maxBytes: maxRequestBytes,
       moreBytes: this.#envelope === plainEnvelope ? 0 : this.#envelope.byteLength,
       room,
-      done: (error) => (error === undefined ? this.#store() : this.#rejectBody(error)),
+      done: (error) => {
+        if (error !== undefined) this.#rejectBody(error)
+        else if (this.#isExport) this.#convert()
+        else this.#store()
+      },
     })
     const intake = this.#intake
     const connection = this.#connection
@@ -206,6 +230,39 @@ export class Exchange implements Receiving, Route {
       this.#bodyEnded()
       intake.end()
     })
+  }
+
+  #format(): BodyFormat {
+    const { headers } = this.#request
+    if (this.#isExport) return exportFormat(headers)
+    return this.#urlKey === undefined ? bodyFormat(headers) : beaconFormat(headers)
+  }
+
+  /** Makes records of an export request, then stores them. */
+  #convert(): void {
+    const { conversions, maxRequestBytes } = this.#context
+    const intake = this.#intake
+    if (intake === undefined) throw new InvariantError('only a complete body is converted')
+    conversions
+      .run({
+        encoding: otlpEncoding(this.#request.headers),
+        maxBytes: otlpLimits.growthMax * maxRequestBytes,
+        body: () => (this.#isOver ? undefined : intake.payload),
+        reserve: (bytes) => intake.reserve(bytes),
+      })
+      .then((converted) => this.#storeConverted(intake, converted))
+      .catch((error: AppError | Rejection) => this.#rejectBody(error))
+  }
+
+  #storeConverted(intake: Intake, converted: Converted | undefined): void {
+    if (this.#isOver || converted === undefined) return
+    const { payload, records, tooLarge } = converted
+    intake.replace(payload, records)
+    this.#tooLarge = tooLarge
+    if (tooLarge > 0 && this.#endpoint !== undefined) this.#context.gate.counters(this.#endpoint.id).refused('payload_too_large')
+    // OTLP allows a request without records, and there may be none that is left.
+    if (records > 0) this.#store()
+    else this.#acknowledge(intake, { seq: 0, records: 0, bytes: 0 })
   }
 
   /** An endpoint that was deleted while the body arrived has no share any more, but that is not what the sender should read. */
@@ -270,11 +327,16 @@ export class Exchange implements Receiving, Route {
     const { nodeId, counters } = this.#context
     const isLast = this.#context.endsConnections()
     this.#end()
-    if (more === replayed) counters.countResponse(202)
-    else counters.accepted(records, bytes)
+    const status = this.#isExport ? 200 : 202
+    if (more === replayed) counters.countResponse(status)
+    else counters.accepted(records, bytes, status)
     if (this.#response.destroyed) return
-    const body = `{"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}}`
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
+    if (this.#isExport) {
+      sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, { close: isLast, more })
+      return
+    }
+    const body = `{"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}}`
     sendJson(this.#response, 202, body, { close: isLast, more })
   }
 

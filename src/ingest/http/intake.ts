@@ -39,6 +39,8 @@ export class Intake {
   readonly #arrived = new Pieces()
   /** Set once the body is complete. */
   #payload: readonly Buffer[] = []
+  /** Lines that were made of the body. */
+  #made: { readonly records: number } | undefined
   #payloadBytes = 0
   #receivedBytes = 0
   #chunks = 0
@@ -60,7 +62,7 @@ export class Intake {
   }
 
   get layout(): Layout {
-    return this.#records.layout
+    return this.#made === undefined ? this.#records.layout : 'lines'
   }
 
   get payload(): readonly Buffer[] {
@@ -72,7 +74,7 @@ export class Intake {
   }
 
   get records(): number {
-    return this.#records.records
+    return (this.#made ?? this.#records).records
   }
 
   /** Size of the body so far, as sent. */
@@ -100,6 +102,19 @@ export class Intake {
     if (this.#options.format.encoding === 'identity') this.#finish()
     else if (this.#decoder === undefined) this.#fail(noRecord())
     else if (!this.#isDecoding) this.#decoder.end()
+  }
+
+  /** Reserves memory for what is made of the body. Throws Rejection. */
+  reserve(bytes: number): void {
+    if (this.#open) this.#reserve(bytes)
+  }
+
+  /** Replaces the body by lines that were made of it. Memory was reserved for them. */
+  replace(payload: readonly Buffer[], records: number): void {
+    if (!this.#open) return
+    this.#made = { records }
+    this.#payload = payload
+    this.#payloadBytes = payload.reduce((sum, { byteLength }) => sum + byteLength, 0)
   }
 
   /**

@@ -16,16 +16,21 @@ export class HttpCounters {
     this.requestsByStatus.set(status, (this.requestsByStatus.get(status) ?? 0) + 1)
   }
 
-  accepted(records: number, bytes: number): void {
+  accepted(records: number, bytes: number, status: number): void {
     this.records += records
     this.acceptedBytes += bytes
-    this.countResponse(202)
+    this.countResponse(status)
   }
 }
 
 export function registerHttpMetrics(registry: Registry, counters: HttpCounters): void {
   const { counter, counters: labelled } = observableMetrics(registry)
-  labelled('inlet_ingest_requests_total', 'POST /v1/ingest by response status', 'status', () => counters.requestsByStatus)
+  labelled(
+    'inlet_ingest_requests_total',
+    'POST /v1/ingest and /v1/logs by response status',
+    'status',
+    () => counters.requestsByStatus,
+  )
   counter('inlet_ingest_records_total', 'records accepted', () => counters.records)
   counter('inlet_ingest_received_bytes_total', 'bytes of bodies as they were sent', () => counters.receivedBytes)
   counter('inlet_ingest_accepted_bytes_total', 'bytes of accepted bodies, decompressed', () => counters.acceptedBytes)

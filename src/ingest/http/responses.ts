@@ -4,16 +4,7 @@ import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
 import type { WebPage } from '#pages/html.ts'
 import type { Outcome, Rejection } from '../rejection.ts'
 
-/** Headers that RFC 9110 requires beside the problem body. */
-const extraHeaders: Partial<Record<ErrorCode, readonly string[]>> = {
-  unauthorized: ['WWW-Authenticate', 'Bearer'],
-  unsupported_media_type: [
-    'Accept-Post',
-    'application/x-ndjson, application/ndjson, application/jsonl, application/json',
-    'Accept-Encoding',
-    'gzip, zstd, deflate, br',
-  ],
-}
+const recordTypes = 'application/x-ndjson, application/ndjson, application/jsonl, application/json'
 
 const codes: Readonly<Record<Outcome, ErrorCode>> = {
   forbidden: 'forbidden',
@@ -109,7 +100,14 @@ export function requestError(code: string | undefined): AppError {
 function problem(error: AppError, baseUrl: string): { status: number; headers: string[]; body: string } {
   const body = JSON.stringify(toProblem(error, baseUrl))
   const headers = ['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(body))]
-  if (error.retryAfterSeconds !== undefined) headers.push('Retry-After', String(error.retryAfterSeconds))
-  headers.push(...(extraHeaders[error.code] ?? []))
+  headers.push(...problemHeaders(error, recordTypes))
   return { status: errorTable[error.code].status, headers, body }
+}
+
+/** Returns headers that RFC 9110 requires beside the body. `accepted`: types of bodies that the path takes. */
+export function problemHeaders({ code, retryAfterSeconds }: AppError, accepted: string): string[] {
+  const headers = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]
+  if (code === 'unauthorized') headers.push('WWW-Authenticate', 'Bearer')
+  if (code === 'unsupported_media_type') headers.push('Accept-Post', accepted, 'Accept-Encoding', 'gzip, zstd, deflate, br')
+  return headers
 }

@@ -26,6 +26,7 @@ import { Exchange, type ExchangeContext } from './exchange.ts'
 import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
 import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResponse } from './operator-routes.ts'
+import { Conversions } from './otlp/conversions.ts'
 import { findPage } from './pages.ts'
 import { ReadTurns, stopReading } from './read-turns.ts'
 import { rawProblem, requestError, sendPage } from './responses.ts'
@@ -35,7 +36,7 @@ export type HttpServerOptions = {
   readonly listen: ListenAddress
   readonly connections: ConnectionBudget
   readonly requestTimeoutSeconds: number
-  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'endsConnections' | 'discards'>
+  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'endsConnections' | 'discards' | 'conversions'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
   /** Undefined if no web page of another origin may send. */
   readonly cors: Cors | undefined
@@ -47,6 +48,8 @@ export type HttpServerOptions = {
 }
 
 const ingestPath = '/v1/ingest'
+/** Where exporters of OpenTelemetry send (OTLP/HTTP). */
+const logsPath = '/v1/logs'
 const plainTarget = { path: ingestPath, query: '' }
 
 export class HttpServer implements Service {
@@ -71,6 +74,7 @@ export class HttpServer implements Service {
     this.#exchangeContext = {
       ...options.exchange,
       discards,
+      conversions: new Conversions(),
       isDraining: () => this.#isDraining,
       endsConnections: () => this.#endsConnections,
     }
@@ -200,15 +204,17 @@ export class HttpServer implements Service {
     const { url = '', method } = request
     const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
     const { cors } = this.#options
-    if (cors !== undefined && path === ingestPath) cors.addHeaders(request, response)
+    const takesRecords = path === ingestPath || path === logsPath
+    if (cors !== undefined && takesRecords) cors.addHeaders(request, response)
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
       exchange.reject(new AppError('headers_too_large', detail), { close: true })
       return
     }
-    if (path !== ingestPath) this.#connections.get(request.socket)?.announceIdleTime(response)
-    if (path === ingestPath) {
-      if (method === 'POST') exchange.receive(query)
+    if (!takesRecords) this.#connections.get(request.socket)?.announceIdleTime(response)
+    if (takesRecords) {
+      if (method === 'POST' && path === logsPath) exchange.receiveExport(query)
+      else if (method === 'POST') exchange.receive(query)
       else if (cors !== undefined && isPreflight(request)) this.#respondToPreflight(cors, exchange, request, response)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {
