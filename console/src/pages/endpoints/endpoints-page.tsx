@@ -96,7 +96,7 @@ function columnsOf(account: string): readonly TableColumn<Endpoint>[] {
       title: 'Name',
       cell: ({ id, name }) => (
         <Link to="/in/$account/endpoints/$endpoint" params={{ account, endpoint: id }}>
-          <strong>{name}</strong>
+          <strong className={style.name}>{name}</strong>
         </Link>
       ),
     },
