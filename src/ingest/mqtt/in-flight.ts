@@ -58,7 +58,6 @@ export class InFlight {
   #unordered: Promise<unknown> | undefined
   #messages = 0
   #bytes = 0
-  #unacknowledged = 0
 
   constructor(options: InFlightOptions) {
     this.#options = options
@@ -72,11 +71,6 @@ export class InFlight {
   /** Includes the envelope and the overhead of each message. */
   get bytes(): number {
     return this.#bytes
-  }
-
-  /** Messages that wait for their PUBACK. */
-  get unacknowledged(): number {
-    return this.#unacknowledged
   }
 
   /** `messageId` is 0 if no PUBACK is wanted, `receivedAtMicros` is since 1970 UTC. */
@@ -101,10 +95,7 @@ export class InFlight {
     batch.messages += 1
     batch.payloadBytes += payload.length
     batch.bytes += bytes
-    if (messageId > 0) {
-      batch.messageIds.push(messageId)
-      this.#unacknowledged += 1
-    }
+    if (messageId > 0) batch.messageIds.push(messageId)
   }
 
   async #appendOnce(key: string, frame: FrameInput): Promise<unknown> {
@@ -141,7 +132,6 @@ export class InFlight {
     if (this.#batch === batch) this.#batch = undefined
     this.#messages -= batch.messages
     this.#bytes -= batch.bytes
-    this.#unacknowledged -= batch.messageIds.length
     this.#options.room.release(batch.bytes)
   }
 }

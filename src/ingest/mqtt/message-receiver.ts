@@ -73,10 +73,6 @@ export class MessageReceiver {
     if (payload.length > recordLimits.bytesMax) {
       throw new MqttError('packet_too_large', `a message is longer than ${recordLimits.bytesMax} bytes`)
     }
-    // [MQTT-3.3.4-7]
-    if (version === 5 && qos > 0 && this.#inFlight.unacknowledged >= mqttLimits.inFlightMessagesMax) {
-      throw new MqttError('receive_maximum_exceeded', `more than ${mqttLimits.inFlightMessagesMax} messages wait for PUBACK`)
-    }
     const topic = topicAlias === 0 ? named : this.#topicOf(topicAlias, named)
     this.#store({ topic, properties, payload }, messageId, receivedAtMicros)
   }

@@ -21,7 +21,6 @@ export const reasons = {
   keep_alive_timeout: { code: 0x8d, connack: undefined },
   session_taken_over: { code: 0x8e, connack: undefined },
   topic_name_invalid: { code: 0x90, connack: 0x05 },
-  receive_maximum_exceeded: { code: 0x93, connack: undefined },
   topic_alias_invalid: { code: 0x94, connack: undefined },
   packet_too_large: { code: 0x95, connack: undefined },
   quota_exceeded: { code: 0x97, connack: 0x03 },

@@ -387,6 +387,7 @@ export class Session implements WireReader {
     this.#flow.pause(pauses.unsent)
   }
 
+  /** Also for MQTT 5, where 0x93 would end the connection: bridges of mosquitto exceed the receive maximum, and would never get through their queue. */
   #checkInFlight(): void {
     const receiver = this.#open?.receiver
     if (receiver === undefined) return
