@@ -39,7 +39,7 @@ export async function compactEndpoint(this: CliContext, { endpoint, ...request }
       startCompaction(store, { account_id, created_by: 'cli' }, endpoint, parsed.data, this.clock.now()),
     )
     if (planned === undefined) break
-    stdout.write(`job ${planned.id}: ${planned.segments.total} new files\n`)
+    stdout.write(`job ${planned.id}: ${planned.segments.total} files\n`)
     const { segments, last_error, status } = await follow(
       store,
       account_id,
@@ -52,7 +52,7 @@ export async function compactEndpoint(this: CliContext, { endpoint, ...request }
     // What failed would be planned again at once.
     if (status !== 'succeeded') break
   }
-  stdout.write(made === 0 && failed === 0 ? 'nothing to merge\n' : `${made} new files, ${failed} failed\n`)
+  stdout.write(made === 0 && failed === 0 ? 'nothing to merge\n' : `${made} done, ${failed} failed\n`)
   if (failed > 0) this.process.exitCode = 1
 }
 

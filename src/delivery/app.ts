@@ -37,6 +37,7 @@ import { countWaiting, type Held } from './held.ts'
 import { Janitor } from './janitor.ts'
 import { runCompaction } from './jobs/compaction-run.ts'
 import { JobWorker } from './jobs/job-worker.ts'
+import { runRemoval } from './jobs/removal-run.ts'
 import { runUnit } from './jobs/unit-run.ts'
 import { LagReports } from './lag-report.ts'
 import { deliveryLimits } from './limits.ts'
@@ -149,7 +150,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     nodeId,
     control,
     isConfigured: () => feed.current() !== undefined,
-    run: (unit, signal) => ('compaction' in unit ? runCompaction(unit, unitOptions, signal) : runUnit(unit, unitOptions, signal)),
+    run: (unit, signal) => {
+      if ('compaction' in unit) return runCompaction(unit, unitOptions, signal)
+      return 'removal' in unit ? runRemoval(unit, unitOptions, signal) : runUnit(unit, unitOptions, signal)
+    },
     clock,
     logger,
   })

@@ -89,6 +89,11 @@ export function commitId(nodeId: string, log: string, seq: number): string {
   return `${nodeId}-${log}-${String(seq).padStart(12, '0')}`
 }
 
+/** The rows of a file that a compaction removes, or has removed. */
+const MovedTo = z.object({ key: z.string(), bytes: z.int(), first_row: z.int(), rows: z.int() }).meta({
+  description: 'set once the file is being removed: the merged file that has its rows, and which they are, counted from 0',
+})
+
 /** A commit as the API returns it. */
 export const Commit = z.object({
   id: z.string(),
@@ -102,7 +107,7 @@ export const Commit = z.object({
   sealed_at: Timestamp,
   uploaded_at: Timestamp,
   bucket: z.string(),
-  artifacts: z.record(z.string(), z.object({ key: z.string(), bytes: z.int() })),
+  artifacts: z.record(z.string(), z.object({ key: z.string(), bytes: z.int(), moved_to: MovedTo.optional() })),
 })
 export type Commit = z.infer<typeof Commit>
 
@@ -120,8 +125,10 @@ export const CommitFiles = Commit.omit({ artifacts: true }).extend({
         kind: z.string().meta({ examples: ['parquet'] }),
         key: z.string(),
         bytes: z.int(),
+        moved_to: MovedTo.optional(),
         download_url: z.string().nullable().meta({
-          description: 'valid for one hour, needs no credentials; null if the destination was deleted or denies reading',
+          description:
+            'of the file, or the one it was moved to; valid for one hour, needs no credentials; null if the destination was deleted or denies reading',
         }),
       }),
     )

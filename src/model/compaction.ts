@@ -19,8 +19,18 @@ export const AutomaticCompaction = z
       .refine((names) => new Set(names).size === names.length, 'must not name a view twice')
       .default([])
       .meta({ description: 'views whose files stay as they are' }),
+    remove_after_hours: z
+      .int()
+      .min(compactionLimits.removeAfterHours.min)
+      .max(compactionLimits.removeAfterHours.max)
+      .nullable()
+      .default(null)
+      .meta({ description: 'removes files this long after they were merged; null keeps them' }),
   })
-  .meta({ description: 'replaces the current setting as a whole', examples: [{ period: 'day', except_views: [] }] })
+  .meta({
+    description: 'replaces the current setting as a whole',
+    examples: [{ period: 'day', except_views: [], remove_after_hours: 168 }],
+  })
 export type AutomaticCompaction = z.infer<typeof AutomaticCompaction>
 
 export const Compact = z

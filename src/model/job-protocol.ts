@@ -10,7 +10,7 @@ import { ReportedCount } from './reported-count.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
- * How nodes run jobs, in addition to `node-protocol.ts`. A unit is one segment of one job, or one new file of a compaction. A lease is the right to work on it.
+ * How nodes run jobs, in addition to `node-protocol.ts`. A unit is one segment of one job, or one new file of a compaction: to make it, or to remove what it replaces. A lease is the right to work on it.
  *
  *   POST /internal/v1/jobs/lease    LeaseRequest  → 200 Leases. Renews the named leases, returns the node's others, and leases up to `max` more units.
  *   POST /internal/v1/jobs/report   UnitReports   → 200 UnitsReported. Idempotent.
@@ -30,6 +30,8 @@ export const UnitSource = z.object({
   kind: z.enum(['segment', 'parquet', 'dlq']),
   artifact: ArtifactFile,
   from_version: z.int().nullable(),
+  /** The segment's file was merged into this one: its rows are those from this on, counted from 0, and `artifact.rows` is their number. */
+  first_row: z.int().optional(),
 })
 export type UnitSource = z.infer<typeof UnitSource>
 
@@ -78,7 +80,13 @@ export const CompactionUnit = z.object({
 })
 export type CompactionUnit = z.infer<typeof CompactionUnit>
 
-export const JobUnit = z.union([Unit, CompactionUnit])
+/** Removes the sources of a compaction. */
+export const RemovalUnit = CompactionUnit.omit({ compaction: true }).extend({
+  removal: CompactionUnit.shape.compaction.extend({ file: ArtifactFile }),
+})
+export type RemovalUnit = z.infer<typeof RemovalUnit>
+
+export const JobUnit = z.union([Unit, CompactionUnit, RemovalUnit])
 export type JobUnit = z.infer<typeof JobUnit>
 
 export const Leases = z.object({
@@ -99,6 +107,8 @@ export const UnitReport = z.discriminatedUnion('outcome', [
   z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: ArtifactFiles, view: ViewOutcome }),
   /** The new file and its marker are in the bucket. */
   z.strictObject({ ...unitName, outcome: z.literal('compacted'), file: ArtifactFile }),
+  /** The files that the compaction merged are not in the bucket. */
+  z.strictObject({ ...unitName, outcome: z.literal('removed') }),
   /** A retry would fail too. `records` have no outcome because the view failed as a whole; 0 if something else failed. */
   z.strictObject({ ...unitName, outcome: z.literal('failed'), reason, records: ReportedCount }),
   /** A retry may succeed. */

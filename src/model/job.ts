@@ -7,7 +7,7 @@ import { ViewCounts } from './view-metrics.ts'
 /**
  * - `backfill`: applies a view version to segments that were committed without it
  * - `redrive`: applies a view version to the DLQ rows of another version of the view
- * - `compaction`: merges small files of an endpoint
+ * - `compaction`: merges small files of an endpoint, and removes those that were merged before
  */
 export const JobKind = z.enum(['backfill', 'redrive', 'compaction'])
 export type JobKind = z.infer<typeof JobKind>
@@ -51,7 +51,7 @@ export const Job = z.object({
   to: Timestamp.nullable(),
   segments: z.object({ total: z.int(), done: z.int(), skipped: z.int(), failed: z.int() }).meta({
     description:
-      'skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its new files instead of segments',
+      'skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its merged files instead of segments, those that are made and those whose sources are removed',
   }),
   counters: ViewCounts.meta({
     description:

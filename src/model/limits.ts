@@ -314,4 +314,11 @@ export const compactionLimits = {
   /** Unfinished compactions of an account above which none is started automatically. */
   automaticPerAccountMax: 4,
   exceptViewsMax: 100,
+  /** How long after a compaction the files that it merged may be removed. */
+  removeAfterHours: { min: 1, max: 8_760 },
+  /** Compactions whose files one job removes, and when a removal that failed is tried again by itself. */
+  removalsPerJobMax: 100,
+  removalRetryMs: 86_400_000,
+  /** A merged file that is read for one record. */
+  readBytesMax: 300_000_000,
 } as const

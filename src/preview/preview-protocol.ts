@@ -6,7 +6,12 @@ import type { ChangeView, CreateView } from '#model/view.ts'
 
 /** Rows to read from raw Parquet, all files in one directory. */
 export type RawRowsTask = Pick<RecordsQuery, 'limit' | 'contains'> & {
-  readonly files: readonly { readonly path: string; readonly commit_id: string }[]
+  readonly files: readonly {
+    readonly path: string
+    readonly commit_id: string
+    /** The rows of the commit, if the file has others too. */
+    readonly part?: { readonly first_row: number; readonly rows: number }
+  }[]
 }
 
 /** Rows to read from DLQ files, all in one directory. */

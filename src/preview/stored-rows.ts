@@ -18,12 +18,13 @@ const { charsMax, reasonsMax } = recordSampleLimits
 /** Returns rows of raw Parquet: the files in their order, the last record of each first. */
 export function readRawRows({ files, limit, contains }: RawRowsTask): Promise<DeliveredRecord[]> {
   // Base64 of whole groups of three bytes, so that it can be cut and decoded.
-  const query = (path: string, count: number) => `SELECT segment_seq, record_index,
+  const query = (path: string, count: number, { part }: RawRowsTask['files'][number]) => `SELECT segment_seq, record_index,
       strftime(make_timestamp(epoch_us(ingested_at)), '%Y-%m-%dT%H:%M:%S.%fZ'), protocol, topic, client_id, attributes,
       left(payload, ${charsMax}), left(to_base64(payload_bytes), ${charsMax}),
       coalesce(length(payload), length(to_base64(payload_bytes))) > ${charsMax}
-    FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false)
-    ${contains === undefined ? '' : `WHERE contains(payload, ${quoteLiteral(contains)})`}
+    FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false, file_row_number = true)
+    WHERE ${part === undefined ? 'true' : `file_row_number BETWEEN ${part.first_row} AND ${part.first_row + part.rows - 1}`}
+      ${contains === undefined ? '' : `AND contains(payload, ${quoteLiteral(contains)})`}
     ORDER BY record_index DESC LIMIT ${count}`
   return readFiles(files, limit, query, (row, { commit_id }) => ({ commit_id, ...recordIn(row) }))
 }
@@ -105,7 +106,7 @@ export async function countDlqReasons(paths: readonly string[]): Promise<DlqReas
 async function readFiles<File extends { readonly path: string }, Row>(
   files: readonly File[],
   limit: number,
-  query: (path: string, count: number) => string,
+  query: (path: string, count: number, file: File) => string,
   toRow: (row: readonly Value[], file: File) => Row,
 ): Promise<Row[]> {
   const [first] = files
@@ -116,7 +117,7 @@ async function readFiles<File extends { readonly path: string }, Row>(
     const found: Row[] = []
     for (const file of files) {
       if (found.length >= limit) break
-      const { rows } = await connection.query(query(file.path, limit - found.length))
+      const { rows } = await connection.query(query(file.path, limit - found.length, file))
       found.push(...rows.map((row) => toRow(row, file)))
     }
     return found

@@ -11,11 +11,16 @@ export type TableName = {
   readonly isOptional: boolean
 }
 
+/** Rows of a file, counted from 0. */
+export type RowRange = { readonly first_row: number; readonly rows: number }
+
 /** A table whose files are on disk. */
 export type FetchedTable = {
   readonly name: TableName
   /** Names of Parquet files in the directory of the query. */
   readonly files: readonly string[]
+  /** Rows of other Parquet files there, which have rows that are not of the table too. */
+  readonly parts?: readonly { readonly file: string; readonly ranges: readonly RowRange[] }[]
   /** Columns of the table if it has no files. */
   readonly columns: readonly Pick<Column, 'name' | 'type' | 'parquet'>[]
   readonly summary: QueriedTable

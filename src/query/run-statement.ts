@@ -41,15 +41,25 @@ export async function runStatement(sql: string, options: RunOptions): Promise<Qu
   }
 }
 
-async function createTable(connection: Connection, directory: string, { name, files, columns }: FetchedTable): Promise<void> {
-  const { schema, table } = name
+async function createTable(connection: Connection, directory: string, fetched: FetchedTable): Promise<void> {
+  const { schema, table } = fetched.name
   if (schema !== '') await connection.run(`CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(schema)}`)
-  const source =
-    files.length === 0
-      ? `SELECT ${columns.map(emptyColumn).join(', ')} WHERE false`
-      : `SELECT * FROM read_parquet([${files.map((file) => quoteLiteral(`${directory}/${file}`)).join(', ')}],
-          union_by_name = true, hive_partitioning = false)`
+  const source = sourceOf(directory, fetched)
   await connection.run(`CREATE VIEW ${quoteIdentifier(schema === '' ? 'main' : schema)}.${quoteIdentifier(table)} AS ${source}`)
+}
+
+function sourceOf(directory: string, { files, parts = [], columns }: FetchedTable): string {
+  const options = 'union_by_name = true, hive_partitioning = false'
+  const selects = parts.map(({ file, ranges }) => {
+    const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
+    return `SELECT * EXCLUDE (file_row_number) FROM read_parquet(${quoteLiteral(`${directory}/${file}`)}, ${options}, file_row_number = true)
+      WHERE ${rows.join(' OR ')}`
+  })
+  if (files.length > 0) {
+    const list = files.map((file) => quoteLiteral(`${directory}/${file}`)).join(', ')
+    selects.unshift(`SELECT * FROM read_parquet([${list}], ${options})`)
+  }
+  return selects.length === 0 ? `SELECT ${columns.map(emptyColumn).join(', ')} WHERE false` : selects.join(' UNION ALL BY NAME ')
 }
 
 /** The column as Parquet would have it. */

@@ -6,6 +6,7 @@
 import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson, fromJsonOrNull, toTime } from './columns.ts'
 import { insertDlqFiles } from './dlq-files.ts'
+import { findMovedFiles, type MovedFile } from './moved-files.ts'
 import type { Db, Tx } from './store.ts'
 
 /** A commit with all its files, for jobs that add to it. */
@@ -19,6 +20,8 @@ export type StoredCommit = {
   readonly destination: { readonly id: string; readonly bucket: string; readonly region: string }
   /** Includes the artifacts of additions. */
   readonly artifacts: ArtifactFiles
+  /** Where the rows of its raw Parquet are, if that was merged and is being removed. */
+  readonly movedParquet: MovedFile | undefined
   /** View versions that were applied when it was delivered, even without files, and did not fail. */
   readonly applied: readonly string[]
   /** View versions that have an addition, even one without files. */
@@ -38,6 +41,7 @@ export async function findCommit(db: Db, id: string): Promise<StoredCommit | und
       fromJson<ArtifactFiles>(row.artifacts),
       ...additions.map(({ artifacts }) => fromJson<ArtifactFiles>(artifacts)),
     ),
+    movedParquet: (await findMovedFiles(db, [id]))(id, 'parquet'),
     applied: fromJsonOrNull<string[]>(row.applied_views) ?? [],
     added: additions.map(({ view_id }) => view_id),
   }

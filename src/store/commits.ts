@@ -12,6 +12,7 @@ import { listAddedArtifacts } from './commit-additions.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import { addCommitToSeries } from './endpoint-series.ts'
 import { addToJobs } from './late-segments.ts'
+import { findMovedFiles, type MovedFiles } from './moved-files.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { addViewOutcomes } from './view-counters.ts'
@@ -119,7 +120,7 @@ export async function findEndpointCommit(db: Db, endpoint_id: string, id: string
   if (row === undefined) return undefined
   const { destination_id, region, ...stored } = row
   const added = await listAddedArtifacts(db, [id])
-  return { commit: toCommit(stored, added.get(id)), destination_id, region }
+  return { commit: toCommit(stored, added.get(id), await findMovedFiles(db, [id])), destination_id, region }
 }
 
 /** Returns the highest committed seq of each endpoint from one node. */
@@ -215,12 +216,18 @@ type Row = Pick<Database['commits'], (typeof columns)[number]>
 async function toCommits(db: Db, rows: readonly Row[]): Promise<Commit[]> {
   const ids = rows.map(({ id }) => id)
   const added = await listAddedArtifacts(db, ids)
-  return rows.map((row) => toCommit(row, added.get(row.id)))
+  const findMoved = await findMovedFiles(db, ids)
+  return rows.map((row) => toCommit(row, added.get(row.id), findMoved))
 }
 
-function toCommit({ artifacts, sealed_at, uploaded_at, ...row }: Row, added: ArtifactFiles | undefined): Commit {
-  const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(
-    ([kind, { key, bytes }]) => [kind, { key, bytes }] as const,
-  )
+function toCommit(
+  { artifacts, sealed_at, uploaded_at, ...row }: Row,
+  added: ArtifactFiles | undefined,
+  findMoved: MovedFiles,
+): Commit {
+  const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(([kind, { key, bytes }]) => {
+    const { sha256: _, ...moved_to } = findMoved(row.id, kind) ?? {}
+    return [kind, { key, bytes, ...('key' in moved_to && { moved_to }) }] as const
+  })
   return { ...row, sealed_at: toTime(sealed_at), uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(files) }
 }

@@ -10,7 +10,14 @@ import { newId } from '#model/id.ts'
 import type { Job } from '#model/job.ts'
 import { compactionLimits } from '#model/limits.ts'
 import { closedUntil, planCompactions } from './compaction-plan.ts'
-import { insertCompaction, listCommitsToCompact, listUnpublished, type NewCompaction } from './compactions.ts'
+import {
+  beginRemovals,
+  insertCompaction,
+  listCommitsToCompact,
+  listRemovable,
+  listUnpublished,
+  type NewCompaction,
+} from './compactions.ts'
 import { getEndpoint } from './endpoints.ts'
 import { insertCompactionJob } from './jobs.ts'
 import { type Db, type Store, transact } from './store.ts'
@@ -34,7 +41,8 @@ export async function startCompaction(
   // Segments that are committed later are outside, so any end is safe; that of a closed period leaves out the fewest.
   const end = to === undefined ? closedUntil(period, now) : Date.parse(to)
   const range = { from: from === undefined ? 0 : Date.parse(from), to: end }
-  const request = { endpoint_id, period, range, except_views: compaction?.except_views ?? [] }
+  const { except_views = [], remove_after_hours = null } = compaction ?? {}
+  const request = { endpoint_id, period, range, except_views, remove_after_hours }
   const job = { id: newId(), endpoint_id, region, from: from ?? null, to: to ?? null, created_by }
   return start(store, account_id, request, { job, failedToo: true }, now)
 }
@@ -59,11 +67,17 @@ export async function startAutomaticCompaction(
   { id: endpoint_id, account_id, region, compaction, compacted_until, end }: DueEndpoint,
   now: number,
 ): Promise<Job | undefined> {
-  const { period, except_views } = compaction
+  const { period, except_views, remove_after_hours } = compaction
   const lookBack = end - compactionLimits.lookBackMs[period]
   const range = { from: Math.min(compacted_until ?? lookBack, lookBack), to: end }
   const job = { id: newId(), endpoint_id, region, from: toIso(range.from), to: toIso(end), created_by: automatic }
-  return start(store, account_id, { endpoint_id, period, range, except_views }, { job, failedToo: false }, now)
+  return start(
+    store,
+    account_id,
+    { endpoint_id, period, range, except_views, remove_after_hours },
+    { job, failedToo: false },
+    now,
+  )
 }
 
 type CompactionRequest = {
@@ -72,15 +86,16 @@ type CompactionRequest = {
   /** Of the seals (epoch ms). */
   readonly range: { readonly from: number; readonly to: number }
   readonly except_views: readonly string[]
+  readonly remove_after_hours: number | null
 }
 
 type JobToStart = {
   readonly job: Parameters<typeof insertCompactionJob>[2]
-  /** Whether to repeat compactions that failed. */
+  /** Whether to repeat at once what failed. */
   readonly failedToo: boolean
 }
 
-/** The job makes the files that were planned before and are not published, and new ones. */
+/** The job makes the files that were planned before and are not published, and new ones. It removes what was merged long enough ago. */
 async function start(
   store: Store,
   account_id: string,
@@ -91,9 +106,24 @@ async function start(
   const planned = await plan(store.db, request)
   return transact(store, async (db) => {
     for (const compaction of planned) await insertCompaction(db, account_id, compaction, now)
-    const compactions = await listUnpublished(db, request.endpoint_id, { failedToo })
-    return compactions.length === 0 ? undefined : insertCompactionJob(db, account_id, job, compactions, now)
+    const unpublished = await listUnpublished(db, request.endpoint_id, { failedToo })
+    const failedUntil = failedToo ? now : now - compactionLimits.removalRetryMs
+    const removable = await listDueRemovals(db, request, { now, failedUntil }, compactionLimits.removalsPerJobMax)
+    await beginRemovals(db, removable, now)
+    const units = [...unpublished, ...removable]
+    return units.length === 0 ? undefined : insertCompactionJob(db, account_id, job, units, now)
   })
+}
+
+/** Returns compactions whose sources were merged so long ago that they are removed. */
+export async function listDueRemovals(
+  db: Db,
+  { endpoint_id, remove_after_hours }: Pick<CompactionRequest, 'endpoint_id' | 'remove_after_hours'>,
+  { now, failedUntil }: { readonly now: number; readonly failedUntil: number },
+  limit: number,
+): Promise<readonly string[]> {
+  if (remove_after_hours === null || remove_after_hours === undefined) return []
+  return listRemovable(db, endpoint_id, { publishedUntil: now - remove_after_hours * 3_600_000, failedUntil }, limit)
 }
 
 /** Returns the compactions for the oldest files that can be merged: those of one page of commits. */

@@ -5,6 +5,7 @@
  * when the compaction is planned, so whoever does the work, once or twice, makes the same file. A planned compaction is never taken back,
  * because a node that nobody hears of may still publish it.
  */
+import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import { isMarker, parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
@@ -36,6 +37,8 @@ export type StoredCompaction = CompactionPlace & {
   readonly id: string
   readonly account_id: string
   readonly file: ArtifactFile | null
+  readonly removing_since: number | null
+  readonly removed_at: number | null
 }
 
 const alreadyPlanned = new AppError('conflict', 'another compaction of these files was planned in the meantime: try again')
@@ -179,23 +182,84 @@ export async function listSources(db: Db, compaction_id: string): Promise<readon
     .execute()
 }
 
-/** Records the new file. A published compaction is left unchanged. */
+/** Records the new file. A published compaction is left unchanged. `removing_since` is set if its sources may be missing already. */
 export async function publishCompaction(
   db: Tx,
   id: string,
-  { file, now }: { readonly file: ArtifactFile; readonly now: number },
+  {
+    file,
+    now,
+    removing_since = null,
+  }: { readonly file: ArtifactFile; readonly now: number; readonly removing_since?: number | null },
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('compactions')
-    .set({ file: JSON.stringify(file), published_at: now, failed_at: null })
+    .set({ file: JSON.stringify(file), published_at: now, failed_at: null, removing_since })
     .where('id', '=', id)
     .where('published_at', 'is', null)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
 
+/** Records that the merge, or the removal, failed for good. */
 export async function markCompactionFailed(db: Tx, id: string, now: number): Promise<void> {
-  await db.updateTable('compactions').set({ failed_at: now }).where('id', '=', id).where('published_at', 'is', null).execute()
+  await db.updateTable('compactions').set({ failed_at: now }).where('id', '=', id).where('removed_at', 'is', null).execute()
+}
+
+/** Returns compactions of an endpoint whose sources are due for removal, oldest first. */
+export async function listRemovable(
+  db: Db,
+  endpoint_id: string,
+  { publishedUntil, failedUntil }: { readonly publishedUntil: number; readonly failedUntil: number },
+  limit: number,
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('compactions')
+    .select('id')
+    .where('endpoint_id', '=', endpoint_id)
+    .where('published_at', '<=', publishedUntil)
+    .where('removed_at', 'is', null)
+    .where(({ eb, or }) => or([eb('failed_at', 'is', null), eb('failed_at', '<=', failedUntil)]))
+    .orderBy('published_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** From now on the sources are not read any more, because they may be missing. */
+export async function beginRemovals(db: Tx, ids: readonly string[], now: number): Promise<void> {
+  for (const some of inChunks(ids))
+    await db
+      .updateTable('compactions')
+      .set({ removing_since: now })
+      .where('id', 'in', some)
+      .where('removing_since', 'is', null)
+      .execute()
+}
+
+export async function recordRemoval(db: Tx, id: string, now: number): Promise<void> {
+  await db
+    .updateTable('compactions')
+    .set({ removed_at: now, failed_at: null })
+    .where('id', '=', id)
+    .where('removing_since', 'is not', null)
+    .where('removed_at', 'is', null)
+    .execute()
+}
+
+/** Whether a node may be reading a source for a backfill that it began before. */
+export async function areSourcesRead(db: Tx, compaction_id: string, now: number): Promise<boolean> {
+  const unit = await db
+    .selectFrom('job_units')
+    .innerJoin('compacted_artifacts', 'compacted_artifacts.commit_id', 'job_units.commit_id')
+    .select('job_units.job_id')
+    .where('compacted_artifacts.compaction_id', '=', compaction_id)
+    .where('job_units.status', '=', sql.lit('leased'))
+    .where('job_units.available_at', '>', now)
+    .limit(1)
+    .executeTakeFirst()
+  return unit !== undefined
 }
 
 /**
@@ -221,5 +285,6 @@ function toCompaction(row: Database['compactions']): StoredCompaction {
   const { id, account_id, endpoint_id, kind, view_id, view_version, date, destination_id, bucket, region, prefix } = row
   const view = view_id === null || view_version === null ? null : { id: view_id, version: view_version }
   const place = { endpoint_id, kind, view, date, destination_id, bucket, region, prefix }
-  return { id, account_id, ...place, file: fromJsonOrNull<ArtifactFile>(row.file) }
+  const { removing_since, removed_at } = row
+  return { id, account_id, ...place, file: fromJsonOrNull<ArtifactFile>(row.file), removing_since, removed_at }
 }

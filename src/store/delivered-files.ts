@@ -7,6 +7,7 @@ import { parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import { fromJson, fromTime, toTime } from './columns.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
+import { findMovedFiles, type RowRange } from './moved-files.ts'
 import type { Db } from './store.ts'
 
 /** Commits that are read at once. */
@@ -24,6 +25,8 @@ export type DeliveredFile = Pick<ArtifactFile, 'key' | 'bytes' | 'rows'> & {
   readonly region: string
   /** When it was delivered. */
   readonly uploaded_at: string
+  /** Its rows, if the file has those of other segments too. */
+  readonly part?: RowRange
 }
 
 /** Returns the endpoints of the account, or those of `ids` alone, that may have files of a view version: those that delivered last, first. */
@@ -86,14 +89,25 @@ export async function* deliveredFiles(
       .orderBy('uploaded_at', 'desc')
       .limit(PAGE_COMMITS)
       .execute()
-    const added = await listAddedArtifacts(
-      db,
-      commits.map(({ id }) => id),
-    )
+    const ids = commits.map(({ id }) => id)
+    const added = await listAddedArtifacts(db, ids)
+    const findMoved = await findMovedFiles(db, ids)
     for (const { id, artifacts, uploaded_at, ...place } of commits) {
       const files = { ...fromJson<ArtifactFiles>(artifacts), ...added.get(id) }
-      for (const { key, bytes, rows } of matching(files, wanted))
-        yield { ...place, key, bytes, rows, endpoint_id, uploaded_at: toTime(uploaded_at) }
+      for (const [kind, { key, bytes, rows }] of matching(files, wanted)) {
+        const moved = findMoved(id, kind)
+        const part = moved && { first_row: moved.first_row, rows: moved.rows }
+        const at = moved ?? { key, bytes }
+        yield {
+          ...place,
+          key: at.key,
+          bytes: at.bytes,
+          rows,
+          endpoint_id,
+          uploaded_at: toTime(uploaded_at),
+          ...(part && { part }),
+        }
+      }
     }
     const last = commits.at(-1)
     if (last === undefined || commits.length < PAGE_COMMITS) return true
@@ -102,9 +116,9 @@ export async function* deliveredFiles(
   return false
 }
 
-function matching(files: ArtifactFiles, wanted: FilesWanted): readonly ArtifactFile[] {
-  if (wanted === 'raw') return files['parquet'] === undefined ? [] : [files['parquet']]
-  return Object.entries(files)
-    .filter(([kind, { view_id }]) => view_id === wanted.view_id && parseArtifactKind(kind)?.type === 'view')
-    .map(([, file]) => file)
+function matching(files: ArtifactFiles, wanted: FilesWanted): readonly (readonly [string, ArtifactFile])[] {
+  if (wanted === 'raw') return files['parquet'] === undefined ? [] : [['parquet', files['parquet']]]
+  return Object.entries(files).filter(
+    ([kind, { view_id }]) => view_id === wanted.view_id && parseArtifactKind(kind)?.type === 'view',
+  )
 }

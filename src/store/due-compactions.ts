@@ -1,25 +1,24 @@
 /** Which endpoints compact by themselves, and how far they got. */
 import type { AutomaticCompaction } from '#model/compaction.ts'
+import { compactionLimits } from '#model/limits.ts'
 import { fromJson } from './columns.ts'
-import type { DueEndpoint } from './compaction-jobs.ts'
+import { type DueEndpoint, listDueRemovals } from './compaction-jobs.ts'
 import { closedUntil } from './compaction-plan.ts'
 import type { Db } from './store.ts'
 
-/** Returns the endpoints after the id `after`, at most `limit`, that have a closed period left and no unfinished compaction; and the id to continue after. */
+/** Returns the endpoints after the id `after`, at most `limit`, that have a closed period or a removal left, and no unfinished compaction; and the id to continue after. */
 export async function listDueEndpoints(
   db: Db,
   now: number,
   after: string,
   limit: number,
 ): Promise<{ readonly due: readonly DueEndpoint[]; readonly next: string | undefined }> {
-  const hourEnd = closedUntil('hour', now)
   const rows = await db
     .selectFrom('endpoints')
     .select(['id', 'account_id', 'region', 'compaction', 'compacted_until'])
     .where('id', '>', after)
     .where('compaction', 'is not', null)
     .where('deleted_at', 'is', null)
-    .where(({ eb, or }) => or([eb('compacted_until', 'is', null), eb('compacted_until', '<', hourEnd)]))
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
@@ -35,11 +34,15 @@ export async function listDueEndpoints(
     .limit(limit)
     .$narrowType<{ compaction: string }>()
     .execute()
-  const due = rows.flatMap((row) => {
+  const due: DueEndpoint[] = []
+  for (const row of rows) {
     const compaction = fromJson<AutomaticCompaction>(row.compaction)
     const end = closedUntil(compaction.period, now)
-    return row.compacted_until === null || row.compacted_until < end ? [{ ...row, compaction, end }] : []
-  })
+    const hasPeriod = row.compacted_until === null || row.compacted_until < end
+    const removal = { endpoint_id: row.id, remove_after_hours: compaction.remove_after_hours }
+    const times = { now, failedUntil: now - compactionLimits.removalRetryMs }
+    if (hasPeriod || (await listDueRemovals(db, removal, times, 1)).length > 0) due.push({ ...row, compaction, end })
+  }
   return { due, next: rows.length < limit ? undefined : rows.at(-1)?.id }
 }
 

@@ -38,6 +38,7 @@ import * as compactions from './migrations/0030-compactions.ts'
 import * as publicKeys from './migrations/0031-public-keys.ts'
 import * as automaticCompactions from './migrations/0032-automatic-compactions.ts'
 import * as keptHeaders from './migrations/0033-kept-headers.ts'
+import * as removedSources from './migrations/0034-removed-sources.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -77,6 +78,7 @@ const released: readonly Migration[] = [
   { version: 31, name: 'public keys', up: publicKeys.up },
   { version: 32, name: 'automatic-compactions', up: automaticCompactions.up },
   { version: 33, name: 'kept headers', up: keptHeaders.up },
+  { version: 34, name: 'removed-sources', up: removedSources.up },
 ]
 
 /** An arbitrary number, the same in every release. */

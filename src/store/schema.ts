@@ -464,6 +464,10 @@ export type Database = {
     /** The new file, once its marker is in the bucket. */
     file: string | null
     published_at: number | null
+    /** From then on its sources may be missing, and are not read any more. */
+    removing_since: number | null
+    /** When all of its sources were removed. */
+    removed_at: number | null
   }
   /** A file of a commit or its additions that a compaction moves, and the rows of the new file that it becomes. */
   compacted_artifacts: {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
-import { aCompactionUnit, compact } from '../support/compaction.ts'
+import { aCompactionUnit, compact, removeSources } from '../support/compaction.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { artifactPaths, readMarkers } from '../support/markers.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
@@ -123,10 +123,16 @@ describe('the examples of docs/readers.md', () => {
 
     const markers = readMarkers(bucket, 'in/let', endpointId)
     const unit = aCompactionUnit(markers, { endpointId, kind: 'views/orders/v1', target: destination })
-    expect(await compact(unit, node.stores)).toMatchObject({ outcome: 'compacted', file: { rows: before.length } })
+    const compacted = await compact(unit, node.stores)
+    expect(compacted).toMatchObject({ outcome: 'compacted', file: { rows: before.length } })
     // During the grace period there are two copies of each row.
     expect(text(await run(example('sql duckdb')))).toEqual(before)
-    for (const path of artifactPaths(bucket, markers, 'views/orders/v1')) await rm(path)
+    const old = artifactPaths(bucket, markers, 'views/orders/v1')
+    // A removal that ended in the middle.
+    await rm(must(old[0], 'an old file'))
+    expect(text(await run(example('sql duckdb')))).toEqual(before)
+    expect(await removeSources(unit, compacted, node.stores)).toEqual({ outcome: 'removed' })
+    expect(old.filter((path) => existsSync(path))).toEqual([])
     await deliver(orders(13))
 
     const everything = [...before, ...rows(13, 14)]

@@ -87,7 +87,7 @@ describe('a compaction', () => {
     await send(40)
     expect(compact()).toBe('nothing to merge\n')
     await send(50)
-    expect(compact()).toContain('2 new files, 0 failed\n')
+    expect(compact()).toContain('2 done, 0 failed\n')
     const sources = compactions().flatMap(({ compacted }) => compacted.sources.map((source) => `${compacted.kind} ${source.id}`))
     expect(sources).toHaveLength(12)
     expect(new Set(sources).size).toBe(12)

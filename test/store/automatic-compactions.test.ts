@@ -1,6 +1,7 @@
 /** Which compactions control starts by itself, when, and that it starts none twice. */
 import { expect, test } from 'vitest'
 import { startDueCompactions } from '#control/services/automatic-compactions.ts'
+import { prepareCompaction } from '#control/services/compaction-units.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { objectKey } from '#model/artifact.ts'
 import { commitId } from '#model/commit.ts'
@@ -9,20 +10,22 @@ import { newId } from '#model/id.ts'
 import { compactionLimits } from '#model/limits.ts'
 import { recordCommit } from '#store/commits.ts'
 import { startCompaction } from '#store/compaction-jobs.ts'
-import { publishCompaction } from '#store/compactions.ts'
-import { finishUnit, listAvailableUnits, lockJob } from '#store/job-units.ts'
-import { listJobs, setJobStatus } from '#store/jobs.ts'
+import { markCompactionFailed, publishCompaction, recordRemoval } from '#store/compactions.ts'
+import { finishUnit, leaseUnit, listAvailableUnits, lockJob } from '#store/job-units.ts'
+import { insertJob, listJobs, setJobStatus } from '#store/jobs.ts'
+import { leaseLimits } from '#store/limits.ts'
+import { listRawParquet } from '#store/raw-parquet.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { aCommit, anAccount, aStoredEndpoint, iso } from './fixtures.ts'
+import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, iso } from './fixtures.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const midnight = Date.parse('2026-11-20T00:00:00.000Z')
 const destination = { id: newId(), bucket: 'lake', region: 'eu-central-1' }
 const never = new AbortController().signal
-const daily: AutomaticCompaction = { period: 'day', except_views: [] }
+const daily: AutomaticCompaction = { period: 'day', except_views: [], remove_after_hours: null }
 
 async function setUp(store: TestStore, endpoints = 1, compaction: AutomaticCompaction | null = daily) {
   const account = await anAccount(store)
@@ -128,6 +131,55 @@ describeDatabases('automatic compactions', (kind) => {
     await store.db.updateTable('compactions').set({ failed_at: second }).execute()
     for (const wait of [60_000, dayMs, 2 * dayMs]) await check(second + wait)
     expect(await jobs()).toHaveLength(2)
+  })
+
+  test('remove what was merged once it is old enough; what failed is tried again a day later', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, deliver, check, jobs, finishAll } = await setUp(store, 1, { ...daily, remove_after_hours: 48 })
+    for (const seq of [0, 1]) await deliver(seq, midnight + seq)
+    const merged = midnight + 2 * dayMs
+    await check(merged)
+    await finishAll(merged)
+    const moved = async () => (await listRawParquet(store.db, endpoint, 10)).map(({ key, part }) => [key, part?.first_row])
+    const before = await moved()
+    await check(merged + 48 * hourMs - 1)
+    expect(await jobs()).toHaveLength(1)
+    expect(await moved()).toEqual(before)
+    await check(merged + 48 * hourMs)
+    expect(await moved()).toEqual([
+      ['k', 5],
+      ['k', 0],
+    ])
+    const [{ id = '' } = {}] = (await jobs()).filter(({ finished_at }) => finished_at === null)
+    const next = async (now: number) => {
+      const { commit_id } = (await transact(store, (db) => listAvailableUnits(db, id, now)))[0] ?? expect.fail('no unit')
+      return { commit_id, prepared: await transact(store, (db) => prepareCompaction(db, account, commit_id, now)) }
+    }
+    // The account has no such destination, which is found after whether the unit is due.
+    const now = merged + 48 * hourMs
+    const { commit_id, prepared } = await next(now)
+    expect(prepared).toMatchObject({ status: 'failed', reason: expect.stringContaining('destination') })
+    // A node still reads one of the files for a backfill.
+    const view = await aPublishedView(store, account)
+    const backfill = await transact(store, (db) => insertJob(db, account, aJob(endpoint, view.id), now))
+    const [unit] = await transact(store, (db) => listAvailableUnits(db, backfill.id, now))
+    const lease = { lease_id: newId(), node_id: newId(), incarnation: 'a' }
+    await transact(store, async (db) => unit && leaseUnit(db, unit, lease, now))
+    expect((await next(now)).prepared).toBe('later')
+    expect((await next(now + leaseLimits.leaseMs + 1)).prepared).not.toBe('later')
+    await transact(store, (db) => setJobStatus(db, account, backfill.id, 'canceled', now))
+
+    await transact(store, (db) => markCompactionFailed(db, commit_id, now))
+    await finishAll(now, 'failed')
+    await check(now + dayMs - 1)
+    expect((await jobs()).filter(({ kind }) => kind === 'compaction')).toHaveLength(2)
+    await check(now + dayMs)
+    expect((await jobs()).filter(({ kind }) => kind === 'compaction')).toHaveLength(3)
+    await transact(store, (db) => recordRemoval(db, commit_id, now + dayMs))
+    await finishAll(now + dayMs)
+    await check(now + 3 * dayMs)
+    expect((await jobs()).filter(({ kind }) => kind === 'compaction')).toHaveLength(3)
+    expect(await moved()).toHaveLength(2)
   })
 
   test('an account has few at once, and each endpoint its turn', async () => {

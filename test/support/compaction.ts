@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Conversions } from '#delivery/convert/conversions.ts'
 import { runCompaction } from '#delivery/jobs/compaction-run.ts'
+import { runRemoval } from '#delivery/jobs/removal-run.ts'
 import type { UnitEnd } from '#delivery/jobs/unit-run.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
@@ -29,6 +30,22 @@ export function aCompactionUnit(markers: readonly Marker[], { endpointId, kind, 
   const date = (markers[0]?.sealed_at ?? '').slice(0, 10)
   const compaction = { id: `compact-${newId()}`, endpoint_id: endpointId, kind, date, view: null, sources }
   return { ...{ lease_id: newId(), lease_ms: 60_000, job_id: newId(), account_id: newId() }, compaction, target }
+}
+
+/** Removes the sources of a compaction that ended. */
+export async function removeSources(
+  { compaction, ...unit }: CompactionUnit,
+  compacted: UnitEnd,
+  stores: ObjectStores,
+  signal = new AbortController().signal,
+): Promise<UnitEnd> {
+  if (compacted.outcome !== 'compacted') throw new Error(JSON.stringify(compacted))
+  const scratch = await mkdtemp(join(tmpdir(), 'inlet-removal-'))
+  try {
+    return await runRemoval({ ...unit, removal: { ...compaction, file: compacted.file } }, { scratch, stores }, signal)
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
 }
 
 export async function compact(

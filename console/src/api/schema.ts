@@ -152,6 +152,8 @@ readonly compaction?: {
 readonly period: "hour" | "day"
 /** views whose files stay as they are */
 readonly except_views?: (string)[] | undefined
+/** removes files this long after they were merged; null keeps them */
+readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 readonly kept_headers?: (string)[] | null | undefined
 }
@@ -207,6 +209,13 @@ readonly bucket: string
 readonly artifacts: Readonly<Record<string, {
 readonly key: string
 readonly bytes: number
+/** set once the file is being removed: the merged file that has its rows, and which they are, counted from 0 */
+readonly moved_to?: {
+readonly key: string
+readonly bytes: number
+readonly first_row: number
+readonly rows: number
+} | undefined
 }>>
 }
 readonly CommitFiles: {
@@ -227,7 +236,14 @@ readonly files: ({
 readonly kind: string
 readonly key: string
 readonly bytes: number
-/** valid for one hour, needs no credentials; null if the destination was deleted or denies reading */
+/** set once the file is being removed: the merged file that has its rows, and which they are, counted from 0 */
+readonly moved_to?: {
+readonly key: string
+readonly bytes: number
+readonly first_row: number
+readonly rows: number
+} | undefined
+/** of the file, or the one it was moved to; valid for one hour, needs no credentials; null if the destination was deleted or denies reading */
 readonly download_url: string | null
 })[]
 }
@@ -264,6 +280,8 @@ readonly compaction?: {
 readonly period: "hour" | "day"
 /** views whose files stay as they are */
 readonly except_views?: (string)[] | undefined
+/** removes files this long after they were merged; null keeps them */
+readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 /** HTTP headers that are kept with the records of a request, such as the signature of a webhook: `$$.headers.<name>` in views. In lower case; none of authorization, proxy-authorization, x-api-key, cookie */
 readonly kept_headers?: (string)[] | undefined
@@ -516,6 +534,8 @@ readonly compaction: {
 readonly period: "hour" | "day"
 /** views whose files stay as they are */
 readonly except_views: (string)[]
+/** removes files this long after they were merged; null keeps them */
+readonly remove_after_hours: number | null
 } | null
 /** HTTP headers that are kept with the records of a request */
 readonly kept_headers: (string)[]
@@ -626,7 +646,7 @@ readonly endpoint_id: string
 readonly endpoint_name: string
 readonly from: string | null
 readonly to: string | null
-/** skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its new files instead of segments */
+/** skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its merged files instead of segments, those that are made and those whose sources are removed */
 readonly segments: {
 readonly total: number
 readonly done: number
@@ -668,7 +688,7 @@ readonly endpoint_id: string
 readonly endpoint_name: string
 readonly from: string | null
 readonly to: string | null
-/** skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its new files instead of segments */
+/** skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its merged files instead of segments, those that are made and those whose sources are removed */
 readonly segments: {
 readonly total: number
 readonly done: number
@@ -4181,7 +4201,7 @@ readonly patch?: never
 readonly "/v1/endpoints/{id}/compact": {
 readonly get?: never
 readonly put?: never
-/** Merge small Parquet files of closed hours or days; the old ones stay in the bucket */
+/** Merge small Parquet files of closed hours or days, and remove those that were merged long enough ago */
 readonly post: {
 parameters: {
 readonly query?: never

@@ -28,7 +28,7 @@ export const compactCommand = buildCommand<CompactFlags, [], CliContext>({
   docs: {
     brief: 'merge small Parquet files of an endpoint',
     fullDescription: `Merges small Parquet files of an endpoint into files of up to 256 MB, and prints the progress. Nodes do the work, so the service must run. The job goes on if you stop this command.
-The old files stay in the bucket: docs/delivery.md says what readers must know.
+The old files stay in the bucket, unless the endpoint removes them (remove_after_hours): docs/delivery.md says what readers must know.
 Exits with 1 if some files could not be merged.`,
   },
 })

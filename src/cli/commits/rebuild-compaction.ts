@@ -46,7 +46,8 @@ export async function rebuildCompaction(
   const known = await findCompaction(store.db, marker.id)
   if (known?.file) return 'known'
   const publishedAt = Math.min(Date.parse(marker.compacted_at), now())
-  const publication = { file, now: publishedAt }
+  // Whether its sources were removed is not in the bucket's markers.
+  const publication = { file, now: publishedAt, removing_since: now() }
   if (known !== undefined) {
     if (!dryRun) await transact(store, (db) => publishCompaction(db, marker.id, publication))
     return 'recorded'

@@ -28,7 +28,7 @@ const endpoint = {
   segment_max_age_seconds: 60,
   output_formats: ['parquet_views', 'parquet'],
   mqtt_config,
-  compaction: { period: 'day', except_views: [] },
+  compaction: { period: 'day', except_views: [], remove_after_hours: 168 },
   kept_headers: ['x-hub-signature-256', 'x-github-event', 'x-github-delivery'],
 }
 

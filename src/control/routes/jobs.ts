@@ -52,7 +52,7 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
         config: { scope: 'admin' },
         schema: {
           operationId: 'compactEndpoint',
-          summary: 'Merge small Parquet files of closed hours or days; the old ones stay in the bucket',
+          summary: 'Merge small Parquet files of closed hours or days, and remove those that were merged long enough ago',
           params: ById,
           body: Compact,
           response: {

@@ -47,9 +47,16 @@ export class BucketFiles {
     using _copy = await this.#copies.acquire(1, signal)
     const directory = await mkdtemp(join(tmpdir(), 'inlet-read-'))
     try {
-      const paths = files.map((_, index) => join(directory, String(index)))
-      for (const [index, file] of files.entries()) await this.#copy(account_id, file, paths[index] ?? '', signal)
-      return await use(paths)
+      // Files of segments that were merged are parts of one.
+      const copied = new Map<string, string>()
+      for (const file of files) {
+        const id = `${file.destination_id} ${file.bucket} ${file.key}`
+        if (copied.has(id)) continue
+        const path = join(directory, String(copied.size))
+        await this.#copy(account_id, file, path, signal)
+        copied.set(id, path)
+      }
+      return await use(files.map(({ destination_id, bucket, key }) => copied.get(`${destination_id} ${bucket} ${key}`) ?? ''))
     } finally {
       await rm(directory, { recursive: true, force: true })
     }
@@ -73,15 +80,18 @@ export class BucketFiles {
   }
 }
 
-/** Returns the first files that together stay within the bounds. */
-export function takeFitting<File extends { readonly bytes: number }>(
+/** Returns the first files that together stay within the bounds. One of which several are parts counts once. */
+export function takeFitting<File extends { readonly key: string; readonly bytes: number }>(
   files: readonly File[],
   { filesMax, bytesMax }: { readonly filesMax: number; readonly bytesMax: number },
 ): readonly File[] {
   let bytes = 0
+  const taken = new Set<string>()
   return files.slice(0, filesMax).filter((file) => {
+    if (taken.has(file.key)) return true
     if (bytes + file.bytes > bytesMax) return false
     bytes += file.bytes
+    taken.add(file.key)
     return true
   })
 }

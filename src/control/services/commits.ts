@@ -42,7 +42,7 @@ export function commitService({ store, clock, downloadLinks }: CommitsOptions) {
       const files = Object.entries(artifacts).map(([kind, file]) => ({ kind, ...file }))
       const urls = await downloadLinks.sign(
         account_id,
-        files.map(({ key }) => ({ key, destination_id, region, bucket: commit.bucket })),
+        files.map(({ key, moved_to }) => ({ key: moved_to?.key ?? key, destination_id, region, bucket: commit.bucket })),
       )
       return { ...commit, files: files.map((file, index) => ({ ...file, download_url: urls[index] ?? null })) }
     },

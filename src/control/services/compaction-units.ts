@@ -1,5 +1,5 @@
 /**
- * What a node needs to make the new file of a compaction, and what is recorded once it has.
+ * What a node needs to make the new file of a compaction, or to remove what it replaces, and what is recorded once it has.
  *
  * Law: the sources and their order are those of the plan, whoever gets the unit and however often.
  */
@@ -7,31 +7,36 @@ import { AppError } from '#errors.ts'
 import { compactedKey, parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import { DestinationTarget } from '#model/destination.ts'
-import type { CompactionUnit } from '#model/job-protocol.ts'
+import type { CompactionUnit, RemovalUnit } from '#model/job-protocol.ts'
 import type { ViewCounts } from '#model/view-metrics.ts'
-import { findCompaction, listSources, publishCompaction, type StoredCompaction } from '#store/compactions.ts'
+import { areSourcesRead, findCompaction, listSources, publishCompaction, type StoredCompaction } from '#store/compactions.ts'
 import { findDestination } from '#store/destinations.ts'
 import type { Tx } from '#store/store.ts'
 
 type Prepared =
   | Pick<CompactionUnit, 'account_id' | 'compaction' | 'target'>
+  | Pick<RemovalUnit, 'account_id' | 'removal' | 'target'>
+  /** A node still reads what is to be removed. */
+  | 'later'
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
-export async function prepareCompaction(db: Tx, account_id: string, id: string): Promise<Prepared> {
+/** A unit of a compaction is what it needs next: its file, or the removal of its sources. */
+export async function prepareCompaction(db: Tx, account_id: string, id: string, now: number): Promise<Prepared> {
   const planned = await findCompaction(db, id)
   if (planned === undefined) return { status: 'skipped', reason: 'the commits were removed from the database: they are too old' }
-  if (planned.file !== null) return { status: 'skipped', reason: 'an earlier job has merged these files' }
+  const { file, removing_since, removed_at } = planned
+  if (file !== null && removing_since === null) return { status: 'skipped', reason: 'an earlier job has merged these files' }
+  if (removed_at !== null) return { status: 'skipped', reason: 'an earlier job has removed these files' }
+  if (file !== null && (await areSourcesRead(db, id, now))) return 'later'
   const { endpoint_id, kind, view, date, bucket, region, prefix } = planned
   const destination = await findDestination(db, account_id, planned.destination_id)
   if (destination === undefined) return { status: 'failed', reason: 'the destination of the files was deleted' }
   const sources = (await listSources(db, id)).map(({ marker_id, first_row, rows, bytes, sha256 }) => {
     return { id: marker_id, first_row, rows, bytes, sha256 }
   })
-  return {
-    account_id,
-    compaction: { id, endpoint_id, kind, date, view, sources },
-    target: DestinationTarget.parse({ ...destination, bucket, region, prefix }),
-  }
+  const target = DestinationTarget.parse({ ...destination, bucket, region, prefix })
+  const compaction = { id, endpoint_id, kind, date, view, sources }
+  return file === null ? { account_id, compaction, target } : { account_id, removal: { ...compaction, file }, target }
 }
 
 /** Records the new file. Returns the rows that were moved. Throws validation_error if it is not the file that was planned. */

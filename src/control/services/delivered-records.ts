@@ -6,11 +6,12 @@
  */
 import { AppError } from '#errors.ts'
 import type { DlqReasonsQuery, DlqRecordsQuery, RecordsQuery } from '#model/delivered-record.ts'
-import { recordSampleLimits } from '#model/limits.ts'
+import { compactionLimits, recordSampleLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
 import { listCommits, listSegmentCommits } from '#store/commits.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { assertEverExisted } from '#store/endpoints.ts'
+import type { RowRange } from '#store/moved-files.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
 import type { Store } from '#store/store.ts'
 import { getView } from '#store/views.ts'
@@ -19,7 +20,7 @@ import { type BucketFile, type BucketFiles, takeFitting } from './bucket-files.t
 /** Provided by the composition: `preview/preview-workers.ts`. Each returns the body of the response, as JSON. */
 export type RowReader = {
   readonly readRawRows: (
-    files: readonly { readonly path: string; readonly commit_id: string }[],
+    files: readonly { readonly path: string; readonly commit_id: string; readonly part?: RowRange }[],
     query: Pick<RecordsQuery, 'limit' | 'contains'>,
     account: string,
     signal: AbortSignal,
@@ -51,7 +52,10 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
   ): Promise<readonly RawParquet[]> {
     const segment = node_id === undefined || seq === undefined ? undefined : { node_id, seq }
     const files = await listRawParquet(db, endpoint_id, commitsMax, segment)
-    const fitting = takeFitting(files, { filesMax: Math.min(filesMax, limit), bytesMax })
+    // A segment that was merged is read from the merged file, however large that is.
+    const isMerged = segment !== undefined && files.some(({ part }) => part !== undefined)
+    const bounds = { filesMax: Math.min(filesMax, limit), bytesMax: isMerged ? compactionLimits.readBytesMax : bytesMax }
+    const fitting = takeFitting(files, bounds)
     if (fitting.length > 0) return fitting
     if (files.length > 0)
       throw new AppError(
@@ -72,7 +76,7 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
       const files = await findRawFiles(endpoint_id, query)
       return read(account_id, files, signal, (copies) =>
         reader.readRawRows(
-          copies.map(({ path, commit_id }) => ({ path, commit_id })),
+          copies.map(({ path, commit_id, part }) => ({ path, commit_id, ...(part && { part }) })),
           query,
           account_id,
           signal,
@@ -121,11 +125,8 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
   /** Returns the newest files that together may be read. */
   async function findDlqFiles(view_id: string, { endpoint_id, created_after, created_before }: DlqReasonsQuery, count: number) {
     const { files } = await listDlqFiles(db, view_id, { limit: count, endpoint_id, created_after, created_before })
-    return takeFitting(files, { filesMax: count, bytesMax }).map(({ s3_key, s3_bucket, ...file }) => ({
-      ...file,
-      key: s3_key,
-      bucket: s3_bucket,
-    }))
+    const found = files.map(({ s3_key, s3_bucket, ...file }) => ({ ...file, key: s3_key, bucket: s3_bucket }))
+    return takeFitting(found, { filesMax: count, bytesMax })
   }
 
   async function read<File extends BucketFile>(

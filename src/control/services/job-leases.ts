@@ -16,13 +16,14 @@ import type {
   JobUnit,
   LeaseRequest,
   Leases,
+  RemovalUnit,
   Unit,
   UnitReport,
   UnitReports,
   UnitsReported,
 } from '#model/job-protocol.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commit-additions.ts'
-import { markCompactionFailed } from '#store/compactions.ts'
+import { markCompactionFailed, recordRemoval } from '#store/compactions.ts'
 import { findDestination } from '#store/destinations.ts'
 import {
   type AvailableUnit,
@@ -47,6 +48,7 @@ import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
+const noRows = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
 const crashedTooOften = `failed permanently: ${leaseLimits.crashesMax} processes crashed while working on it`
 
 export class JobLeases {
@@ -130,7 +132,8 @@ export class JobLeases {
         await fail(db, unit, { reason: crashedTooOften }, now)
         continue
       }
-      const prepared = await prepareUnit(db, job, unit)
+      const prepared = await prepareUnit(db, job, unit, now)
+      if (prepared === 'later') continue
       if ('reason' in prepared) {
         if (prepared.status === 'failed') await fail(db, unit, prepared, now)
         else await finishUnit(db, unit, prepared, now)
@@ -172,6 +175,12 @@ export class JobLeases {
         await finishUnit(db, report, { status: 'done', outcome }, now)
         break
       }
+      case 'removed': {
+        if (unit.view_id !== null) throw new AppError('validation_error', 'the unit is not a compaction')
+        await recordRemoval(db, commit_id, now)
+        await finishUnit(db, report, { status: 'done', outcome: noRows }, now)
+        break
+      }
       case 'failed':
         logger.warn({ job_id, commit_id, reason: report.reason }, 'job segment failed')
         await fail(db, { ...unit, ...report }, report, now)
@@ -200,13 +209,15 @@ async function fail(
 
 type Prepared =
   | Pick<CompactionUnit, 'account_id' | 'compaction' | 'target'>
+  | Pick<RemovalUnit, 'account_id' | 'removal' | 'target'>
   | Pick<Unit, 'account_id' | 'commit' | 'view' | 'source' | 'target'>
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
+  | 'later'
 
 /** Returns what a node needs for a unit, or why there is nothing to do. */
-async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): Promise<Prepared> {
+async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit, now: number): Promise<Prepared> {
   const { view_id } = job
-  if (view_id === null) return prepareCompaction(db, job.account_id, commit_id)
+  if (view_id === null) return prepareCompaction(db, job.account_id, commit_id, now)
   const commit = await findCommit(db, commit_id)
   if (commit === undefined) return { status: 'skipped', reason: 'the commit was deleted' }
   const source = chooseSource(commit, { ...job, view_id })

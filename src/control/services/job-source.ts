@@ -3,7 +3,7 @@ import type { ArtifactFile } from '#model/commit.ts'
 import type { StoredCommit } from '#store/commit-additions.ts'
 
 type Source =
-  | { readonly kind: 'segment' | 'parquet' | 'dlq'; readonly artifact: ArtifactFile }
+  | { readonly kind: 'segment' | 'parquet' | 'dlq'; readonly artifact: ArtifactFile; readonly first_row?: number }
   | { readonly status: 'skipped'; readonly reason: string }
 
 /**
@@ -11,7 +11,7 @@ type Source =
  * Law: a segment never gets a second output of a view version, because both could contain the same rows.
  */
 export function chooseSource(
-  { artifacts, applied, added }: Pick<StoredCommit, 'artifacts' | 'applied' | 'added'>,
+  { artifacts, movedParquet, applied, added }: Pick<StoredCommit, 'artifacts' | 'movedParquet' | 'applied' | 'added'>,
   { view_id, from_view_id }: { readonly view_id: string; readonly from_view_id: string | null },
 ): Source {
   const all = Object.entries(artifacts)
@@ -27,6 +27,10 @@ export function chooseSource(
   }
   const { segment, parquet } = artifacts
   if (segment !== undefined) return { kind: 'segment', artifact: segment }
+  if (parquet !== undefined && movedParquet !== undefined) {
+    const { first_row, ...file } = movedParquet
+    return { kind: 'parquet', artifact: file, first_row }
+  }
   if (parquet !== undefined) return { kind: 'parquet', artifact: parquet }
   return {
     status: 'skipped',

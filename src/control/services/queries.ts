@@ -7,12 +7,11 @@ import type { QueriedTable, RunQuery } from '#model/query.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
-import type { FetchedTable, TableName } from '#query/query-protocol.ts'
-import type { DeliveredFile } from '#store/delivered-files.ts'
+import type { FetchedTable, RowRange, TableName } from '#query/query-protocol.ts'
 import { findDestination } from '#store/destinations.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
-import { type ChosenFiles, chooseFiles, type ResolvedTable, resolveTables } from './query-tables.ts'
+import { type ChosenFile, type ChosenFiles, chooseFiles, type ResolvedTable, resolveTables } from './query-tables.ts'
 
 /** Files of one query that are fetched at the same time. */
 const FETCHES_AT_ONCE = 8
@@ -37,7 +36,7 @@ export type QueriesOptions = {
   readonly logger: Logger
 }
 
-type FetchFile = (file: DeliveredFile, path: string) => Promise<boolean>
+type FetchFile = (file: ChosenFile, path: string) => Promise<boolean>
 
 /**
  * Runs SQL over what was delivered to the buckets of an account.
@@ -98,7 +97,7 @@ export class Queries {
   }
 
   /** Returns undefined if the destination was deleted. */
-  async #open(account_id: string, { destination_id, bucket, region }: DeliveredFile): Promise<ObjectStore | undefined> {
+  async #open(account_id: string, { destination_id, bucket, region }: ChosenFile): Promise<ObjectStore | undefined> {
     const { store, objectStores } = this.#options
     const destination = await findDestination(store.db, account_id, destination_id)
     return destination && objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) })
@@ -129,7 +128,20 @@ async function fetchTable(
     oldest: read.at(-1)?.file.uploaded_at ?? null,
     newest: read[0]?.file.uploaded_at ?? null,
   }
-  return { name, columns, files: read.map(({ local }) => local), summary }
+  const parts = read.flatMap(({ file: { ranges }, local }) => (ranges === null ? [] : [{ file: local, ranges: adjoin(ranges) }]))
+  const whole = read.filter(({ file: { ranges } }) => ranges === null)
+  return { name, columns, files: whole.map(({ local }) => local), parts, summary }
+}
+
+/** Joins ranges that follow each other: a merged file may have ten thousand. */
+function adjoin(ranges: readonly RowRange[]): readonly RowRange[] {
+  const joined: { first_row: number; rows: number }[] = []
+  for (const { first_row, rows } of ranges.toSorted((a, b) => a.first_row - b.first_row)) {
+    const before = joined.at(-1)
+    if (before !== undefined && before.first_row + before.rows === first_row) before.rows += rows
+    else joined.push({ first_row, rows })
+  }
+  return joined
 }
 
 function fulfilledValue<T>(attempt: PromiseSettledResult<T>): T {

@@ -15,6 +15,7 @@ import {
   listEndpointsOfView,
   type TimeRange,
 } from '#store/delivered-files.ts'
+import type { RowRange } from '#store/moved-files.ts'
 import { findQueriedEndpoint, findQueriedView } from '#store/query-tables.ts'
 import type { Db } from '#store/store.ts'
 
@@ -50,7 +51,10 @@ export type ResolvedTable = {
   readonly identity: Pick<QueriedTable, 'name' | 'kind' | 'view_id' | 'view_version' | 'endpoint_id'>
 }
 
-export type ChosenFiles = { readonly files: readonly DeliveredFile[]; readonly complete: boolean }
+/** A file of which only these rows are read, or all. */
+export type ChosenFile = Omit<DeliveredFile, 'part'> & { readonly ranges: RowRange[] | null }
+
+export type ChosenFiles = { readonly files: readonly ChosenFile[]; readonly complete: boolean }
 
 export type EndpointLimits = {
   /** The caller asks for files of this endpoint. */
@@ -131,17 +135,26 @@ async function chooseNewest(
   range: TimeRange,
   { bytesMax, filesMax }: { readonly bytesMax: number; readonly filesMax: number },
 ): Promise<ChosenFiles> {
-  const files: DeliveredFile[] = []
+  const files: ChosenFile[] = []
+  const merged = new Map<string, RowRange[]>()
   let bytes = 0
   const sources = endpoints.map((id) => deliveredFiles(db, id, wanted, range, COMMITS_MAX))
-  const merged = newestFirst(sources)
+  const found = newestFirst(sources)
   for (;;) {
-    const next = await merged.next()
+    const next = await found.next()
     if (next.done === true) return { files, complete: next.value && !leavesOut }
-    bytes += next.value.bytes
+    const { part, ...file } = next.value
+    const ranges = part === undefined ? undefined : merged.get(file.key)
+    if (part !== undefined && ranges !== undefined) {
+      ranges.push(part)
+      continue
+    }
+    bytes += file.bytes
     // No older file is read instead of one that does not fit: the rows are then of one range of time.
     if (bytes > bytesMax || files.length === filesMax) return { files, complete: false }
-    files.push(next.value)
+    const own = part === undefined ? null : [part]
+    if (own !== null) merged.set(file.key, own)
+    files.push({ ...file, ranges: own })
   }
 }
 

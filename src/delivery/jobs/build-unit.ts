@@ -3,11 +3,13 @@
  *
  * Law: rows are decided by the code of live delivery, `buildViews`. DLQ rows of a re-drive keep their original index in the segment.
  */
+import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import { segmentLimits } from '#model/limits.ts'
+import { extractRows } from '#records/extract-rows.ts'
 import { buildLimits, spillBytesMax } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
@@ -75,7 +77,8 @@ export async function buildUnit(options: BuildUnitOptions): Promise<UnitFiles> {
 
 /** Loads the records. Returns the index of each record in its segment, or undefined if that equals its index in the table. */
 async function load(table: RecordTable, options: BuildUnitOptions): Promise<readonly number[] | undefined> {
-  const { unit, sourcePath, memoryBytes, files, signal } = options
+  const { unit, memoryBytes, files, signal } = options
+  const sourcePath = await ownRows(options)
   switch (unit.source.kind) {
     case 'segment': {
       const scan = await scanSegment(files, sourcePath)
@@ -116,6 +119,18 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
       return indexes
     }
   }
+}
+
+/** Returns the path of the downloaded file, or of a copy of those of its rows that are of the segment. */
+async function ownRows({ unit: { source }, sourcePath, directory, memoryBytes, signal }: BuildUnitOptions): Promise<string> {
+  const { first_row: firstRow, artifact } = source
+  if (firstRow === undefined) return sourcePath
+  const to = join(directory, 'own-rows.parquet')
+  await extractRows({
+    ...{ from: sourcePath, to, firstRow, rows: artifact.rows, signal },
+    memoryBytes: Math.floor(memoryBytes * READER_SHARE),
+  })
+  return to
 }
 
 async function add(table: RecordTable, record: StoredRecord): Promise<void> {

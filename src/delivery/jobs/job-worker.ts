@@ -157,5 +157,6 @@ export class JobWorker implements Service {
 
 function idsOf(unit: JobUnit): { lease_id: string; job_id: string; commit_id: string } {
   const { lease_id, job_id } = unit
-  return { lease_id, job_id, commit_id: 'compaction' in unit ? unit.compaction.id : unit.commit.id }
+  const { id } = 'compaction' in unit ? unit.compaction : 'removal' in unit ? unit.removal : unit.commit
+  return { lease_id, job_id, commit_id: id }
 }

@@ -13,6 +13,8 @@ export const jobWorkerLimits = {
   releaseMs: 2_000,
   /** Files that a compaction downloads at the same time. */
   downloadsParallel: 8,
+  /** Files that a unit removes at the same time. */
+  removalsParallel: 8,
   /** Payload bytes per batch that is read from Parquet or a DLQ file. */
   readBytes: 4 * MiB,
 } as const

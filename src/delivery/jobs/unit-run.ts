@@ -5,11 +5,12 @@
  * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
  * overwrites itself. Live delivery never waits for a unit: a unit returns its slot as soon as live delivery wants it.
  */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { link, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
+import { errorCode } from '#lib/files.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
@@ -50,7 +51,8 @@ export async function runUnit(unit: Unit, options: UnitRunOptions, signal: Abort
     const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.commit.endpoint_id })
     const store = options.stores.open({ ...unit.target, session })
     const sourcePath = join(directory, 'source')
-    await download(unit, store, sourcePath, signal)
+    if (unit.source.first_row === undefined) await download(unit, store, sourcePath, signal)
+    else await downloadMerged(unit, store, { path: sourcePath, scratch: options.scratch }, signal)
     const built = await build(unit, directory, sourcePath, options, signal)
     return { outcome: 'done', artifacts: await deliver(unit, store, built, options.clock, signal), view: built.outcome }
   } catch (error) {
@@ -80,6 +82,28 @@ async function download({ source }: Unit, store: ObjectStore, path: string, sign
   if (!found) throw new Error(`${key} is no longer in the bucket`)
   if ((await describeFile(path, signal)).sha256 !== sha256)
     throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
+}
+
+/** Units that follow each other read rows of the same merged file. The last one is kept, so that it is downloaded once. */
+async function downloadMerged(
+  unit: Unit,
+  store: ObjectStore,
+  { path, scratch }: { readonly path: string; readonly scratch: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const folder = join(scratch, 'merged')
+  const kept = join(folder, unit.source.artifact.sha256)
+  try {
+    await link(kept, path)
+    return
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+  }
+  await download(unit, store, path, signal)
+  // Another unit may do the same at the same time. Then each has its own copy.
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { recursive: true })
+  await link(path, kept).catch(() => undefined)
 }
 
 async function build(

@@ -93,7 +93,15 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
   const [outputs, setOutputs] = useState<readonly Format[]>(endpoint.output_formats)
   const [period, setPeriod] = useState<Period>(endpoint.compaction?.period ?? '')
   const [except, setExcept] = useState((endpoint.compaction?.except_views ?? []).join(', '))
-  const compaction = period === '' ? null : { period, except_views: except.split(/[\s,]+/).filter((name) => name !== '') }
+  const [removeAfter, setRemoveAfter] = useState(String(endpoint.compaction?.remove_after_hours ?? ''))
+  const compaction =
+    period === ''
+      ? null
+      : {
+          period,
+          except_views: except.split(/[\s,]+/).filter((view) => view !== ''),
+          remove_after_hours: removeAfter === '' ? null : Number(removeAfter),
+        }
   const [headers, setHeaders] = useState(endpoint.kept_headers.join(', '))
   const change: EndpointChange = {
     ...(name === endpoint.name ? {} : { name }),
@@ -189,6 +197,19 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
               disabled={fixed}
               error={errorOf('compaction.except_views')}
               hint="Names, with commas. Other views and raw Parquet are merged."
+            />
+          )}
+          {period !== '' && (
+            <TextField
+              label="Remove files after they were merged, in hours"
+              type="number"
+              min={1}
+              max={8760}
+              value={removeAfter}
+              onChange={setRemoveAfter}
+              disabled={fixed}
+              error={errorOf('compaction.remove_after_hours')}
+              hint="Empty keeps them. A week is 168. Programs that follow markers must run at least this often, and end within it."
             />
           )}
           <TextField

@@ -78,10 +78,10 @@ function columnsOf(account: string): readonly TableColumn<Job>[] {
   ]
 }
 
-/** How many of the segments of a job are done, and how. A compaction counts the files that it makes. */
+/** How many of the segments of a job are done, and how. A compaction counts the merged files that it makes, or whose sources it removes. */
 export function JobProgress({ job: { kind, segments } }: { readonly job: Pick<Job, 'kind' | 'segments'> }) {
   const { total, done, skipped, failed } = segments
-  const units = kind === 'compaction' ? 'new files' : 'segments'
+  const units = kind === 'compaction' ? 'merged files' : 'segments'
   return (
     <span className={style.progress}>
       <SplitBar

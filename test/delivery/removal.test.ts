@@ -1,0 +1,113 @@
+/** When a node removes the files that a compaction merged, in an S3 bucket that denies something or was changed. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { expect, test } from 'vitest'
+import { describeFile } from '#delivery/convert/built-file.ts'
+import { compactionMarkerKey, objectKey } from '#model/artifact.ts'
+import { commitId } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import { aCompactionUnit, compact, removeSources } from '../support/compaction.ts'
+import { aDestination } from '../support/delivery-node.ts'
+import type { Marker } from '../support/markers.ts'
+import { s3Errors } from '../support/s3/answers.ts'
+import { newDoubleBucket } from '../support/s3/target.ts'
+
+const kind = 'parquet'
+const sealed_at = '2026-11-20T08:00:00.000Z'
+const put = { contentType: 'application/vnd.apache.parquet', metadata: {} }
+
+/** A bucket with the files of three segments, which were merged. */
+async function merged() {
+  const at = await newDoubleBucket()
+  const [endpointId, nodeId, log] = [newId(), newId(), 'abcdefghij']
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-removal-'))
+  const markers: Marker[] = []
+  try {
+    const instance = await DuckDBInstance.create(':memory:')
+    const connection = await instance.connect()
+    for (let seq = 0; seq < 3; seq += 1) {
+      const path = join(directory, `${seq}.parquet`)
+      await connection.run(`COPY (SELECT ${seq} AS n, unnest(range(4)) AS row) TO '${path}' (FORMAT parquet)`)
+      const { bytes, sha256 } = await describeFile(path, new AbortController().signal)
+      const name = { endpointId, nodeId, log, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
+      const key = objectKey('in', name, { type: kind })
+      await at.store.putFile(key, path, put)
+      markers.push({
+        id: commitId(nodeId, log, seq),
+        sealed_at,
+        artifacts: { [kind]: { key, bytes, sha256, rows: 4 } },
+      } as unknown as Marker)
+    }
+    connection.closeSync()
+    instance.closeSync()
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+  const target = { ...aDestination('lake'), ...at.target, allowed_buckets: [], prefix: 'in' }
+  const unit = aCompactionUnit(markers, { endpointId, kind, target })
+  const compacted = await compact(unit, at.stores)
+  if (compacted.outcome !== 'compacted') throw new Error(JSON.stringify(compacted))
+  const keys = markers.map(({ artifacts }) => artifacts[kind]?.key ?? '')
+  return {
+    ...at,
+    target,
+    file: compacted.file,
+    marker: compactionMarkerKey({ prefix: 'in', endpointId, date: '2026-11-20' }, unit.compaction.id),
+    remove: (signal?: AbortSignal) => removeSources(unit, compacted, at.stores, signal),
+    left: async () => (await Promise.all(keys.map((key) => at.store.size(key)))).filter((size) => size !== undefined).length,
+  }
+}
+
+test('a role that may not delete fails the unit, which says what to allow, and removes the rest later', async () => {
+  await using at = await merged()
+  at.role.denied.add('DeleteObject')
+  expect(await at.remove()).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('s3:DeleteObject') })
+  expect(await at.left()).toBe(3)
+  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+  at.role.denied.clear()
+  for (let times = 0; times < 2; times += 1) expect(await at.remove()).toEqual({ outcome: 'removed' })
+  expect(await at.left()).toBe(0)
+  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+})
+
+test('nothing is removed without the right to read what replaces it', async () => {
+  await using at = await merged()
+  at.role.denied.add('GetObject')
+  expect(await at.remove()).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('s3:GetObject') })
+  expect(await at.left()).toBe(3)
+})
+
+test('nothing is removed if the marker or the merged file is gone or was changed', async () => {
+  const changes: readonly (readonly [RegExp, (at: Awaited<ReturnType<typeof merged>>) => Promise<void>])[] = [
+    [/compact-.*\.json is no longer in the bucket/, (at) => at.store.remove(at.marker)],
+    [/is not the marker that was written/, (at) => at.store.put(at.marker, Buffer.from('{}'), put)],
+    [
+      /is not the marker that was written/,
+      async (at) => {
+        const body = Buffer.from((await at.store.get(at.marker)) ?? '').toString()
+        await at.store.put(at.marker, Buffer.from(body.replace('"first_row":4', '"first_row":5')), put)
+      },
+    ],
+    [/\.parquet is no longer in the bucket/, (at) => at.store.remove(at.file.key)],
+    [/SHA-256 differs/, (at) => at.store.put(at.file.key, Buffer.alloc(at.file.bytes), put)],
+  ]
+  for (const [reason, change] of changes) {
+    await using at = await merged()
+    await change(at)
+    expect(await at.remove()).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(reason) })
+    expect(await at.left()).toBe(3)
+  }
+})
+
+test('an outage in the middle is retried; two nodes at once remove the same files', async () => {
+  await using at = await merged()
+  let deletions = 0
+  at.double.fault = ({ operation }) => (operation === 'DeleteObject' && ++deletions > 1 ? s3Errors.serviceUnavailable : undefined)
+  expect(await at.remove()).toMatchObject({ outcome: 'retry' })
+  at.double.fault = () => undefined
+  expect(await Promise.all([at.remove(), at.remove()])).toEqual([{ outcome: 'removed' }, { outcome: 'removed' }])
+  expect(await at.left()).toBe(0)
+  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+})
