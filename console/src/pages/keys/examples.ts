@@ -172,7 +172,8 @@ function fluentBit(target: ExampleTarget): string {
       json_date_format: iso8601
       compress: gzip
       header:
-        - X-API-Key ${target.key}`
+        - X-API-Key ${target.key}
+      retry_limit: no_limits`
 }
 
 /** For keys that do not send data. */
