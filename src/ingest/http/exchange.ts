@@ -28,7 +28,7 @@ import { Intake } from './intake.ts'
 import { keptHeadersOf } from './kept-headers.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
-import type { Conversions, Converted } from './otlp/conversions.ts'
+import type { Conversions, ConvertedBody } from './otlp/conversions.ts'
 import { otlpEncoding } from './otlp/encoding.ts'
 import { asExportersSeeIt, sendExported, sendExportProblem } from './otlp/responses.ts'
 import { sendJson, sendProblem, toAppError } from './responses.ts'
@@ -206,7 +206,8 @@ export class Exchange implements Receiving, Route {
     const declared = declaredBytes(request)
     const room = gate.room(this.#endpoint.id)
     room.admit(declared ?? 0)
-    this.#intake = new Intake({
+    const endpoint = this.#endpoint
+    const intake = new Intake({
       format,
       declaredBytes: declared,
       maxBytes: maxRequestBytes,
@@ -214,11 +215,11 @@ export class Exchange implements Receiving, Route {
       room,
       done: (error) => {
         if (error !== undefined) this.#rejectBody(error)
-        else if (this.#isExport) this.#convert()
+        else if (this.#isExport) this.#convert(endpoint, intake)
         else this.#store()
       },
     })
-    const intake = this.#intake
+    this.#intake = intake
     const connection = this.#connection
     if (this.#awaitsContinue) this.#response.writeContinue()
     request.on('data', (chunk: Buffer) => {
@@ -239,27 +240,25 @@ export class Exchange implements Receiving, Route {
   }
 
   /** Makes records of an export request, then stores them. */
-  #convert(): void {
+  #convert(endpoint: SnapshotEndpoint, intake: Intake): void {
     const { conversions, maxRequestBytes } = this.#context
-    const intake = this.#intake
-    if (intake === undefined) throw new InvariantError('only a complete body is converted')
     conversions
       .run({
+        owner: { account: endpoint.account_id, endpoint: endpoint.id, weight: endpoint.account_weight },
         encoding: otlpEncoding(this.#request.headers),
         maxBytes: otlpLimits.growthMax * maxRequestBytes,
         body: () => (this.#isOver ? undefined : intake.payload),
-        reserve: (bytes) => intake.reserve(bytes),
       })
-      .then((converted) => this.#storeConverted(intake, converted))
+      .then((converted) => this.#storeConverted(endpoint, intake, converted))
       .catch((error: AppError | Rejection) => this.#rejectBody(error))
   }
 
-  #storeConverted(intake: Intake, converted: Converted | undefined): void {
+  #storeConverted(endpoint: SnapshotEndpoint, intake: Intake, converted: ConvertedBody | undefined): void {
     if (this.#isOver || converted === undefined) return
     const { payload, records, tooLarge } = converted
     intake.replace(payload, records)
     this.#tooLarge = tooLarge
-    if (tooLarge > 0 && this.#endpoint !== undefined) this.#context.gate.counters(this.#endpoint.id).refused('payload_too_large')
+    if (tooLarge > 0) this.#context.gate.counters(endpoint.id).refused('payload_too_large')
     // OTLP allows a request without records, and there may be none that is left.
     if (records > 0) this.#store()
     else this.#acknowledge(intake, { seq: 0, records: 0, bytes: 0 })

@@ -104,17 +104,14 @@ export class Intake {
     else if (!this.#isDecoding) this.#decoder.end()
   }
 
-  /** Reserves memory for what is made of the body. Throws Rejection. */
-  reserve(bytes: number): void {
-    if (this.#open) this.#reserve(bytes)
-  }
-
-  /** Replaces the body by lines that were made of it. Memory was reserved for them. */
+  /** Replaces the body by lines that were made of it. Throws Rejection. */
   replace(payload: readonly Buffer[], records: number): void {
     if (!this.#open) return
+    const bytes = payload.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    this.#reserve(bytes)
     this.#made = { records }
     this.#payload = payload
-    this.#payloadBytes = payload.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    this.#payloadBytes = bytes
   }
 
   /**

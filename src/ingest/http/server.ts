@@ -74,7 +74,7 @@ export class HttpServer implements Service {
     this.#exchangeContext = {
       ...options.exchange,
       discards,
-      conversions: new Conversions(),
+      conversions: new Conversions(options.exchange.clock),
       isDraining: () => this.#isDraining,
       endsConnections: () => this.#endsConnections,
     }
@@ -303,7 +303,7 @@ export class HttpServer implements Service {
     await closed
     signal.removeEventListener('abort', closeAll)
     cancel()
-    await Promise.all([this.#rateChecks.stop(), this.#authenticationChecks.stop()])
+    await Promise.all([this.#rateChecks.stop(), this.#authenticationChecks.stop(), this.#exchangeContext.conversions.stop()])
   }
 
   #endUnfinished(): void {

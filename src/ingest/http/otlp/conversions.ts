@@ -1,108 +1,121 @@
 /**
- * Makes records of export requests.
+ * Makes records of export requests in a thread, so that parsing megabytes holds up nobody else.
  *
- * Owns: bounds on what a request may become, and when it is converted. Does not own: the encodings, the response.
- * Law: one request is converted at a time, and in slices between which other requests are served. So what parsing takes beside the bytes of
- * a body, it takes once.
+ * Owns: the thread, its memory, and who is next. Does not own: the encodings, bounds on records (convert.ts), the response.
+ * Law: one request is converted at a time, and accounts take turns. A request that the thread does not survive takes no other one with it.
  */
 import { Buffer } from 'node:buffer'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { AppError } from '#errors.ts'
-import { KiB } from '#lib/bytes.ts'
-import { otlpLimits, recordLimits } from '#model/limits.ts'
+import type { Clock } from '#lib/clock.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
+import type { SlotOwner } from '#lib/slot-schedule.ts'
+import type { ConversionAnswer } from './conversion-thread.ts'
+import type { ConversionTask } from './convert.ts'
 import type { OtlpEncoding } from './encoding.ts'
-import { recordsInJson } from './json-logs.ts'
-import { OtlpError } from './otlp-error.ts'
-import { recordsInProtobuf } from './protobuf-logs.ts'
 
-/** Records are collected to pieces of about this size. After each, other work gets its turn. */
-const PIECE_BYTES = 64 * KiB
+/** JSON that is mostly brackets becomes objects of twenty times its size. */
+const heapMiBMax = 512
+/** Then the thread ends, and its memory returns to the system. */
+const idleMs = 60_000
 
-export type Converted = {
-  /** Each record on a line. */
-  readonly payload: readonly Buffer[]
-  readonly records: number
-  /** Records that are larger than a record may be. They are not in the payload. */
-  readonly tooLarge: number
-}
+export type ConvertedBody = { readonly payload: readonly Buffer[]; readonly records: number; readonly tooLarge: number }
 
 export type ConversionInput = {
+  readonly owner: SlotOwner
   readonly encoding: OtlpEncoding
   /** Bound on all records together. */
   readonly maxBytes: number
   /** Returns undefined once nobody waits for the result any more. */
   readonly body: () => readonly Buffer[] | undefined
-  /** Called before bytes are held. Throws if there is no room for them. */
-  readonly reserve: (bytes: number) => void
 }
 
 export class Conversions {
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #clock: Clock
+  readonly #heapMiB: number
+  readonly #turns: FairSlots
+  readonly #stopped = new AbortController()
+  #thread: Worker | undefined
+  #cancelIdle: (() => void) | undefined
 
-  /** Resolves with undefined if nobody waits any more. Rejects with AppError, or with what `reserve` throws. */
-  run(input: ConversionInput): Promise<Converted | undefined> {
-    const conversion = this.#last.then(() => convert(input))
-    this.#last = conversion.catch(() => undefined)
-    return conversion
+  constructor(clock: Clock, heapMiB = heapMiBMax) {
+    this.#clock = clock
+    this.#heapMiB = heapMiB
+    this.#turns = new FairSlots({ capacity: 1, clock })
   }
-}
 
-async function convert({ encoding, maxBytes, body, reserve }: ConversionInput): Promise<Converted | undefined> {
-  const pieces = body()
-  if (pieces === undefined) return undefined
-  const payload: Buffer[] = []
-  let lines: string[] = []
-  let records = 0
-  let tooLarge = 0
-  let bytes = 0
-  let lineBytes = 0
-  const flush = () => {
-    reserve(lineBytes)
-    payload.push(Buffer.from(lines.join('')))
-    bytes += lineBytes
-    lines = []
-    lineBytes = 0
-  }
-  try {
-    for (const record of recordsIn(encoding, pieces)) {
-      if (records + tooLarge >= otlpLimits.recordsMax) throw tooMany()
-      const size = Buffer.byteLength(record)
-      if (size > recordLimits.bytesMax) {
-        tooLarge += 1
-        continue
+  /** Resolves with undefined if nobody waits any more. Rejects with AppError. */
+  async run({ owner, encoding, maxBytes, body }: ConversionInput): Promise<ConvertedBody | undefined> {
+    return await this.#turns.run(owner, { signal: this.#stopped.signal }, async () => {
+      const pieces = body()
+      if (pieces === undefined) return undefined
+      const answer = await this.#ask({ encoding, maxBytes, body: copyOf(pieces) })
+      if ('refused' in answer) throw new AppError(answer.refused.code, answer.refused.message)
+      const { payload, ...counts } = answer.converted
+      return {
+        ...counts,
+        payload: payload.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength)),
       }
-      records += 1
-      lines.push(record, '\n')
-      lineBytes += size + 1
-      if (bytes + lineBytes > maxBytes) throw tooMuch(maxBytes)
-      if (lineBytes < PIECE_BYTES) continue
-      flush()
-      await nextTurn()
-      if (body() === undefined) return undefined
-    }
-  } catch (error) {
-    if (!(error instanceof OtlpError)) throw error
-    throw new AppError('bad_request', `${error.message}; none of the request was stored`, { cause: error })
+    })
   }
-  if (lineBytes > 0) flush()
-  return { payload, records, tooLarge }
+
+  /** Call it when no request waits any more. */
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    this.#cancelIdle?.()
+    await this.#thread?.terminate()
+  }
+
+  #ask(task: ConversionTask & { readonly body: Uint8Array<ArrayBuffer> }): Promise<ConversionAnswer> {
+    this.#cancelIdle?.()
+    this.#thread ??= this.#startThread()
+    const thread = this.#thread
+    const { promise, resolve, reject } = Promise.withResolvers<ConversionAnswer>()
+    const fail = (error: Error) => reject(isOutOfMemory(error) ? this.#tooComplex() : error)
+    thread.once('message', resolve)
+    thread.once('error', fail)
+    thread.postMessage(task, [task.body.buffer])
+    return promise.finally(() => {
+      thread.off('message', resolve)
+      thread.off('error', fail)
+      this.#cancelIdle = this.#clock.setTimer(() => this.#endIdle(), idleMs)
+    })
+  }
+
+  #startThread(): Worker {
+    const thread = new Worker(new URL('./conversion-thread.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: this.#heapMiB },
+      name: 'otlp',
+    })
+    // It keeps no process alive.
+    thread.unref()
+    thread.on('error', () => {
+      if (this.#thread === thread) this.#thread = undefined
+    })
+    return thread
+  }
+
+  #tooComplex(): AppError {
+    return new AppError(
+      'payload_too_large',
+      `the request needs more than ${this.#heapMiB} MiB of memory to be read; send smaller batches, or Protobuf; none of it was stored`,
+    )
+  }
+
+  #endIdle(): void {
+    void this.#thread?.terminate()
+    this.#thread = undefined
+  }
 }
 
-function recordsIn(encoding: OtlpEncoding, pieces: readonly Buffer[]): Generator<string> {
-  const body = pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces)
-  return encoding === 'protobuf' ? recordsInProtobuf(body) : recordsInJson(body.toString('utf8').replace(/^\uFEFF/, ''))
+/** The thread gets memory of its own: the pieces belong to the request. */
+function copyOf(pieces: readonly Buffer[]): Uint8Array<ArrayBuffer> {
+  const bytes = Buffer.allocUnsafeSlow(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0))
+  let at = 0
+  for (const piece of pieces) at += piece.copy(bytes, at)
+  return bytes
 }
 
-function tooMany(): AppError {
-  return new AppError(
-    'payload_too_large',
-    `the request has more than ${otlpLimits.recordsMax} log records; send them in several requests; none of it was stored`,
-  )
-}
-
-function tooMuch(maxBytes: number): AppError {
-  return new AppError(
-    'payload_too_large',
-    `the log records, each with its resource and scope, have more bytes than the limit (${maxBytes}); send smaller batches; none of the request was stored`,
-  )
+function isOutOfMemory(error: Error): boolean {
+  return 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }
