@@ -29,6 +29,7 @@ import { readChartSearch } from './shell/chart-search.ts'
 import { Frame } from './shell/frame.tsx'
 import { lazyScreen } from './shell/lazy-screen.ts'
 import { NotFound } from './shell/not-found.tsx'
+import { onlyKnown } from './shell/only-known.ts'
 import { OperatorsOnly } from './shell/operators-only.tsx'
 import { isPlaceHere } from './shell/place-here.ts'
 import { rememberAccount, rememberedAccount } from './shell/remembered-account.ts'
@@ -42,11 +43,12 @@ type SignInSearch = { readonly to?: string | undefined; readonly error?: string 
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
-  // The router keeps what a validator leaves out, so a value that must not pass is set to undefined.
-  validateSearch: ({ to, error }: Record<string, unknown>): SignInSearch => ({
-    to: isPlaceHere(to) ? to : undefined,
-    error: typeof error === 'string' ? error : undefined,
-  }),
+  validateSearch: onlyKnown(
+    ({ to, error }): SignInSearch => ({
+      to: isPlaceHere(to) ? to : undefined,
+      error: typeof error === 'string' ? error : undefined,
+    }),
+  ),
   component: SignInPage,
 })
 
@@ -116,7 +118,7 @@ function Framed({ account_id }: { readonly account_id: string | undefined }) {
 const overview = createRoute({
   getParentRoute: () => inAccount,
   path: '/',
-  validateSearch: readChartSearch,
+  validateSearch: onlyKnown(readChartSearch),
   component: function Overview() {
     return <OverviewPage search={overview.useSearch()} />
   },
@@ -124,13 +126,13 @@ const overview = createRoute({
 const explore = createRoute({
   getParentRoute: () => inAccount,
   path: '/explore',
-  validateSearch: readExploreSearch,
+  validateSearch: onlyKnown(readExploreSearch),
   component: lazyScreen(() => import('./pages/explore/explore-page.tsx'), 'ExplorePage'),
 })
 const endpoints = createRoute({
   getParentRoute: () => inAccount,
   path: '/endpoints',
-  validateSearch: endpointsSearch,
+  validateSearch: onlyKnown(endpointsSearch),
   component: lazyScreen(() => import('./pages/endpoints/endpoints-page.tsx'), 'EndpointsPage'),
 })
 const endpoint = createRoute({
@@ -141,13 +143,13 @@ const endpoint = createRoute({
 const endpointOverview = createRoute({
   getParentRoute: () => endpoint,
   path: '/',
-  validateSearch: readChartSearch,
+  validateSearch: onlyKnown(readChartSearch),
   component: lazyScreen(() => import('./pages/endpoints/endpoint-overview.tsx'), 'EndpointOverview'),
 })
 const endpointCommits = createRoute({
   getParentRoute: () => endpoint,
   path: '/commits',
-  validateSearch: commitSearch,
+  validateSearch: onlyKnown(commitSearch),
   component: lazyScreen(() => import('./pages/endpoints/endpoint-commits.tsx'), 'EndpointCommits'),
 })
 const endpointRecords = createRoute({
@@ -158,7 +160,7 @@ const endpointRecords = createRoute({
 const endpointTest = createRoute({
   getParentRoute: () => endpoint,
   path: '/test',
-  validateSearch: testSearch,
+  validateSearch: onlyKnown(testSearch),
   component: lazyScreen(() => import('./pages/endpoints/endpoint-test.tsx'), 'EndpointTest'),
 })
 const endpointSettings = createRoute({
@@ -173,8 +175,7 @@ const endpointScreens = [
 const me = createRoute({
   getParentRoute: () => outside,
   path: '/me',
-  validateSearch: ({ error }: Record<string, unknown>): { readonly error?: string } =>
-    typeof error === 'string' ? { error } : {},
+  validateSearch: onlyKnown(({ error }): { readonly error?: string } => (typeof error === 'string' ? { error } : {})),
   component: lazyScreen(() => import('./pages/me/me-page.tsx'), 'MePage'),
 })
 const destinations = createRoute({
@@ -190,20 +191,20 @@ const newDestination = createRoute({
 const destination = createRoute({
   getParentRoute: () => inAccount,
   path: '/destinations/$destination',
-  validateSearch: destinationSearch,
+  validateSearch: onlyKnown(destinationSearch),
   component: lazyScreen(() => import('./pages/destinations/destination-page.tsx'), 'DestinationPage'),
 })
 const destinationScreens = [destinations, newDestination, destination] as const
 const quality = createRoute({
   getParentRoute: () => inAccount,
   path: '/quality',
-  validateSearch: qualityListSearch,
+  validateSearch: onlyKnown(qualityListSearch),
   component: lazyScreen(() => import('./pages/quality/quality-page.tsx'), 'QualityPage'),
 })
 const viewQuality = createRoute({
   getParentRoute: () => inAccount,
   path: '/quality/$view',
-  validateSearch: viewQualitySearch,
+  validateSearch: onlyKnown(viewQualitySearch),
   component: lazyScreen(() => import('./pages/quality/view-quality-frame.tsx'), 'ViewQualityFrame'),
 })
 const columnQuality = createRoute({
@@ -224,7 +225,7 @@ const viewJobs = createRoute({
 const jobs = createRoute({
   getParentRoute: () => inAccount,
   path: '/jobs',
-  validateSearch: jobsSearch,
+  validateSearch: onlyKnown(jobsSearch),
   component: lazyScreen(() => import('./pages/quality/jobs-page.tsx'), 'JobsPage'),
 })
 const job = createRoute({
@@ -237,13 +238,13 @@ const qualityScreens = [quality, viewQuality.addChildren([columnQuality, deadLet
 const keys = createRoute({
   getParentRoute: () => inAccount,
   path: '/keys',
-  validateSearch: keysSearch,
+  validateSearch: onlyKnown(keysSearch),
   component: lazyScreen(() => import('./pages/keys/keys-page.tsx'), 'KeysPage'),
 })
 const newKey = createRoute({
   getParentRoute: () => inAccount,
   path: '/keys/new',
-  validateSearch: newKeySearch,
+  validateSearch: onlyKnown(newKeySearch),
   component: lazyScreen(() => import('./pages/keys/new-key-page.tsx'), 'NewKeyPage'),
 })
 const keyScreens = [keys, newKey] as const
@@ -260,7 +261,7 @@ const join = createRoute({
 const node = createRoute({
   getParentRoute: () => outside,
   path: '/operate/nodes/$node',
-  validateSearch: nodeSearch,
+  validateSearch: onlyKnown(nodeSearch),
   component: lazyScreen(() => import('./pages/nodes/node-page.tsx'), 'NodePage'),
 })
 const accounts = createRoute({
@@ -288,20 +289,20 @@ const people = createRoute({
 const audit = createRoute({
   getParentRoute: () => inAccount,
   path: '/audit',
-  validateSearch: auditSearch,
+  validateSearch: onlyKnown(auditSearch),
   component: lazyScreen(() => import('./pages/audit/audit-page.tsx'), 'AccountAuditPage'),
 })
 const installationAudit = createRoute({
   getParentRoute: () => outside,
   path: '/operate/audit',
-  validateSearch: auditSearch,
+  validateSearch: onlyKnown(auditSearch),
   component: lazyScreen(() => import('./pages/audit/audit-page.tsx'), 'InstallationAuditPage'),
 })
 
 const views = createRoute({
   getParentRoute: () => inAccount,
   path: '/views',
-  validateSearch: viewsSearch,
+  validateSearch: onlyKnown(viewsSearch),
   component: lazyScreen(() => import('./pages/views/views-page.tsx'), 'ViewsPage'),
 })
 const view = createRoute({
@@ -312,7 +313,7 @@ const view = createRoute({
 const newView = createRoute({
   getParentRoute: () => inAccount,
   path: '/views/new',
-  validateSearch: newViewSearch,
+  validateSearch: onlyKnown(newViewSearch),
   component: lazyScreen(() => import('./pages/views/new-view-page.tsx'), 'NewViewPage'),
 })
 const editView = createRoute({
@@ -328,7 +329,7 @@ const viewEndpoints = createRoute({
 const compareView = createRoute({
   getParentRoute: () => inAccount,
   path: '/views/$view/compare',
-  validateSearch: compareSearch,
+  validateSearch: onlyKnown(compareSearch),
   component: lazyScreen(() => import('./pages/views/compare-page.tsx'), 'ComparePage'),
 })
 const viewScreens = [views, newView, view, editView, viewEndpoints, compareView] as const
