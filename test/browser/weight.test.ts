@@ -1,5 +1,5 @@
 /** What somebody loads before they see their data. */
-import type { Browser } from 'playwright-core'
+import type { Browser, Request } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeInBrowser, firstLink, openBrowser, Visitor } from '../support/browser.ts'
 import { Installation } from '../support/installation.ts'
@@ -16,17 +16,20 @@ describeInBrowser('the weight of the console', () => {
     inlet = await Installation.create()
     ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
     ada = await Visitor.open(browser, inlet)
-    ada.page.on('requestfinished', (request) => {
+    const weigh = (request: Request) => {
       origins.add(new URL(request.url()).origin)
       if (request.resourceType() === 'script')
         scripts.set(
           request.url(),
           request.sizes().then(({ responseBodySize }) => responseBodySize),
         )
-    })
+    }
+    ada.page.on('requestfinished', weigh)
     await ada.enterByLink(await firstLink(inlet), 'Ada')
     await ada.page.getByRole('table').waitFor()
     await ada.page.waitForLoadState('networkidle')
+    // What is loaded later would be asked for its size while the browser closes.
+    ada.page.off('requestfinished', weigh)
   })
   afterAll(async () => {
     await ada?.[Symbol.asyncDispose]()
