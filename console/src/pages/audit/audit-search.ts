@@ -5,6 +5,6 @@ export function auditSearch({ operation, result, since }: Record<string, unknown
   return {
     ...(typeof operation === 'string' && operation !== '' ? { operation } : {}),
     ...(result === 'succeeded' || result === 'failed' ? { result } : {}),
-    ...(typeof since === 'string' && !Number.isNaN(Date.parse(since)) && since !== '' ? { since } : {}),
+    ...(typeof since === 'string' && !Number.isNaN(Date.parse(since)) ? { since } : {}),
   }
 }
