@@ -18,6 +18,7 @@ const HeaderName = z
   .refine((name) => !secretHeaders.includes(name), {
     error: ({ input }) => `must not be ${input}: this header has keys or sessions, which do not belong into the data`,
   })
+  .meta({ examples: ['x-hub-signature-256'] })
 
 export const KeptHeaders = z
   .array(HeaderName)
