@@ -1,5 +1,6 @@
 /**
- * A delivery process that dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as usual.
+ * A delivery process that dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as usual. Of the moment
+ * `operation` it dies before or after so many calls of a bucket: `node delivery-child.ts operation 12 after`.
  */
 import { startDelivery } from '#delivery/app.ts'
 import { type ConversionPool, createConversionPool } from '#delivery/convert/conversion-pool.ts'
@@ -48,8 +49,9 @@ const moments: Readonly<Record<string, Hooks>> = {
   'job: marker, before the report': { stores: deadlyStores({ after: (key) => /\.numbers_\d-v2\.json$/.test(key) }) },
 }
 
-const hooks = moments[process.argv[2] ?? '']
-if (hooks === undefined) throw new Error(`no such moment: ${process.argv[2]}`)
+const [, , moment = '', count = '', when = ''] = process.argv
+const hooks = moment === 'operation' ? { stores: deadlyAfter(Number(count), when === 'before') } : moments[moment]
+if (hooks === undefined) throw new Error(`no such moment: ${moment}`)
 await startDelivery(config, { logger: createLogger('delivery', 'error'), clock: systemClock, ...hooks })
 setInterval(() => undefined, 60_000)
 
@@ -94,6 +96,34 @@ function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly;
         list: (prefix, signal) => store.list(prefix, signal),
       }
       return wrapped
+    },
+  }
+}
+
+/** Buckets that end the process before or after one of their calls. */
+function deadlyAfter(calls: number, isBefore: boolean): ObjectStores {
+  let left = calls
+  const deadly = async <T>(call: () => Promise<T>): Promise<T> => {
+    left -= 1
+    if (left === 0 && isBefore) await die()
+    const isLast = left === 0
+    const result = await call()
+    if (isLast) await die()
+    return result
+  }
+  return {
+    open(target) {
+      const store = real.open(target)
+      return {
+        put: (...args) => deadly(() => store.put(...args)),
+        putFile: (...args) => deadly(() => store.putFile(...args)),
+        get: (...args) => deadly(() => store.get(...args)),
+        size: (...args) => deadly(() => store.size(...args)),
+        getFile: (...args) => deadly(() => store.getFile(...args)),
+        presign: (...args) => store.presign(...args),
+        remove: (...args) => deadly(() => store.remove(...args)),
+        list: (...args) => store.list(...args),
+      }
     },
   }
 }

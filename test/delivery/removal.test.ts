@@ -47,13 +47,16 @@ async function merged() {
   }
   const target = { ...aDestination('lake'), ...at.target, allowed_buckets: [], prefix: 'in' }
   const unit = aCompactionUnit(markers, { endpointId, kind, target })
-  const compacted = await compact(unit, at.stores)
+  // Two nodes have the same unit, because one was believed dead.
+  const [compacted, again] = await Promise.all([compact(unit, at.stores), compact(unit, at.stores)])
+  expect(again).toEqual(compacted)
   if (compacted.outcome !== 'compacted') throw new Error(JSON.stringify(compacted))
   const keys = markers.map(({ artifacts }) => artifacts[kind]?.key ?? '')
   return {
     ...at,
     target,
     file: compacted.file,
+    unit,
     marker: compactionMarkerKey({ prefix: 'in', endpointId, date: '2026-11-20' }, unit.compaction.id),
     remove: (signal?: AbortSignal) => removeSources(unit, compacted, at.stores, signal),
     left: async () => (await Promise.all(keys.map((key) => at.store.size(key)))).filter((size) => size !== undefined).length,
@@ -110,4 +113,17 @@ test('an outage in the middle is retried; two nodes at once remove the same file
   expect(await Promise.all([at.remove(), at.remove()])).toEqual([{ outcome: 'removed' }, { outcome: 'removed' }])
   expect(await at.left()).toBe(0)
   expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+})
+
+test('a node that merges once more after the removal ends, and changes nothing', async () => {
+  await using at = await merged()
+  const marker = await at.store.get(at.marker)
+  expect(await at.remove()).toEqual({ outcome: 'removed' })
+  expect(await compact(at.unit, at.stores)).toMatchObject({
+    outcome: 'failed',
+    reason: expect.stringContaining('no longer in the bucket'),
+  })
+  expect(await at.store.get(at.marker)).toEqual(marker)
+  const objects = await Array.fromAsync(at.store.list('in/'))
+  expect(objects.map(({ key }) => key).toSorted()).toEqual([at.marker, at.file.key].toSorted())
 })
