@@ -4,6 +4,7 @@ import { constants, createBrotliDecompress, createGunzip, createInflate, createI
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
 import type { BodyRecords } from './body-records.ts'
+import { JsonBatch } from './json-batch.ts'
 import { JsonBody } from './json-body.ts'
 import { httpLimits } from './limits.ts'
 import { LineCounter } from './line-counter.ts'
@@ -13,7 +14,7 @@ import { WholeBody } from './whole-body.ts'
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
 /** The format of a body, according to the head of its request. `whole`: its records are not found in it, but made of it. */
-export type BodyFormat = { readonly type: 'lines' | 'json' | 'whole'; readonly encoding: Encoding }
+export type BodyFormat = { readonly type: 'lines' | 'json' | 'batch' | 'whole'; readonly encoding: Encoding }
 
 type Types = {
   readonly names: ReadonlyMap<string, BodyFormat['type']>
@@ -34,6 +35,20 @@ const recordTypes: Types = {
 const exportTypes: Types = {
   names: new Map(Object.keys(otlpTypes).map((name) => [name, 'whole'])),
   hint: 'an ExportLogsServiceRequest of OpenTelemetry as application/x-protobuf or application/json; records of your own go to /v1/ingest',
+}
+
+/** Some libraries send text/plain, which browsers send to other origins without a preflight. */
+const eventTypes: Types = {
+  names: new Map([
+    ['application/json', 'json'],
+    ['text/plain', 'json'],
+  ]),
+  hint: 'application/json with one event',
+}
+
+const batchTypes: Types = {
+  names: new Map([...eventTypes.names.keys()].map((name) => [name, 'batch'])),
+  hint: 'application/json with {"batch":[…]}',
 }
 
 const encodings: ReadonlyMap<string, Encoding> = new Map([
@@ -58,15 +73,25 @@ export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
   return { type: typeOf(headers['content-type'], recordTypes), encoding: encodingOf(headers['content-encoding']) }
 }
 
-/** The format of an export request of OpenTelemetry. */
-export function exportFormat(headers: IncomingHttpHeaders): BodyFormat {
-  return { type: typeOf(headers['content-type'], exportTypes), encoding: encodingOf(headers['content-encoding']) }
+const otherTypes = { logs: exportTypes, event: eventTypes, batch: batchTypes }
+
+/** The format of a body that is sent to a path for something else than records. */
+export function formatOf(sent: keyof typeof otherTypes, headers: IncomingHttpHeaders): BodyFormat {
+  return { type: typeOf(headers['content-type'], otherTypes[sent]), encoding: encodingOf(headers['content-encoding']) }
 }
 
 /** Finds the records of a body in this format. */
 export function recordsOf({ type }: BodyFormat): BodyRecords {
-  if (type === 'lines') return new LineCounter()
-  return type === 'json' ? new JsonBody() : new WholeBody()
+  switch (type) {
+    case 'lines':
+      return new LineCounter()
+    case 'json':
+      return new JsonBody()
+    case 'batch':
+      return new JsonBatch()
+    case 'whole':
+      return new WholeBody()
+  }
 }
 
 function typeOf(contentType: string | undefined, { names, hint }: Types): BodyFormat['type'] {

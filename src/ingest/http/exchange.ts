@@ -1,5 +1,5 @@
 /**
- * One request to `/v1/ingest` or `/v1/logs`, from its head to its response.
+ * One request to a path that takes records, from its head to its response.
  *
  * Owns: the order of the checks; that 202 is sent only after the records are durable, and that only complete requests are stored
  * (laws 1, 2). Does not own: the checks themselves (gate.ts, body-format.ts, intake.ts), what OpenTelemetry sends (otlp/).
@@ -19,7 +19,7 @@ import type { Gate } from '../gate.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
 import type { Receipt } from '../idempotency/stored-request.ts'
 import { Rejection } from '../rejection.ts'
-import { type BodyFormat, bodyFormat, exportFormat } from './body-format.ts'
+import { type BodyFormat, bodyFormat, formatOf } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
 import { authenticate, type Verifier } from './credentials.ts'
 import type { Discards } from './discards.ts'
@@ -31,6 +31,7 @@ import type { HttpCounters } from './metrics.ts'
 import type { Conversions, ConvertedBody } from './otlp/conversions.ts'
 import { otlpEncoding } from './otlp/encoding.ts'
 import { asExportersSeeIt, sendExported, sendExportProblem } from './otlp/responses.ts'
+import type { Sent } from './record-paths.ts'
 import { sendJson, sendProblem, toAppError } from './responses.ts'
 import { beaconFormat, takeUrlKey } from './url-key.ts'
 
@@ -68,8 +69,7 @@ export class Exchange implements Receiving, Route {
   #idempotencyKey: string | undefined
   #envelope = plainEnvelope
   #intake: Intake | undefined
-  /** The body is an export request of OpenTelemetry. */
-  #isExport = false
+  #sent: Sent = 'records'
   /** How many records of an export request are left out. */
   #tooLarge = 0
   /** The response was sent, or the client is gone. */
@@ -95,9 +95,10 @@ export class Exchange implements Receiving, Route {
   }
 
   /** Reads and stores the records of the request. `query` is what follows the `?`. */
-  receive(query: string): void {
+  receive(query: string, sent: Sent): void {
     const { gate, isDraining } = this.#context
     this.#connection.receiving = this
+    this.#sent = sent
     try {
       if (query !== '') ({ key: this.#urlKey, query: this.#query } = takeUrlKey(query))
       if (isDraining()) throw shuttingDown()
@@ -106,12 +107,6 @@ export class Exchange implements Receiving, Route {
     } catch (error) {
       this.reject(error)
     }
-  }
-
-  /** Like `receive`, for an export request of OpenTelemetry. */
-  receiveExport(query: string): void {
-    this.#isExport = true
-    this.receive(query)
   }
 
   /** Throws AppError bad_request. The gate reads it only after its earlier checks have passed. */
@@ -133,7 +128,7 @@ export class Exchange implements Receiving, Route {
     const { baseUrl, gate, endsConnections, counters } = this.#context
     const refusal = error instanceof AppError ? error : gate.rejectionOf(error)
     const known = refusal instanceof AppError ? refusal : toAppError(refusal)
-    const problem = this.#isExport ? asExportersSeeIt(known) : known
+    const problem = this.#sent === 'logs' ? asExportersSeeIt(known) : known
     const hasRest = !this.#request.complete
     const isLast = close || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
@@ -145,7 +140,7 @@ export class Exchange implements Receiving, Route {
     if (this.#endpoint !== undefined) gate.counters(this.#endpoint.id).refused(reason)
     if (!isLast) this.#connection.announceIdleTime(this.#response)
     if (this.#response.destroyed) return
-    if (!this.#isExport) sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
+    if (this.#sent !== 'logs') sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
     else {
       const encoding = otlpEncoding(this.#request.headers)
       sendExportProblem(this.#response, problem, { encoding, baseUrl: baseUrl(), close: isLast })
@@ -215,7 +210,7 @@ export class Exchange implements Receiving, Route {
       room,
       done: (error) => {
         if (error !== undefined) this.#rejectBody(error)
-        else if (this.#isExport) this.#convert(endpoint, intake)
+        else if (this.#sent === 'logs') this.#convert(endpoint, intake)
         else this.#store()
       },
     })
@@ -235,7 +230,7 @@ export class Exchange implements Receiving, Route {
 
   #format(): BodyFormat {
     const { headers } = this.#request
-    if (this.#isExport) return exportFormat(headers)
+    if (this.#sent !== 'records') return formatOf(this.#sent, headers)
     return this.#urlKey === undefined ? bodyFormat(headers) : beaconFormat(headers)
   }
 
@@ -326,17 +321,18 @@ export class Exchange implements Receiving, Route {
     const { nodeId, counters } = this.#context
     const isLast = this.#context.endsConnections()
     this.#end()
-    const status = this.#isExport ? 200 : 202
+    const status = this.#sent === 'records' ? 202 : 200
     if (more === replayed) counters.countResponse(status)
     else counters.accepted(records, bytes, status)
     if (this.#response.destroyed) return
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
-    if (this.#isExport) {
+    if (this.#sent === 'logs') {
       sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, { close: isLast, more })
       return
     }
-    const body = `{"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}}`
-    sendJson(this.#response, 202, body, { close: isLast, more })
+    const receipt = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}`
+    const body = this.#sent === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`
+    sendJson(this.#response, status, body, { close: isLast, more })
   }
 
   #discardRest(): void {

@@ -9,7 +9,7 @@ const COMMA = 0x2c
 const OPENING_BRACKET = 0x5b
 const CLOSING_BRACKET = 0x5d
 /** A number, a constant or garbage ends before them. */
-const scalarEnds = new Set(Buffer.from(' \t\r\n,"[]{}'))
+export const scalarEnds = new Set(Buffer.from(' \t\r\n,"[]{}'))
 
 /**
  * Finds the records of a body that is a JSON array: its elements.
@@ -45,11 +45,28 @@ export class JsonArray implements BodyRecords {
     return this.#records
   }
 
+  get isComplete(): boolean {
+    return this.#expected === 'nothing'
+  }
+
   /** `from`: where to begin, after white space. */
   push(chunk: Buffer, from = 0): AppError | undefined {
-    const forbidden = chunk.indexOf(RECORD_SEPARATOR)
+    const before = this.#bytes
+    const end = this.read(chunk, from)
+    if (typeof end !== 'number') return end
+    for (let at = end; at < chunk.length; at += 1) {
+      if (!isWhiteSpace(chunk[at])) return unclearJson('more follows after the array', before + at)
+      chunk[at] = this.#separator
+    }
+    return undefined
+  }
+
+  /** Reads up to the end of the array, or of the chunk, and returns where that is. */
+  read(chunk: Buffer, from: number): number | AppError {
+    const forbidden = chunk.indexOf(RECORD_SEPARATOR, from)
     if (forbidden !== -1) return unclearJson('JSON does not allow the control character 1e', this.#bytes + forbidden)
-    for (let at = from; at < chunk.length; ) {
+    let at = from
+    while (at < chunk.length && !this.isComplete) {
       const byte = chunk[at] ?? 0
       if (this.#isInElement) {
         const number = this.#records + 1
@@ -65,7 +82,7 @@ export class JsonArray implements BodyRecords {
       } else return unclearJson(this.#unexpected(), this.#bytes + at)
     }
     this.#bytes += chunk.length
-    return undefined
+    return at
   }
 
   end(payload: readonly Buffer[]): AppError | undefined {
@@ -108,7 +125,6 @@ export class JsonArray implements BodyRecords {
   }
 
   #unexpected(): string {
-    if (this.#expected === 'nothing') return 'more follows after the array'
     if (this.#expected === 'comma-or-end') return `after element ${this.#records} of the array a comma or ] is missing`
     return `element ${this.#records + 1} of the array is missing`
   }

@@ -27,7 +27,7 @@ export function registerHttpMetrics(registry: Registry, counters: HttpCounters):
   const { counter, counters: labelled } = observableMetrics(registry)
   labelled(
     'inlet_ingest_requests_total',
-    'POST /v1/ingest and /v1/logs by response status',
+    'POST /v1/ingest and the other paths that take records, by response status',
     'status',
     () => counters.requestsByStatus,
   )

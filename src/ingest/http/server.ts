@@ -29,6 +29,7 @@ import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResp
 import { Conversions } from './otlp/conversions.ts'
 import { findPage } from './pages.ts'
 import { ReadTurns, stopReading } from './read-turns.ts'
+import { recordPaths } from './record-paths.ts'
 import { rawProblem, requestError, sendPage } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
@@ -48,8 +49,6 @@ export type HttpServerOptions = {
 }
 
 const ingestPath = '/v1/ingest'
-/** Where exporters of OpenTelemetry send (OTLP/HTTP). */
-const logsPath = '/v1/logs'
 const plainTarget = { path: ingestPath, query: '' }
 
 export class HttpServer implements Service {
@@ -204,17 +203,16 @@ export class HttpServer implements Service {
     const { url = '', method } = request
     const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
     const { cors } = this.#options
-    const takesRecords = path === ingestPath || path === logsPath
-    if (cors !== undefined && takesRecords) cors.addHeaders(request, response)
+    const sent = recordPaths.get(path)
+    if (cors !== undefined && sent !== undefined) cors.addHeaders(request, response)
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
       exchange.reject(new AppError('headers_too_large', detail), { close: true })
       return
     }
-    if (!takesRecords) this.#connections.get(request.socket)?.announceIdleTime(response)
-    if (takesRecords) {
-      if (method === 'POST' && path === logsPath) exchange.receiveExport(query)
-      else if (method === 'POST') exchange.receive(query)
+    if (sent === undefined) this.#connections.get(request.socket)?.announceIdleTime(response)
+    if (sent !== undefined) {
+      if (method === 'POST') exchange.receive(query, sent)
       else if (cors !== undefined && isPreflight(request)) this.#respondToPreflight(cors, exchange, request, response)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {

@@ -1,0 +1,17 @@
+/** What the senders of a path send: records, log records of OpenTelemetry, or events of a tracking API, one by one or in batches. */
+export type Sent = 'records' | 'logs' | 'event' | 'batch'
+
+/** The paths that take records. The tracking API is that of Segment, which libraries for many languages speak. */
+export const recordPaths: ReadonlyMap<string, Sent> = new Map([
+  ['/v1/ingest', 'records'],
+  ['/v1/logs', 'logs'],
+  ['/v1/batch', 'batch'],
+  ['/v1/b', 'batch'],
+  ['/v1/import', 'batch'],
+  ['/v1/track', 'event'],
+  ['/v1/identify', 'event'],
+  ['/v1/page', 'event'],
+  ['/v1/screen', 'event'],
+  ['/v1/group', 'event'],
+  ['/v1/alias', 'event'],
+])
