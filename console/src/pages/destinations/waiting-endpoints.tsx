@@ -9,6 +9,7 @@ import { Table, type TableColumn } from '../../design/table.tsx'
 import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import style from './destinations.module.css'
 
 /** The next step after a validation: endpoints whose data has nowhere to go. */
 export function WaitingEndpoints({ destination }: { readonly destination: Destination }) {
@@ -30,7 +31,7 @@ export function WaitingEndpoints({ destination }: { readonly destination: Destin
   })
   if (waiting.length === 0) return null
   const columns: readonly TableColumn<Endpoint>[] = [
-    { title: 'Name', cell: ({ name }) => <strong>{name}</strong> },
+    { title: 'Name', cell: ({ name }) => <span className={style.name}>{name}</span> },
     { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
     { title: 'Waits', cell: ({ lag }) => formatBytes(lag.undelivered_bytes), figure: true, minor: true },
     {
@@ -47,7 +48,7 @@ export function WaitingEndpoints({ destination }: { readonly destination: Destin
   return (
     <Section title="Endpoints without a destination" about="Their data waits on the disks of nodes.">
       {bind.isError && <Failure error={bind.error} />}
-      <Table label="Endpoints without a destination" columns={columns} rows={waiting} keyOf={({ id }) => id} />
+      <Table label="Endpoints without a destination" columns={columns} rows={waiting} keyOf={({ id }) => id} rowsAtOnce={20} />
     </Section>
   )
 }

@@ -95,8 +95,8 @@ function columnsOf(account: string): readonly TableColumn<Endpoint>[] {
     {
       title: 'Name',
       cell: ({ id, name }) => (
-        <Link to="/in/$account/endpoints/$endpoint" params={{ account, endpoint: id }}>
-          <strong className={style.name}>{name}</strong>
+        <Link to="/in/$account/endpoints/$endpoint" params={{ account, endpoint: id }} className={style.name}>
+          {name}
         </Link>
       ),
     },

@@ -6,6 +6,7 @@ import { Section } from '../../design/layout.tsx'
 import { ChartPlaceholders } from '../../shell/chart-placeholders.tsx'
 import type { ChartSearch } from '../../shell/chart-search.ts'
 import { RangeTabs } from '../../shell/range-tabs.tsx'
+import style from './overview-page.module.css'
 
 const EndpointCharts = lazy(async () => {
   const { EndpointCharts: charts } = await import('../../shell/endpoint-charts.tsx')
@@ -41,5 +42,9 @@ function EndpointChoice({ endpoints, shown }: { readonly endpoints: readonly End
   const navigate = useNavigate()
   const choices = endpoints.map(({ id, name }) => ({ value: id, label: name }))
   const choose = (endpoint: string) => void navigate({ to: '.', search: (search) => ({ ...search, endpoint }), replace: true })
-  return <SelectField label="Endpoint" value={shown} choices={choices} onChange={choose} />
+  return (
+    <div className={style.choice}>
+      <SelectField label="Endpoint" value={shown} choices={choices} onChange={choose} />
+    </div>
+  )
 }
