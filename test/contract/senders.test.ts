@@ -105,7 +105,7 @@ for (const sender of senders) {
       const path = join(directory, file)
       const local = documented(configurationOf(heading), node)
         .replace('/var/log/app', join(directory, 'in'))
-        .replace(/\/var\/lib\/[^\s/]*/, join(directory, 'data'))
+        .replaceAll(/\/var\/lib\/[^\s/]*/g, join(directory, 'data'))
       await writeFile(path, sender.adapt?.(local, place) ?? local)
       const texts = Array.from({ length: 200 }, (_, index) => `line ${index} of ${heading}`)
       if (sender.feed === writeLog) await sender.feed(texts, place)
