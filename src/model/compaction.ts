@@ -18,7 +18,7 @@ export const AutomaticCompaction = z
       .max(compactionLimits.exceptViewsMax)
       .refine((names) => new Set(names).size === names.length, 'must not name a view twice')
       .default([])
-      .meta({ description: 'views whose files stay as they are' }),
+      .meta({ description: 'views whose files stay as they are: they are not merged, and not removed' }),
     remove_after_hours: z
       .int()
       .min(compactionLimits.removeAfterHours.min)

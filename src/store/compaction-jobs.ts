@@ -118,12 +118,21 @@ async function start(
 /** Returns compactions whose sources were merged so long ago that they are removed. */
 export async function listDueRemovals(
   db: Db,
-  { endpoint_id, remove_after_hours }: Pick<CompactionRequest, 'endpoint_id' | 'remove_after_hours'>,
+  {
+    endpoint_id,
+    remove_after_hours,
+    except_views,
+  }: Pick<CompactionRequest, 'endpoint_id' | 'remove_after_hours' | 'except_views'>,
   { now, failedUntil }: { readonly now: number; readonly failedUntil: number },
   limit: number,
 ): Promise<readonly string[]> {
   if (remove_after_hours === null || remove_after_hours === undefined) return []
-  return listRemovable(db, endpoint_id, { publishedUntil: now - remove_after_hours * 3_600_000, failedUntil }, limit)
+  return listRemovable(
+    db,
+    endpoint_id,
+    { publishedUntil: now - remove_after_hours * 3_600_000, failedUntil, except_views },
+    limit,
+  )
 }
 
 /** Returns the compactions for the oldest files that can be merged: those of one page of commits. */

@@ -5,7 +5,7 @@
  * when the compaction is planned, so whoever does the work, once or twice, makes the same file. A planned compaction is never taken back,
  * because a node that nobody hears of may still publish it.
  */
-import { sql } from 'kysely'
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import { isMarker, parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
@@ -210,7 +210,11 @@ export async function markCompactionFailed(db: Tx, id: string, now: number): Pro
 export async function listRemovable(
   db: Db,
   endpoint_id: string,
-  { publishedUntil, failedUntil }: { readonly publishedUntil: number; readonly failedUntil: number },
+  {
+    publishedUntil,
+    failedUntil,
+    except_views,
+  }: { readonly publishedUntil: number; readonly failedUntil: number; readonly except_views: readonly string[] },
   limit: number,
 ): Promise<readonly string[]> {
   const rows = await db
@@ -220,11 +224,18 @@ export async function listRemovable(
     .where('published_at', '<=', publishedUntil)
     .where('removed_at', 'is', null)
     .where(({ eb, or }) => or([eb('failed_at', 'is', null), eb('failed_at', '<=', failedUntil)]))
+    .where(({ and }) => and(except_views.map((name) => isNotOfView(name))))
     .orderBy('published_at')
     .orderBy('id')
     .limit(limit)
     .execute()
   return rows.map(({ id }) => id)
+}
+
+/** Upper and lower case, and every character of a name, count: LIKE would not do. */
+function isNotOfView(name: string): RawBuilder<SqlBool> {
+  const folder = `views/${name}/`
+  return sql<SqlBool>`substr(kind, 1, ${sql.lit(folder.length)}) <> ${folder}`
 }
 
 /** From now on the sources are not read any more, because they may be missing. */

@@ -39,7 +39,7 @@ export async function listDueEndpoints(
     const compaction = fromJson<AutomaticCompaction>(row.compaction)
     const end = closedUntil(compaction.period, now)
     const hasPeriod = row.compacted_until === null || row.compacted_until < end
-    const removal = { endpoint_id: row.id, remove_after_hours: compaction.remove_after_hours }
+    const removal = { ...compaction, endpoint_id: row.id }
     const times = { now, failedUntil: now - compactionLimits.removalRetryMs }
     if (hasPeriod || (await listDueRemovals(db, removal, times, 1)).length > 0) due.push({ ...row, compaction, end })
   }

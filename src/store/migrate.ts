@@ -39,6 +39,7 @@ import * as publicKeys from './migrations/0031-public-keys.ts'
 import * as automaticCompactions from './migrations/0032-automatic-compactions.ts'
 import * as keptHeaders from './migrations/0033-kept-headers.ts'
 import * as removedSources from './migrations/0034-removed-sources.ts'
+import * as endpointsThatCompact from './migrations/0035-endpoints-that-compact.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -79,6 +80,7 @@ const released: readonly Migration[] = [
   { version: 32, name: 'automatic-compactions', up: automaticCompactions.up },
   { version: 33, name: 'kept headers', up: keptHeaders.up },
   { version: 34, name: 'removed-sources', up: removedSources.up },
+  { version: 35, name: 'endpoints-that-compact', up: endpointsThatCompact.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -11,6 +11,8 @@ import { compactionLimits } from '#model/limits.ts'
 import { recordCommit } from '#store/commits.ts'
 import { startCompaction } from '#store/compaction-jobs.ts'
 import { markCompactionFailed, publishCompaction, recordRemoval } from '#store/compactions.ts'
+import { updateEndpoint } from '#store/endpoints.ts'
+import { applyChange } from '#store/epoch.ts'
 import { finishUnit, leaseUnit, listAvailableUnits, lockJob } from '#store/job-units.ts'
 import { insertJob, listJobs, setJobStatus } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
@@ -168,6 +170,10 @@ describeDatabases('automatic compactions', (kind) => {
     expect((await next(now)).prepared).toBe('later')
     expect((await next(now + leaseLimits.leaseMs + 1)).prepared).not.toBe('later')
     await transact(store, (db) => setJobStatus(db, account, backfill.id, 'canceled', now))
+    // The owner changed their mind.
+    await applyChange(store, (db) => updateEndpoint(db, account, endpoint, { compaction: null }))
+    expect((await next(now)).prepared).toMatchObject({ status: 'skipped', reason: 'the endpoint no longer removes these files' })
+    await applyChange(store, (db) => updateEndpoint(db, account, endpoint, { compaction: { ...daily, remove_after_hours: 48 } }))
 
     await transact(store, (db) => markCompactionFailed(db, commit_id, now))
     await finishAll(now, 'failed')

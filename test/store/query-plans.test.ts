@@ -12,10 +12,12 @@ import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bi
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commit-retention.ts'
 import { listCommits, listSegmentCommits, recordCommit } from '#store/commits.ts'
+import { areSourcesRead, listRemovable } from '#store/compactions.ts'
 import { deliveredFiles } from '#store/delivered-files.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { recordPublished, recordUnpublished, sendAgain } from '#store/dns-records.ts'
+import { countCompactionJobs, listDueEndpoints, wasCanceledSince } from '#store/due-compactions.ts'
 import { addCommitToSeries, listEndpointBuckets } from '#store/endpoint-series.ts'
 import {
   getEndpoint,
@@ -27,6 +29,7 @@ import {
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobFinishedBefore } from '#store/jobs.ts'
 import { addToJobs } from '#store/late-segments.ts'
+import { findMovedFiles } from '#store/moved-files.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes.ts'
 import { countUse, readQuotaUse } from '#store/quotas.ts'
@@ -253,6 +256,24 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .insertInto('dns_records')
       .values(rows.map(({ id }) => ({ ...dns, name: id, type: 'A', attempt: id })))
       .execute()
+    const compaction = {
+      account_id: account,
+      kind: 'parquet',
+      date: '2026-11-20',
+      destination_id: newId(),
+      bucket: 'lake',
+      region: 'eu',
+      prefix: '',
+    }
+    await db
+      .insertInto('compactions')
+      .values(rows.map(({ id, at }) => ({ ...compaction, id, endpoint_id: id, planned_at: at, published_at: at, file: '{}' })))
+      .execute()
+    const source = { kind: 'parquet', marker_id: 'm', first_row: 0, sha256: 'ab', ...numbers }
+    await db
+      .insertInto('compacted_artifacts')
+      .values(rows.map(({ id }) => ({ ...source, commit_id: id, compaction_id: id })))
+      .execute()
     await db
       .insertInto('blocked_logs')
       .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' })))
@@ -306,6 +327,7 @@ describeDatabases('query plans', (kind) => {
         ['audit_events', (db) => listAuditEvents(db, undefined, { limit: 50 }), 'audit_events'],
         ['job_units', (db) => listAvailableUnits(db, job, t0), 'job_units_in_order'],
         ['job_units', (db) => hasAvailableUnits(db, job, t0), 'job_units_in_order'],
+        ['endpoints', (db) => listDueEndpoints(db, t0, '', 100), 'endpoints_compacting'],
       ]
       for (const [table, work, index] of paged) {
         const plans = await plansOf(store, work)
@@ -314,6 +336,7 @@ describeDatabases('query plans', (kind) => {
         expect(plans).not.toMatch(sorting(kind))
       }
 
+      const removable = { publishedUntil: t0, failedUntil: t0, except_views: ['events'] }
       const found: readonly [string, (db: Tx) => Promise<unknown>][] = [
         ['endpoints', (db) => getEndpoint(db, account, endpoint)],
         ['endpoints', (db) => listEndpointFacts(db, account)],
@@ -357,6 +380,12 @@ describeDatabases('query plans', (kind) => {
         ['jobs', (db) => removeJobFinishedBefore(db, t0 + 100, 10)],
         ['jobs', (db) => listJobs(db, account, { ...page, endpoint_id: endpoint })],
         ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
+        ['jobs', (db) => wasCanceledSince(db, endpoint, t0)],
+        ['jobs', (db) => countCompactionJobs(db, account)],
+        ['compactions', (db) => listRemovable(db, endpoint, removable, 10)],
+        ['compactions', (db) => findMovedFiles(db, [commit])],
+        ['compacted_artifacts', (db) => findMovedFiles(db, [commit])],
+        ['job_units', (db) => areSourcesRead(db, newId(), t0)],
         ['dns_records', (db) => recordPublished(db, newId(), { ttl: 30, removals: [], lingerMs: 1, now: t0 })],
         ['dns_records', (db) => recordUnpublished(db, newId(), { error: '', retryAt: t0, failures: null })],
         ['dns_records', (db) => sendAgain(db, [newId()])],

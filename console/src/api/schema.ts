@@ -150,7 +150,7 @@ readonly mqtt_config?: components['schemas']["ChangeMqttConfig"] | null | undefi
 readonly compaction?: {
 /** the files of each hour, or of each day, are merged once it is closed */
 readonly period: "hour" | "day"
-/** views whose files stay as they are */
+/** views whose files stay as they are: they are not merged, and not removed */
 readonly except_views?: (string)[] | undefined
 /** removes files this long after they were merged; null keeps them */
 readonly remove_after_hours?: number | null | undefined
@@ -278,7 +278,7 @@ readonly mqtt_config?: components['schemas']["MqttConfigInput"] | null | undefin
 readonly compaction?: {
 /** the files of each hour, or of each day, are merged once it is closed */
 readonly period: "hour" | "day"
-/** views whose files stay as they are */
+/** views whose files stay as they are: they are not merged, and not removed */
 readonly except_views?: (string)[] | undefined
 /** removes files this long after they were merged; null keeps them */
 readonly remove_after_hours?: number | null | undefined
@@ -532,7 +532,7 @@ readonly mqtt_config: components['schemas']["MqttConfig"] | null
 readonly compaction: {
 /** the files of each hour, or of each day, are merged once it is closed */
 readonly period: "hour" | "day"
-/** views whose files stay as they are */
+/** views whose files stay as they are: they are not merged, and not removed */
 readonly except_views: (string)[]
 /** removes files this long after they were merged; null keeps them */
 readonly remove_after_hours: number | null

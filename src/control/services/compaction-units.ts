@@ -11,6 +11,7 @@ import type { CompactionUnit, RemovalUnit } from '#model/job-protocol.ts'
 import type { ViewCounts } from '#model/view-metrics.ts'
 import { areSourcesRead, findCompaction, listSources, publishCompaction, type StoredCompaction } from '#store/compactions.ts'
 import { findDestination } from '#store/destinations.ts'
+import { findEndpoint } from '#store/endpoints.ts'
 import type { Tx } from '#store/store.ts'
 
 type Prepared =
@@ -27,6 +28,8 @@ export async function prepareCompaction(db: Tx, account_id: string, id: string, 
   const { file, removing_since, removed_at } = planned
   if (file !== null && removing_since === null) return { status: 'skipped', reason: 'an earlier job has merged these files' }
   if (removed_at !== null) return { status: 'skipped', reason: 'an earlier job has removed these files' }
+  if (file !== null && !(await removesFiles(db, account_id, planned)))
+    return { status: 'skipped', reason: 'the endpoint no longer removes these files' }
   if (file !== null && (await areSourcesRead(db, id, now))) return 'later'
   const { endpoint_id, kind, view, date, bucket, region, prefix } = planned
   const destination = await findDestination(db, account_id, planned.destination_id)
@@ -37,6 +40,14 @@ export async function prepareCompaction(db: Tx, account_id: string, id: string, 
   const target = DestinationTarget.parse({ ...destination, bucket, region, prefix })
   const compaction = { id, endpoint_id, kind, date, view, sources }
   return file === null ? { account_id, compaction, target } : { account_id, removal: { ...compaction, file }, target }
+}
+
+/** Whether the endpoint still removes files of this kind: its owner may have changed that since the job was planned. */
+async function removesFiles(db: Tx, account_id: string, { endpoint_id, kind }: StoredCompaction): Promise<boolean> {
+  const { compaction } = (await findEndpoint(db, account_id, endpoint_id)) ?? {}
+  const parsed = parseArtifactKind(kind)
+  if (compaction === undefined || compaction === null || (compaction.remove_after_hours ?? null) === null) return false
+  return parsed !== undefined && !('name' in parsed && compaction.except_views.includes(parsed.name))
 }
 
 /** Records the new file. Returns the rows that were moved. Throws validation_error if it is not the file that was planned. */
