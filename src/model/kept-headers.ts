@@ -16,7 +16,7 @@ const HeaderName = z
   )
   .toLowerCase()
   .refine((name) => !secretHeaders.includes(name), {
-    error: ({ input }) => `must not be ${input}: this header has keys or sessions, which do not belong into the data`,
+    error: ({ input }) => `must not be ${input}: this header has keys or sessions, which must not end up in the data`,
   })
   .meta({ examples: ['x-hub-signature-256'] })
 

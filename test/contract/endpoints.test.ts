@@ -81,7 +81,7 @@ describe('POST /v1/endpoints', () => {
 
   test.each(['Authorization', 'proxy-authorization', 'X-API-Key', 'Cookie'])('422 for %s as a header to keep', async (name) => {
     const answer = await (await control().newAccount()).post('/v1/endpoints', { region: 'loc', kept_headers: ['x-a', name] })
-    const message = `must not be ${name.toLowerCase()}: this header has keys or sessions, which do not belong into the data`
+    const message = expect.stringContaining(`must not be ${name.toLowerCase()}: this header has keys or sessions`)
     expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'kept_headers.1', message }] } })
   })
 
