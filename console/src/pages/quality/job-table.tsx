@@ -10,6 +10,7 @@ import { SplitBar } from '../../design/split-bar.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
+import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
 import style from './quality.module.css'
@@ -38,7 +39,15 @@ export function JobTable({ filter, empty }: { readonly filter: JobFilter; readon
 
 function NoJobs() {
   return (
-    <EmptyState icon={<History />} title="No job yet">
+    <EmptyState
+      icon={<History />}
+      title="No job yet"
+      action={
+        <ButtonLink to="/in/$account/quality" params={{ account: useAccount() }}>
+          Go to data quality
+        </ButtonLink>
+      }
+    >
       <p>
         A backfill runs a version over records that were delivered before it was attached. A re-drive runs a repaired version over
         the dead letters of an older one. Start either from a view under Data quality.

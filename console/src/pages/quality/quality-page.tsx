@@ -10,6 +10,7 @@ import { Page } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
+import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
 import { OutcomeBar } from './outcomes.tsx'
@@ -40,7 +41,15 @@ export function QualityPage() {
           rows={shown}
           keyOf={({ view_id }) => view_id}
           empty={
-            <EmptyState icon={<ShieldCheck />} title="No view is published yet">
+            <EmptyState
+              icon={<ShieldCheck />}
+              title="No view is published yet"
+              action={
+                <ButtonLink to="/in/$account/views" params={{ account }}>
+                  Go to the views
+                </ButtonLink>
+              }
+            >
               <p>
                 A view gives records columns and types. Once one is published and attached to an endpoint, this screen shows how
                 many records fit, which do not, and why.
