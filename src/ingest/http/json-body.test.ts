@@ -87,6 +87,23 @@ describe('NDJSON that was sent as JSON', () => {
     expect(read(line.repeat(4))).toMatchObject({ layout: 'lines', records: { length: 4 } })
     expect(read(`\n{}\n\n"${'x'.repeat(MiB)}"\n`)).toMatchObject({ refused: expect.stringMatching(/^line 4 is longer/) })
   })
+
+  test.each(['', '\n \n', '\uFEFF', '\uFEFF\r\n'])('bounds the line of the first document, too, after %j', (start) => {
+    const line = (bytes: number) => `"${'x'.repeat(bytes - 2)}"`
+    const two = (bytes: number) => `${start}${line(bytes)}\r\n{}\n`
+    expect(read(two(MiB))).toMatchObject({ records: [line(MiB), '{}'] })
+    const number = start.split('\n').length
+    expect(read(two(MiB + 1))).toMatchObject({ refused: expect.stringMatching(`^line ${number} is longer`) })
+  })
+
+  test('keeps the first bytes of a line that are part of a byte order mark', () => {
+    const records: string[] = []
+    const payload = Buffer.concat([Buffer.from([0xef, 0xbb]), Buffer.from('a\n{}')])
+    const found = new JsonBody()
+    expect(found.push(payload) ?? found.end([payload])).toBeUndefined()
+    forEachRecord({ layout: found.layout, payload }, (start, end) => records.push(payload.toString('latin1', start, end)))
+    expect(records).toEqual(['\u00ef\u00bba', '{}'])
+  })
 })
 
 describe('an array', () => {

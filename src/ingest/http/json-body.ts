@@ -8,6 +8,7 @@ import { JsonValue } from './json-value.ts'
 import { LineCounter } from './line-counter.ts'
 
 const OPENING_BRACKET = 0x5b
+const CARRIAGE_RETURN = 0x0d
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
@@ -28,6 +29,12 @@ export class JsonBody implements BodyRecords {
   /** The current line, and the one in which the document begins; from 1. */
   #line = 1
   #documentLine = 1
+  /** Where the line of the document begins in the body. */
+  #documentLineAt = 0
+  /** Size of that line, without its end; undefined until its end is found. */
+  #documentLineBytes: number | undefined
+  /** The last byte of the last chunk. */
+  #lastByte = 0
 
   get layout(): Layout {
     return this.#records?.layout ?? 'single'
@@ -41,6 +48,7 @@ export class JsonBody implements BodyRecords {
     const problem = this.#records === undefined ? this.#read(chunk) : this.#records.push(chunk)
     if (problem !== undefined) return problem
     this.#bytes += chunk.length
+    this.#lastByte = chunk.at(-1) ?? this.#lastByte
     if (this.#records === undefined && this.#bytes > recordLimits.bytesMax) return recordTooLarge('the record')
     return undefined
   }
@@ -59,7 +67,10 @@ export class JsonBody implements BodyRecords {
     if (this.#state === 'start') {
       at = this.#skipMark(chunk)
       const isMark = this.#markBytes === 0 || this.#markBytes === byteOrderMark.length
-      if (isMark) at = this.#skipWhiteSpace(chunk, at)
+      if (isMark) {
+        this.#documentLineAt = Math.max(this.#documentLineAt, this.#markBytes)
+        at = this.#skipWhiteSpace(chunk, at)
+      }
       if (at === chunk.length) return undefined
       if (chunk[at] === OPENING_BRACKET && isMark) {
         const array = new JsonArray(this.#bytes)
@@ -87,6 +98,7 @@ export class JsonBody implements BodyRecords {
     if (this.#document.hasLineFeed || this.#line === this.#documentLine) {
       return unclearJson('a second JSON document follows the first', this.#bytes + at)
     }
+    if ((this.#documentLineBytes ?? 0) > recordLimits.bytesMax) return recordTooLarge(`line ${this.#documentLine}`)
     this.#records = new LineCounter({ records: 1, line: this.#line })
     return this.#records.push(chunk.subarray(at))
   }
@@ -102,6 +114,7 @@ export class JsonBody implements BodyRecords {
 
   /** Before an array or lines the mark belongs to no record. Its bytes become empty lines. */
   #dropMark(payload: readonly Buffer[]): void {
+    if (this.#markBytes < byteOrderMark.length) return
     for (let at = 0, index = 0; at < this.#markBytes; index += 1) {
       const piece = payload[index]?.subarray(0, this.#markBytes - at)
       piece?.fill(LINE_FEED)
@@ -111,7 +124,14 @@ export class JsonBody implements BodyRecords {
 
   #skipWhiteSpace(chunk: Buffer, from: number): number {
     let at = from
-    for (; isWhiteSpace(chunk[at]); at += 1) if (chunk[at] === LINE_FEED) this.#line += 1
+    for (; isWhiteSpace(chunk[at]); at += 1) if (chunk[at] === LINE_FEED) this.#endLine(chunk, at)
     return at
+  }
+
+  #endLine(chunk: Buffer, at: number): void {
+    this.#line += 1
+    if (this.#state === 'start') this.#documentLineAt = this.#bytes + at + 1
+    const isCrlf = (at > 0 ? chunk[at - 1] : this.#lastByte) === CARRIAGE_RETURN
+    if (this.#state === 'after') this.#documentLineBytes ??= this.#bytes + at - (isCrlf ? 1 : 0) - this.#documentLineAt
   }
 }
