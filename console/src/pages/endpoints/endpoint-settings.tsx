@@ -99,7 +99,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
       ? null
       : {
           period,
-          except_views: except.split(/[\s,]+/).filter((view) => view !== ''),
+          except_views: [...namesIn(except)],
           remove_after_hours: removeAfter === '' ? null : Number(removeAfter),
         }
   const [headers, setHeaders] = useState(endpoint.kept_headers.join(', '))
@@ -195,13 +195,15 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
               value={except}
               onChange={setExcept}
               disabled={fixed}
-              error={errorOf('compaction.except_views')}
+              error={['compaction.except_views', ...namesIn(except).map((_, at) => `compaction.except_views.${at}`)]
+                .map(errorOf)
+                .find(Boolean)}
               hint="Names, with commas. Other views and raw Parquet are merged."
             />
           )}
           {period !== '' && (
             <TextField
-              label="Remove files after they were merged, in hours"
+              label="Remove merged files after, in hours"
               type="number"
               min={1}
               max={8760}
