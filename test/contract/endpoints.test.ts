@@ -43,6 +43,7 @@ describe('POST /v1/endpoints', () => {
         segment_max_age_seconds: 60,
         output_formats: ['parquet_views', 'parquet'],
         mqtt_config: null,
+        compaction: null,
         kept_headers: [],
       },
     })
@@ -58,6 +59,7 @@ describe('POST /v1/endpoints', () => {
       segment_max_age_seconds: 1,
       output_formats: ['segments'],
       mqtt_config: { enabled: true, max_connections: 1, keepalive_max_s: 10, qos_max: 0 },
+      compaction: { period: 'hour', except_views: ['debug'], remove_after_hours: 8760 },
       kept_headers: ['stripe-signature'],
     }
     const answer = await account.post('/v1/endpoints', given)
@@ -251,6 +253,26 @@ describe('PATCH /v1/endpoints/{id}', () => {
     })
     expect(await account.get(path)).toMatchObject({ body: { output_formats: ['segments'] } })
     expect(await account.patch(path, {})).toMatchObject({ status: 200 })
+  })
+
+  test('200 replaces compaction, with defaults, and null turns it off; 422 for what is out of bounds', async () => {
+    const account = await control().newAccount()
+    const path = `/v1/endpoints/${(await made(account)).id}`
+    const patch = async (compaction: unknown) => account.patch(path, { compaction })
+    expect(await patch({ period: 'day', except_views: ['a'], remove_after_hours: 1 })).toMatchObject({ status: 200 })
+    const compaction = { period: 'hour', except_views: [], remove_after_hours: null }
+    expect(await patch({ period: 'hour' })).toMatchObject({ status: 200, body: { compaction } })
+    for (const [field, wrong] of [
+      ['period', {}],
+      ['period', { period: 'week' }],
+      ['remove_after_hours', { period: 'day', remove_after_hours: 0 }],
+      ['remove_after_hours', { period: 'day', remove_after_hours: 8_761 }],
+      ['except_views', { period: 'day', except_views: ['a', 'a'] }],
+      ['except_views.0', { period: 'day', except_views: ['A'] }],
+    ] as const)
+      expect(await patch(wrong)).toMatchObject({ status: 422, body: { errors: [{ path: `compaction.${field}` }] } })
+    expect(await account.get(path)).toMatchObject({ body: { compaction } })
+    expect(await patch(null)).toMatchObject({ status: 200, body: { compaction: null } })
   })
 
   test('200 merges mqtt_config: fields that are left out keep their values, and null restores a default', async () => {
