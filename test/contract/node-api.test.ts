@@ -330,6 +330,7 @@ describe('POST /internal/v1/snapshot', () => {
           segment_max_age_seconds: 2,
           output_formats: ['parquet_views', 'parquet'],
           mqtt_config: null,
+          kept_headers: [],
         },
         destination: {
           id,

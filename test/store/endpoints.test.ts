@@ -91,12 +91,18 @@ describeDatabases('endpoints', (kind) => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
-    const made = await aStoredEndpoint(store, account, { segment_bytes: 8_000_000, mqtt_config })
+    const made = await aStoredEndpoint(store, account, { segment_bytes: 8_000_000, mqtt_config, kept_headers: ['x-event'] })
     const change = { destination_id: destination.id, segment_max_age_seconds: 5 }
     const changed = await applyChange(store, (db) => updateEndpoint(db, account, made.id, change))
     expect(changed).toEqual({ ...made, ...change, destination_name: destination.name, destination_status: 'pending' })
     expect(await applyChange(store, (db) => updateEndpoint(db, account, made.id, {}))).toEqual(changed)
-    const cleared = { destination_id: null, segment_bytes: null, segment_max_age_seconds: null, mqtt_config: null }
+    const cleared = {
+      destination_id: null,
+      segment_bytes: null,
+      segment_max_age_seconds: null,
+      mqtt_config: null,
+      kept_headers: null,
+    }
     expect(await applyChange(store, (db) => updateEndpoint(db, account, made.id, cleared))).toMatchObject({
       ...cleared,
       output_formats: null,
