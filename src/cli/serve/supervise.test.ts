@@ -67,6 +67,21 @@ test('a failed start says why, and prints a new API key, but no banner: another 
   other.close()
 })
 
+test('a failed start keeps the API key that control created after another process had failed', async () => {
+  const { app, printed } = await supervise(
+    `
+    const first = { type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e', segment_max_age_seconds: 5 }
+    function start() {}
+    if (name === 'control') process.prependListener('message', ({ type }) => type === 'stop' && process.send(first))
+    if (name === 'ingest') process.send({ type: 'failed', reason: 'a package is missing' }, () => process.exit(1))`,
+    '127.0.0.1:0',
+  )
+  expect(await app.failed).toMatchObject({ message: 'a package is missing' })
+  await app.stop(AbortSignal.timeout(5_000))
+  expect(printed).toEqual([`The first API key is in this file: ${keyPath()}`])
+  expect(readFileSync(keyPath(), 'utf8')).toBe('ing_live_x\n')
+})
+
 test('a start that is stopped before the banner prints a new API key to a terminal', async () => {
   const marked = join(directory, 'bootstrapped')
   const { app, printed } = await supervise(

@@ -73,6 +73,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
   const supervisor = new Supervisor({ children: specs, clock, logger })
   const started = supervisor.start()
   const stopping = new AbortController()
+  const stopped = Promise.withResolvers<void>()
   const urls = [
     ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
     ...(children.includes('ingest') ? [ingestUrl(config)] : []),
@@ -82,6 +83,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     () => false,
   )
   const greeted = servesAll.then(async (ready) => {
+    // Until it has ended, control may create the first key.
+    if (!ready) await stopped.promise
     const format = logFormatOf(config)
     const { isTerminal } = options
     const firstKey = await keepFirstKey(bootstrapped?.api_key, { path: config.paths.firstApiKey, isTerminal, logger })
@@ -103,6 +106,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     async stop(signal) {
       stopping.abort()
       await supervisor.stop(signal)
+      stopped.resolve()
       await greeted
     },
   }
