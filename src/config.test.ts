@@ -58,17 +58,17 @@ describe('readConfig', () => {
     [
       'INLET_CORS_ORIGINS',
       'https://app.example.com/',
-      'must be * or origins separated by commas, without a path, such as https://app.example.com',
+      'must be * or origins as browsers send them, separated by commas, in lower case, without a path or the default port, such as https://app.example.com',
     ],
     [
       'INLET_CORS_ORIGINS',
       'app.example.com',
-      'must be * or origins separated by commas, without a path, such as https://app.example.com',
+      'must be * or origins as browsers send them, separated by commas, in lower case, without a path or the default port, such as https://app.example.com',
     ],
     [
       'INLET_CORS_ORIGINS',
       '*, https://app.example.com',
-      'must be * or origins separated by commas, without a path, such as https://app.example.com',
+      'must be * or origins as browsers send them, separated by commas, in lower case, without a path or the default port, such as https://app.example.com',
     ],
     ['INLET_NODE_ADDRESSES', 'x', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', '10.0.0.1, node.test', 'must be IP addresses separated by commas'],

@@ -51,7 +51,9 @@ export const buckets: OptionType<readonly string[]> = (list) => {
 export const origins: OptionType<readonly string[]> = (list) => {
   const parts = list.split(',').map((part) => part.trim())
   if (list.trim() === '*' || parts.every(isOrigin)) return parts
-  throw new OptionError('must be * or origins separated by commas, without a path, such as https://app.example.com')
+  throw new OptionError(
+    'must be * or origins as browsers send them, separated by commas, in lower case, without a path or the default port, such as https://app.example.com',
+  )
 }
 
 /** IP addresses that clients can connect to, separated by commas: at most `max` of each version. */

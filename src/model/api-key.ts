@@ -58,7 +58,10 @@ export const CreateApiKey = z
         z
           .string()
           .max(keyLimits.originBytesMax)
-          .refine(isOrigin, 'must be an origin without a path, such as https://app.example.com')
+          .refine(
+            isOrigin,
+            'must be an origin as browsers send it, in lower case, without a path or the default port, such as https://app.example.com',
+          )
           .meta({ examples: ['https://app.example.com'] }),
       )
       .min(1, 'must name at least one origin')
