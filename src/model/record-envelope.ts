@@ -49,6 +49,12 @@ export function idempotencyKeyIn({ buffer, byteOffset, byteLength }: Uint8Array)
   return idempotency_key ?? (typeof property === 'string' ? property : property?.[0])
 }
 
+/** Returns the topic of an encoded envelope. Looks for one before it decodes. */
+export function topicIn({ buffer, byteOffset, byteLength }: Uint8Array): string | undefined {
+  const bytes = Buffer.from(buffer, byteOffset, byteLength)
+  return bytes.includes('"topic"') ? parseEnvelope(bytes.toString('utf8')).topic : undefined
+}
+
 function isEnvelope(value: unknown): value is RecordEnvelope {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const { protocol, topic, client_id } = value as Record<string, unknown>

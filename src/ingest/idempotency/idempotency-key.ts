@@ -6,6 +6,8 @@
 import type { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { idempotencyLimits } from '#model/limits.ts'
+import { topicIn } from '#model/record-envelope.ts'
+import type { FrameInput } from '#wal/frame.ts'
 import { Rejection } from '../rejection.ts'
 
 export const DIGEST_BYTES = 16
@@ -14,7 +16,7 @@ export type RequestDigests = {
   readonly endpointId: string
   /** Of the endpoint and the key. */
   readonly id: Buffer
-  /** Of the records. */
+  /** Of the records, and of their topic if they have one. */
   readonly body: Buffer
 }
 
@@ -32,8 +34,15 @@ export function readIdempotencyKey(text: string): string {
   )
 }
 
-export function digestsOf(endpointId: string, key: string, payload: readonly Uint8Array[]): RequestDigests {
+export function digestsOf(
+  endpointId: string,
+  key: string,
+  { envelope, payload }: Pick<FrameInput, 'envelope' | 'payload'>,
+): RequestDigests {
   const body = createHash('sha256')
+  const topic = topicIn(envelope)
+  // No topic has a NUL.
+  if (topic !== undefined) body.update(`${topic}\0`)
   for (const piece of payload) body.update(piece)
   return {
     endpointId,

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { encodeEnvelope, idempotencyProperty } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { DigestIndex } from './digest-index.ts'
@@ -32,9 +33,9 @@ async function start({ max = 1_000, files = systemFiles }: { max?: number; files
 
 let seq = 0
 /** Sends a body with a key to a log that stores at once. */
-async function send(requests: StoredRequests, key: string, body = '{}', to = endpoint) {
+async function send(requests: StoredRequests, key: string, body = '{}', to = endpoint, envelope: Uint8Array = Buffer.alloc(0)) {
   const frame: FrameInput = {
-    ...{ layout: 'lines', receivedAtMicros: clock.now() * 1000, recordCount: 1, envelope: Buffer.alloc(0) },
+    ...{ layout: 'lines', receivedAtMicros: clock.now() * 1000, recordCount: 1, envelope },
     payload: [Buffer.from(body)],
   }
   return await requests.once(to, key, frame, async () => {
@@ -57,6 +58,22 @@ describe('a repetition', () => {
     const second = await start()
     expect(await send(second, 'a', '{"a":1}')).toEqual(repeated)
     await second.stop()
+  })
+
+  test('of a message has the topic of the first time, also after a crash', async () => {
+    const message = (topic: string) =>
+      encodeEnvelope({ protocol: 'mqtt', topic, client_id: 'c', user_properties: { [idempotencyProperty]: 'a' } })
+    const live = await start()
+    await send(live, 'a', '1', endpoint, message('plant/7'))
+    const crashed = await start({ max: 10 })
+    const frame = { layout: 'lines', receivedAtMicros: clock.now() * 1000, recordCount: 1, envelope: message('plant/7') } as const
+    crashed.recovered(endpoint, 1, { ...frame, payload: Buffer.from('1') })
+    for (const requests of [live, crashed]) {
+      expect(await send(requests, 'a', '1', endpoint, message('plant/7'))).toMatchObject({ isRepeated: true })
+      const reused = expect.objectContaining({ outcome: 'idempotency_key_reused' })
+      await expect(send(requests, 'a', '1', endpoint, message('plant/8'))).rejects.toEqual(reused)
+      await requests.stop()
+    }
   })
 
   test('waits for the first time while that is on its way, and takes its place if it fails', async () => {

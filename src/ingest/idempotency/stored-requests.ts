@@ -101,7 +101,7 @@ export class StoredRequests implements Service, SealObserver {
     frame: FrameInput,
     append: () => Promise<{ readonly seq: number }>,
   ): Promise<Stored> {
-    const request = digestsOf(endpointId, key, frame.payload)
+    const request = digestsOf(endpointId, key, frame)
     const id = textOf(request)
     const before = this.#running.get(id)
     const stored = this.#afterOther(before, request, frame, append)
@@ -133,7 +133,7 @@ export class StoredRequests implements Service, SealObserver {
   recovered(logName: string, seq: number, { envelope, payload, receivedAtMicros, recordCount }: Frame): void {
     const key = idempotencyKeyIn(envelope)
     if (key === undefined) return
-    const request = digestsOf(logName, key, [payload])
+    const request = digestsOf(logName, key, { envelope, payload: [payload] })
     if (this.#unwritten.has(textOf(request))) return
     this.#add({ ...request, seq, records: recordCount, bytes: payload.byteLength, storedAtMs: receivedAtMicros / 1000 })
   }
