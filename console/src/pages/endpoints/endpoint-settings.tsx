@@ -63,12 +63,12 @@ export function EndpointSettings() {
 
 type FormProps = { readonly account: string; readonly endpoint: Endpoint; readonly readOnly: boolean }
 
-const megabyte = 1_000_000
+const mebibyte = 2 ** 20
 
-/** The default is a power of two: two decimals are enough to recognise it. */
-function inMegabytes(bytes: number): number {
-  return Number((bytes / megabyte).toFixed(2))
+function inMebibytes(bytes: number): number {
+  return Number((bytes / mebibyte).toFixed(2))
 }
+
 const formats = {
   parquet_views: ['Parquet of views', 'Typed columns, for each view that is bound.'],
   parquet: ['Raw Parquet', 'Every record as it was sent.'],
@@ -89,7 +89,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
   const [name, setName] = useState(endpoint.name)
   const [destination, setDestination] = useState(endpoint.destination_id ?? '')
   const [age, setAge] = useState(String(endpoint.segment_max_age_seconds))
-  const [size, setSize] = useState(String(inMegabytes(endpoint.segment_bytes)))
+  const [size, setSize] = useState(String(inMebibytes(endpoint.segment_bytes)))
   const [outputs, setOutputs] = useState<readonly Format[]>(endpoint.output_formats)
   const [period, setPeriod] = useState<Period>(endpoint.compaction?.period ?? '')
   const [except, setExcept] = useState((endpoint.compaction?.except_views ?? []).join(', '))
@@ -107,7 +107,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
     ...(name === endpoint.name ? {} : { name }),
     ...(destination === (endpoint.destination_id ?? '') ? {} : { destination_id: destination === '' ? null : destination }),
     ...(Number(age) === endpoint.segment_max_age_seconds ? {} : { segment_max_age_seconds: Number(age) }),
-    ...(Number(size) === inMegabytes(endpoint.segment_bytes) ? {} : { segment_bytes: Math.round(Number(size) * megabyte) }),
+    ...(Number(size) === inMebibytes(endpoint.segment_bytes) ? {} : { segment_bytes: Math.round(Number(size) * mebibyte) }),
     ...(sameFormats(outputs, endpoint.output_formats) ? {} : { output_formats: [...outputs] }),
     ...(JSON.stringify(compaction) === JSON.stringify(endpoint.compaction) ? {} : { compaction }),
     ...(namesIn(headers).join() === endpoint.kept_headers.join() ? {} : { kept_headers: namesIn(headers) }),
@@ -158,7 +158,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
             hint="Within seconds, also for the open segment. Less means fresher data and smaller files."
           />
           <TextField
-            label="Seal a segment at, in MB"
+            label="Seal a segment at, in MiB"
             type="number"
             min={8}
             max={1000}
