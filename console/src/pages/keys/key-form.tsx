@@ -100,7 +100,7 @@ export function KeyForm({ onCreated }: { readonly onCreated: (key: CreatedApiKey
             </>
           )}
           {!isPublic && (
-            <FieldGroup label="What it may do" error={errorOf('scopes')}>
+            <FieldGroup label="What it may do" value={scopes} error={errorOf('scopes')}>
               {scopeTexts.map(({ scope, label, hint }) => (
                 <CheckboxField
                   key={scope}
@@ -169,7 +169,7 @@ function EndpointChoice({ chosen, onChange, error }: EndpointChoiceProps) {
   const endpoints = useQuery(endpointsQuery(useAccount()))
   if (endpoints.isError) return <Failure error={endpoints.error} onRetry={() => void endpoints.refetch()} />
   return (
-    <FieldGroup label="Which endpoints" error={error}>
+    <FieldGroup label="Which endpoints" value={chosen} error={error}>
       <div className={style.choices}>
         {endpoints.isPending && <Skeleton rows={3} />}
         {endpoints.data?.items.length === 0 && <p className={style.soft}>No endpoint yet. Create one first.</p>}
