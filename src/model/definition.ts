@@ -74,7 +74,7 @@ export const Definition = z.strictObject({
           context.addIssue({
             code: 'custom',
             path: [index, 'name'],
-            message: `is also the name of column ${first} (case is ignored)`,
+            message: `must differ from the name of column ${first}, also if case is ignored`,
           })
       }
     })

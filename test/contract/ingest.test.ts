@@ -480,6 +480,8 @@ describe('404 and 405', () => {
     const lost = await fetch(`${node.url}/v1/events`, { method: 'POST', body: '1' })
     expect(lost.status).toBe(404)
     expect(await lost.json()).toMatchObject({ error: 'not_found', detail: expect.stringContaining('POST /v1/ingest') })
+    const traces = await fetch(`${node.url}/v1/traces`, { method: 'POST', body: '{}' })
+    expect(await traces.json()).toMatchObject({ detail: expect.stringContaining('only logs are taken, at /v1/logs') })
     const got = await fetch(`${node.url}/v1/ingest`)
     expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
     expect(await got.json()).toMatchObject({ error: 'method_not_allowed' })

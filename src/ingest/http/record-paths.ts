@@ -15,3 +15,11 @@ export const recordPaths: ReadonlyMap<string, Sent> = new Map([
   ['/v1/group', 'event'],
   ['/v1/alias', 'event'],
 ])
+
+/** Where exporters of OpenTelemetry send what Inlet does not take. */
+const otherExports: ReadonlySet<string> = new Set(['/v1/traces', '/v1/metrics'])
+
+/** What to do instead of sending to a path that does not exist. */
+export function adviceFor(path: string): string {
+  return otherExports.has(path) ? 'of OpenTelemetry only logs are taken, at /v1/logs' : 'send events with POST /v1/ingest'
+}

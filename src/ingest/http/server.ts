@@ -29,7 +29,7 @@ import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResp
 import { Conversions } from './otlp/conversions.ts'
 import { findPage } from './pages.ts'
 import { ReadTurns, stopReading } from './read-turns.ts'
-import { recordPaths } from './record-paths.ts'
+import { adviceFor, recordPaths } from './record-paths.ts'
 import { rawProblem, requestError, sendPage } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
@@ -240,7 +240,7 @@ export class HttpServer implements Service {
   #respondWithPage(path: string, exchange: Exchange, request: IncomingMessage, response: ServerResponse): void {
     const page = findPage(path, request, this.#options.exchange.baseUrl())
     if (page === undefined) {
-      exchange.reject(new AppError('not_found', 'this path does not exist; send events with POST /v1/ingest'))
+      exchange.reject(new AppError('not_found', `this path does not exist; ${adviceFor(path)}`))
     } else if (!isRead(request.method)) {
       const detail = `${path} is a page to read; send events with POST /v1/ingest`
       exchange.reject(new AppError('method_not_allowed', detail), { allow: 'GET, HEAD' })
