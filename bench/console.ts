@@ -1,45 +1,49 @@
-/**
- * How soon the console can be used: from the first byte asked for to the first field or row on the screen, in a real Chromium. The floor is
- * a page of one script that makes one row. `node bench/console.ts [visits]`
- */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
-import { must } from '#lib/assert.ts'
 import { firstLink, openBrowser } from '../test/support/browser.ts'
 import { Installation } from '../test/support/installation.ts'
 import { findChromium } from '../tools/services/chromium.ts'
+import { type Benchmark, cost } from './figures.ts'
+import { median } from './measure.ts'
 
-const visits = Number(process.argv[2] ?? 9)
-const goalMs = 1_000
+const goal = { ours: 1_000 }
 
-await using inlet = await Installation.create()
-await inlet.start('start')
-await using browser = await openBrowser(findChromium())
-await using floor = await serveFloor()
+export const benchmark: Benchmark = {
+  about:
+    'How soon the console can be used: from the navigation to the first field or row on the screen, in a real Chromium. The floor is a page of one script that makes one row.',
+  async *measure(options) {
+    const visits = options.rounds ?? (options.isQuick ? 3 : 9)
+    await using inlet = await Installation.create()
+    await inlet.start('start')
+    await using browser = await openBrowser(findChromium())
+    await using bare = await serveFloor()
 
-const floorMs = await median(() => coldVisit(browser, floor.url, 'td'))
-report('floor: one row made by one script', floorMs)
-report('sign-in, nothing cached', await median(() => coldVisit(browser, `${inlet.apiUrl}/sign-in`, 'input[type=password]')))
-const state = await signIn(browser)
-report('overview, nothing cached', await median(() => coldVisit(browser, inlet.apiUrl, 'td', state)))
-report('overview, files cached', await warmVisits(browser, state))
+    const repeat = async (visit: () => Promise<number>) => {
+      const times: number[] = []
+      for (let count = 0; count < visits; count++) times.push(await visit())
+      return median(times)
+    }
+    const floor = await repeat(() => coldVisit(browser, bare.url, 'td'))
+    const figure = (work: string, ours: number) => cost({ work, unit: 'ms', ours, floor, goal })
+    yield figure(
+      'sign-in, nothing cached',
+      await repeat(() => coldVisit(browser, `${inlet.apiUrl}/sign-in`, 'input[type=password]')),
+    )
+    const state = await signIn(browser, inlet)
+    yield figure('overview, nothing cached', await repeat(() => coldVisit(browser, inlet.apiUrl, 'td', state)))
 
-function report(what: string, ms: number): void {
-  const against =
-    ms === floorMs ? '' : `, ${(ms / floorMs).toFixed(1)} times the floor${ms > goalMs ? `: over the goal of ${goalMs} ms` : ''}`
-  console.log(`  ${what.padEnd(36)} ${ms.toFixed(0).padStart(5)} ms${against}`)
-}
-
-async function median(visit: () => Promise<number>): Promise<number> {
-  const times: number[] = []
-  for (let count = 0; count < visits; count++) times.push(await visit())
-  return must(times.toSorted((a, b) => a - b)[Math.floor(visits / 2)], 'a visit')
+    const context = await browser.newContext({ storageState: state })
+    const page = await context.newPage()
+    await visit(page, inlet.apiUrl, 'td')
+    yield figure('overview, files cached', await repeat(() => visit(page, inlet.apiUrl, 'td')))
+    await context.close()
+  },
 }
 
 type State = Awaited<ReturnType<typeof signIn>>
 
-async function signIn(from: Browser) {
+async function signIn(from: Browser, inlet: Installation) {
   const context = await from.newContext()
   const page = await context.newPage()
   await page.goto(await firstLink(inlet))
@@ -55,15 +59,6 @@ async function signIn(from: Browser) {
 async function coldVisit(from: Browser, url: string, seen: string, storageState?: State): Promise<number> {
   const context = await from.newContext(storageState === undefined ? {} : { storageState })
   const ms = await visit(await context.newPage(), url, seen)
-  await context.close()
-  return ms
-}
-
-async function warmVisits(from: Browser, storageState: State): Promise<number> {
-  const context = await from.newContext({ storageState })
-  const page = await context.newPage()
-  await visit(page, inlet.apiUrl, 'td')
-  const ms = await median(() => visit(page, inlet.apiUrl, 'td'))
   await context.close()
   return ms
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Definition } from '#model/definition.ts'
 import { forEachRecord } from '#wal/records.ts'
+import { say } from './figures.ts'
 
 /** Records for a benchmark, and a view of ten columns for them. */
 export type Workload = {
@@ -54,11 +55,11 @@ export function generatedEvents(bytes: number): Workload {
   }
 }
 
-/** Reads public GitHub events and repeats them. If the file is missing, prints that and returns undefined. */
+/** Reads public GitHub events and repeats them. If the file is missing, says so and returns undefined. */
 export function githubEvents(bytes: number): Workload | undefined {
   const path = process.env['BENCH_GITHUB_EVENTS'] ?? join(import.meta.dirname, '../../shared/data/github-events.ndjson')
   if (!existsSync(path)) {
-    console.log(`skipped: no GitHub events at ${path} (set BENCH_GITHUB_EVENTS)`)
+    say(`skipped: no GitHub events at ${path} (set BENCH_GITHUB_EVENTS)`)
     return undefined
   }
   const once = readFileSync(path)

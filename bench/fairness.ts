@@ -1,20 +1,10 @@
-/**
- * What a tenant notices while another one attacks: `node bench/fairness.ts [--short] [name of an attack]`
- *
- * For each attack two installations are started, one after the other. The victim sends 50 requests a second and calls the API five times a
- * second: in the first beside the attack, and in the second, as the floor, beside a process that takes as much processor time as the attacker
- * did, for nothing. Exits 1 if a bound is broken: everything of the victim is accepted, and its p99 and the lag of its commits are at most
- * twice those of the floor, beyond what a busy machine adds.
- */
 import { setTimeout } from 'node:timers/promises'
 import { Installation } from '../test/support/installation.ts'
 import { type FairnessAttack, fairnessAttacks } from './fairness-attacks.ts'
+import { type Benchmark, cost, type Figure, isWanted, rate, say } from './figures.ts'
 import { Neighbour } from './neighbour.ts'
 import { operatorToken, Sender, Tenant } from './tenants.ts'
 
-const isShort = process.argv.includes('--short')
-const only = process.argv.slice(2).find((argument) => !argument.startsWith('--'))
-const seconds = isShort ? 5 : 20
 const requestsPerSecond = 50
 const apiCallsPerSecond = 5
 /** How long the last commit of a run may take before it counts as missing. */
@@ -25,8 +15,20 @@ const slackMs = { request: 50, api: 100, lag: 3_000 }
 
 const body = Array.from({ length: 10 }, (_, n) => JSON.stringify({ n, text: 'x'.repeat(1_000) })).join('\n')
 
+export const benchmark: Benchmark = {
+  about: `What a tenant notices while another one attacks. For each attack two installations are started, one after the other. The victim sends ${requestsPerSecond} requests a second and calls the API ${apiCallsPerSecond} times a second: in the first beside the attack, and in the second, as the floor, beside a process that takes as much processor time as the attacker did, for nothing. Bounds: twice the floor, beyond what a busy machine adds.`,
+  async *measure(options) {
+    const seconds = options.isQuick ? 5 : 20
+    for (const attack of fairnessAttacks) {
+      if (!isWanted(attack.name, options)) continue
+      const beside = await attacked(attack, seconds)
+      say(`${attack.name}: took ${beside.cores.toFixed(2)} cores`)
+      yield* figures(attack.name, beside, await undisturbed(beside.cores, seconds))
+    }
+  },
+}
+
 type Figures = {
-  readonly p50: number
   readonly p99: number
   readonly accepted: number
   readonly apiP99: number
@@ -39,7 +41,7 @@ function quantile(values: readonly number[], share: number): number {
 }
 
 /** Calls `step` at a fixed rate, however long each call takes. */
-async function atRate<T>(perSecond: number, step: () => Promise<T>): Promise<readonly T[]> {
+async function atRate<T>(seconds: number, perSecond: number, step: () => Promise<T>): Promise<readonly T[]> {
   const calls: Promise<T>[] = []
   const startedAt = performance.now()
   for (let call = 0; call < seconds * perSecond; call += 1) {
@@ -50,15 +52,15 @@ async function atRate<T>(perSecond: number, step: () => Promise<T>): Promise<rea
 }
 
 /** Measures a run of the victim. */
-async function observe(victim: Tenant): Promise<Figures> {
+async function observe(victim: Tenant, seconds: number): Promise<Figures> {
   const sender = new Sender(victim, '127.0.0.1')
   const firstAcknowledged = new Map<number, number>()
-  const sending = atRate(requestsPerSecond, async () => {
+  const sending = atRate(seconds, requestsPerSecond, async () => {
     const sent = await sender.send(body)
     if (sent.seq !== undefined && !firstAcknowledged.has(sent.seq)) firstAcknowledged.set(sent.seq, Date.now())
     return sent
   })
-  const calling = atRate(apiCallsPerSecond, async () => {
+  const calling = atRate(seconds, apiCallsPerSecond, async () => {
     const startedAt = performance.now()
     const isAnswered = await victim.client.ok('GET', `/v1/endpoints/${victim.endpointId}`).then(Boolean, () => false)
     return isAnswered ? performance.now() - startedAt : Number.POSITIVE_INFINITY
@@ -67,10 +69,6 @@ async function observe(victim: Tenant): Promise<Figures> {
   sender.close()
   const accepted = sent.filter(({ status }) => status === 202)
   return {
-    p50: quantile(
-      accepted.map(({ ms }) => ms),
-      0.5,
-    ),
     p99: quantile(
       accepted.map(({ ms }) => ms),
       0.99,
@@ -111,62 +109,48 @@ async function startInstallation(): Promise<Installation> {
 }
 
 /** Returns the figures of the victim, and how many cores its neighbour took meanwhile. */
-async function observeBeside(victim: Tenant, neighbour: Neighbour): Promise<Figures & { readonly cores: number }> {
+async function observeBeside(
+  victim: Tenant,
+  neighbour: Neighbour,
+  seconds: number,
+): Promise<Figures & { readonly cores: number }> {
   await setTimeout(2_000)
   const [before, startedAt] = [await neighbour.coreSeconds(), performance.now()]
-  const figures = await observe(victim)
+  const figures = await observe(victim, seconds)
   const cores = ((await neighbour.coreSeconds()) - before) / ((performance.now() - startedAt) / 1000)
   return { ...figures, cores }
 }
 
-async function attacked({ name, hasDestination }: FairnessAttack): Promise<Figures & { readonly cores: number }> {
+async function attacked(
+  { name, hasDestination }: FairnessAttack,
+  seconds: number,
+): Promise<Figures & { readonly cores: number }> {
   await using installation = await startInstallation()
   const victim = await Tenant.create(installation, 'victim', 'victim-lake')
   const attacker = await Tenant.create(installation, 'attacker', hasDestination ? 'attacker-lake' : null)
   await using neighbour = Neighbour.attacker(name, attacker)
-  return await observeBeside(victim, neighbour)
+  return await observeBeside(victim, neighbour, seconds)
 }
 
-async function undisturbed(cores: number): Promise<Figures> {
+async function undisturbed(cores: number, seconds: number): Promise<Figures> {
   await using installation = await startInstallation()
   const victim = await Tenant.create(installation, 'victim', 'victim-lake')
   await using neighbour = Neighbour.harmless(cores)
-  return await observeBeside(victim, neighbour)
+  return await observeBeside(victim, neighbour, seconds)
 }
 
-async function measure(attack: FairnessAttack): Promise<boolean> {
-  const beside = await attacked(attack)
-  return report(attack.name, await undisturbed(beside.cores), beside)
+function* figures(attack: string, beside: Figures, floor: Figures): Generator<Figure> {
+  const percent = { unit: '%', ours: beside.accepted * 100, floor: floor.accepted * 100, goal: { ours: 100 } }
+  yield rate({ work: `${attack}: accepted`, ...percent })
+  const delay = (what: string, of: 'p99' | 'apiP99' | 'lag', slack: number) =>
+    cost({
+      work: `${attack}: ${what}`,
+      unit: 'ms',
+      ours: beside[of],
+      floor: floor[of],
+      goal: { ours: Math.max(ratioMax * floor[of], floor[of] + slack) },
+    })
+  yield delay('p99', 'p99', slackMs.request)
+  yield delay('p99 of the API', 'apiP99', slackMs.api)
+  yield delay('lag of commits', 'lag', slackMs.lag)
 }
-
-function report(name: string, floor: Figures, beside: Figures & { readonly cores: number }): boolean {
-  const broken = [
-    ...(beside.accepted < 1 ? ['acceptance'] : []),
-    ...(isBeyond(beside.p99, floor.p99, slackMs.request) ? ['latency'] : []),
-    ...(isBeyond(beside.apiP99, floor.apiP99, slackMs.api) ? ['API'] : []),
-    ...(isBeyond(beside.lag, floor.lag, slackMs.lag) ? ['commits'] : []),
-  ]
-  const row = (what: string, { p50, p99, accepted, apiP99, lag }: Figures, comment: string) =>
-    console.log(
-      `  ${what.padEnd(48)}${milliseconds(p50)}${milliseconds(p99)}${`${(accepted * 100).toFixed(1)} %`.padStart(9)}${milliseconds(apiP99)}${milliseconds(lag)}  ${comment}`,
-    )
-  row(name, beside, broken.length === 0 ? '' : `broken: ${broken.join(', ')}`)
-  row(`  beside ${beside.cores.toFixed(2)} cores of harmless work`, floor, `p99 ${(beside.p99 / floor.p99).toFixed(1)} times`)
-  return broken.length === 0
-}
-
-function isBeyond(value: number, floor: number, slack: number): boolean {
-  return !Number.isFinite(value) || value > Math.max(ratioMax * floor, floor + slack)
-}
-
-function milliseconds(value: number): string {
-  return (Number.isFinite(value) ? `${value.toFixed(0)} ms` : '-').padStart(10)
-}
-
-console.log(`  ${'beside the attack'.padEnd(48)}       p50       p99 accepted   API p99  commit lag`)
-let failed = 0
-for (const attack of fairnessAttacks.filter(({ name }) => only === undefined || name.includes(only))) {
-  if (!(await measure(attack))) failed += 1
-}
-console.log(failed === 0 ? '  goal reached: no attack is noticed' : `  goal missed: ${failed} attacks are noticed`)
-if (failed > 0) process.exitCode = 1

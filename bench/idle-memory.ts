@@ -1,13 +1,6 @@
-/**
- * Memory of `npm start` on a new data directory: a minute after it is ready, and a minute after the load of the demo. The floor is a
- * Node process that does nothing. `node bench/idle-memory.ts [seconds]`
- *
- * RSS counts a shared page in each process that has it, PSS once. Node is copied first: other processes on the machine that run the same
- * file would lower PSS.
- */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { constants, copyFileSync, mkdirSync } from 'node:fs'
+import { constants, copyFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
@@ -19,64 +12,72 @@ import { must } from '#lib/assert.ts'
 import { ApiClient } from '../test/support/api-client.ts'
 import { freePort } from '../test/support/installation.ts'
 import { until } from '../test/support/until.ts'
-import { inScratch } from './measure.ts'
+import { type Benchmark, cost, type Figure, say } from './figures.ts'
+import { Scratch } from './measure.ts'
 import { heapOf, memoryOf, processTree, roleOf } from './process-memory.ts'
 
-const idleSeconds = Number(process.argv[2] ?? 60)
 const eventCount = 20_000
 /** The share of the events that the demo sends over MQTT. */
 const mqttCount = eventCount / 4
 const apiKey = `ing_live_${'b'.repeat(32)}`
-const columns = ['rss', 'pss', 'program', 'files', 'stacks', 'anonymous'] as const
+/** The default age of a segment is a minute. */
+const segmentTimeoutMs = 120_000
 /** Processes of Inlet. `npm start` also runs npm and a shell. */
 const ours = new Set(['supervisor', 'control', 'delivery', 'ingest'])
 
 /** Inlet itself never opens an inspector. */
 const openInspectorOnSignal = `process.on('SIGUSR2', () => process.getBuiltinModule('node:inspector').open(0))`
 
-await inScratch(async (directory) => {
-  const bin = join(directory, 'bin')
-  mkdirSync(bin)
-  const node = join(bin, 'node')
-  copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
+export const benchmark: Benchmark = {
+  about:
+    'PSS of `npm start` on a new data directory: a minute after it is ready, and a minute after the load of the demo. PSS counts a page that several processes share once, RSS in each of them. The floor is a Node process that does nothing. `program` is the code of Node, `files` are libraries.',
+  async *measure(options) {
+    const idleSeconds = options.isQuick ? 10 : 60
+    await using stack = new AsyncDisposableStack()
+    const scratch = stack.use(await Scratch.create())
+    // Other processes on the machine that run the same file would lower PSS.
+    const bin = await scratch.make('bin')
+    const node = join(bin, 'node')
+    copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
 
-  const floor = spawn(node, ['-e', 'setInterval(() => {}, 1e9)'], { stdio: 'ignore' })
-  const [control, nodeApi, ingest] = [await freePort(), await freePort(), await freePort()]
-  const npm = spawn('npm', ['start', '--silent'], {
-    cwd: join(import.meta.dirname, '..'),
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: {
-      PATH: `${bin}${delimiter}${process.env['PATH']}`,
-      HOME: directory,
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(openInspectorOnSignal)}`,
-      INLET_DATA_DIR: join(directory, 'data'),
-      INLET_CONTROL_LISTEN: `127.0.0.1:${control}`,
-      INLET_NODE_API_LISTEN: `127.0.0.1:${nodeApi}`,
-      INLET_INGEST_LISTEN: `127.0.0.1:${ingest}`,
-      INLET_BOOTSTRAP_API_KEY: apiKey,
-      INLET_LOG_LEVEL: 'warn',
-    },
-  })
-  const errors = createInterface(must(npm.stderr, 'standard error'))
-  const client = new ApiClient({ apiUrl: `http://127.0.0.1:${control}`, ingestUrl: `http://127.0.0.1:${ingest}`, apiKey })
-  try {
+    const floor = spawn(node, ['-e', 'setInterval(() => {}, 1e9)'], { stdio: 'ignore' })
+    stack.defer(() => void floor.kill())
+    const [control, nodeApi, ingest] = [await freePort(), await freePort(), await freePort()]
+    const npm = spawn('npm', ['start', '--silent'], {
+      cwd: join(import.meta.dirname, '..'),
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: {
+        PATH: `${bin}${delimiter}${process.env['PATH']}`,
+        HOME: scratch.path,
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(openInspectorOnSignal)}`,
+        INLET_DATA_DIR: join(scratch.path, 'data'),
+        INLET_CONTROL_LISTEN: `127.0.0.1:${control}`,
+        INLET_NODE_API_LISTEN: `127.0.0.1:${nodeApi}`,
+        INLET_INGEST_LISTEN: `127.0.0.1:${ingest}`,
+        INLET_BOOTSTRAP_API_KEY: apiKey,
+        INLET_LOG_LEVEL: 'warn',
+      },
+    })
+    stack.defer(() => stop(npm))
+    const errors = createInterface(must(npm.stderr, 'standard error'))
+    const client = new ApiClient({ apiUrl: `http://127.0.0.1:${control}`, ingestUrl: `http://127.0.0.1:${ingest}`, apiKey })
     await until('Inlet to be ready', () => isReady(client), 60_000)
+    say(`waiting for ${idleSeconds} s`)
     await setTimeout(idleSeconds * 1000)
-    console.log(`  ${idleSeconds} s after the start, in MB of 1 000 000 bytes`)
-    printMemory(floor, npm)
+    yield* memoryFigures('idle', floor, npm)
     await sendEvents(client)
+    say(`waiting for ${idleSeconds} s after ${eventCount} events`)
     await setTimeout(idleSeconds * 1000)
-    console.log(`\n  ${idleSeconds} s after the load of the demo: ${eventCount} events`)
-    printMemory(floor, npm)
-    console.log('\n  what is in the heap of V8 then')
-    await printHeaps(npm, errors)
-  } finally {
-    floor.kill()
-    const exited = once(npm, 'exit')
-    for (const pid of processTree(must(npm.pid, 'a process'))) if (roleOf(pid) === 'supervisor') process.kill(pid)
-    await exited
-  }
-})
+    yield* memoryFigures('after events', floor, npm)
+    yield* heapFigures(npm, errors)
+  },
+}
+
+async function stop(npm: ChildProcess): Promise<void> {
+  const exited = once(npm, 'exit')
+  for (const pid of processTree(must(npm.pid, 'a process'))) if (roleOf(pid) === 'supervisor') process.kill(pid)
+  await exited
+}
 
 async function isReady({ apiUrl, ingestUrl }: ApiClient): Promise<boolean> {
   for (const url of [apiUrl, ingestUrl]) {
@@ -105,30 +106,31 @@ async function sendEvents(client: ApiClient): Promise<void> {
   await client.committed(
     id,
     [...segments].map((segment) => Number(segment.split('/')[1])),
+    segmentTimeoutMs,
   )
 }
 
-function printMemory(floor: ChildProcess, npm: ChildProcess): void {
-  console.log(`  ${''.padEnd(16)}${columns.map((name) => name.padStart(10)).join('')}`)
+function* memoryFigures(when: string, floor: ChildProcess, npm: ChildProcess): Generator<Figure> {
+  const bare = memoryOf(must(floor.pid, 'a process'))
   const total = { rss: 0, pss: 0 }
-  const row = (name: string, pid: number) => {
-    const memory = memoryOf(pid)
-    console.log(`  ${name.padEnd(16)}${columns.map((column) => megabytes(memory[column])).join('')}`)
-    return memory
-  }
-  row('floor', must(floor.pid, 'a process'))
   for (const pid of processTree(must(npm.pid, 'a process'))) {
     const role = roleOf(pid)
-    const { rss, pss } = row(role, pid)
+    const { pss, ...parts } = memoryOf(pid)
+    yield cost({ work: `${role}, ${when}`, unit: 'MB', ours: pss / 1e6, floor: bare.pss / 1e6, parts: inMegabytes(parts) })
     if (!ours.has(role)) continue
-    total.rss += rss
+    total.rss += parts.rss
     total.pss += pss
   }
-  console.log(`  ${'Inlet in all'.padEnd(16)}${megabytes(total.rss)}${megabytes(total.pss)}   without npm and its shell`)
+  yield cost({
+    work: `Inlet in all, ${when}, without npm and its shell`,
+    unit: 'MB',
+    ours: total.pss / 1e6,
+    floor: bare.pss / 1e6,
+    parts: inMegabytes({ rss: total.rss }),
+  })
 }
 
-async function printHeaps(npm: ChildProcess, errors: Interface): Promise<void> {
-  console.log(`  ${''.padEnd(16)}${['in use', 'resident', 'young', 'Buffers'].map((name) => name.padStart(10)).join('')}`)
+async function* heapFigures(npm: ChildProcess, errors: Interface): AsyncGenerator<Figure> {
   const nextAddress = () =>
     new Promise<string>((resolve) => {
       const listen = (line: string) => {
@@ -142,12 +144,12 @@ async function printHeaps(npm: ChildProcess, errors: Interface): Promise<void> {
   for (const pid of processTree(must(npm.pid, 'a process'))) {
     const role = roleOf(pid)
     if (!ours.has(role)) continue
-    const { used, resident, young, buffers, hasStripper } = await heapOf(pid, nextAddress)
-    const note = hasStripper ? '   and the type stripper: the compile cache was empty' : ''
-    console.log(`  ${role.padEnd(16)}${[used, resident, young, buffers].map(megabytes).join('')}${note}`)
+    const { used, hasStripper, ...parts } = await heapOf(pid, nextAddress)
+    if (hasStripper) say(`${role} has loaded the type stripper: the compile cache was empty`)
+    yield cost({ work: `${role}, after events: heap of V8 in use`, unit: 'MB', ours: used / 1e6, parts: inMegabytes(parts) })
   }
 }
 
-function megabytes(bytes: number): string {
-  return (bytes / 1e6).toFixed(1).padStart(10)
+function inMegabytes(parts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(parts).map(([name, bytes]) => [name, bytes / 1e6]))
 }

@@ -1,23 +1,75 @@
 /**
- * Runs all benchmarks, one after the other, each in its own process: `npm run bench`, or some by name: `npm run bench -- extract pipeline`.
- * Every figure is printed with its floor from the same run: on a shared machine only the ratios are meaningful.
+ * Runs benchmarks, one after the other, each in its own process, and prints one table of all figures at the end: `npm run bench -- --help`.
+ * Every figure stands beside its floor from the same run: on a shared machine only the ratios are meaningful.
  */
-import { spawnSync } from 'node:child_process'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Figure, isReached, type Options, type Report, type Results, say, toJson, toTable } from './figures.ts'
+import { thisMachine } from './machine.ts'
 
-const all = [
-  ...['wal-append', 'http-ingest', 'extract', 'raw-parquet', 'pipeline', 'many-views', 'mqtt', 'snapshot', 'idle-memory'],
-  ...['control-hostile', 'fairness', 'console'],
-]
-const wanted = process.argv.slice(2)
-const unknown = wanted.filter((name) => !all.includes(name))
-if (unknown.length > 0) {
-  console.error(`unknown benchmark: ${unknown.join(', ')}; choose from ${all.join(', ')}`)
-  process.exit(2)
+/** The first ones are in a quick run. */
+const quick = ['wal-append', 'http-ingest', 'mqtt', 'extract', 'snapshot']
+const all = [...quick, 'pipeline', 'many-views', 'idle-memory', 'control-hostile', 'fairness', 'console']
+
+const usage = `npm run bench -- [names] [options]
+  names           ${all.join(', ')}
+  --quick         a few minutes: less data, fewer rounds; if no name is given, only ${quick.join(', ')}
+  --only WORDS    only cases with these words in their name, for example --only 'QoS 1' --only websocket
+  --rounds N      instead of the usual number of rounds
+  --json          one JSON document instead of the table
+BENCH_PROFILE=DIRECTORY writes a CPU profile of each process there.`
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true, default: [] },
+    rounds: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+const unknown = positionals.filter((name) => !all.includes(name))
+if (unknown.length > 0) console.error(`unknown benchmark: ${unknown.join(', ')}`)
+if (unknown.length > 0 || values.help) {
+  console.error(usage)
+  process.exit(values.help ? 0 : 2)
 }
 
-for (const name of wanted.length > 0 ? wanted : all) {
-  console.log(`\n${name}\n`)
-  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, `${name}.ts`)], { stdio: 'inherit' })
-  if (status !== 0) process.exitCode = 1
+const options: Options = {
+  isQuick: values.quick,
+  only: values.only,
+  ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
+}
+const machine = thisMachine()
+const results: Results[] = []
+for (const name of positionals.length > 0 ? positionals : values.quick ? quick : all) results.push(await run(name))
+const report: Report = { machine, isQuick: values.quick, results }
+console.log(values.json ? toJson(report) : toTable(report))
+if (results.some(({ figures }) => !figures.every(isReached))) process.exitCode = 1
+
+/** Keeps the figures of a benchmark that fails, too. */
+async function run(benchmark: string): Promise<Results> {
+  console.error(benchmark)
+  const profile = process.env['BENCH_PROFILE']
+  const child = fork(join(import.meta.dirname, 'child.ts'), [benchmark, JSON.stringify(options)], {
+    execArgv: profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profile],
+    // Standard output is for the results.
+    stdio: ['ignore', 2, 2, 'ipc'],
+    serialization: 'advanced',
+  })
+  let about = ''
+  const figures: Figure[] = []
+  child.on('message', (message: { about: string } | { figure: Figure }) => {
+    if ('figure' in message) figures.push(message.figure)
+    else about = message.about
+  })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) {
+    say(`${benchmark} failed`)
+    process.exitCode = 1
+  }
+  return { benchmark, about, figures }
 }

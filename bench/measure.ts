@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -15,16 +15,35 @@ export function best(values: readonly number[]): number {
   return Math.min(...values)
 }
 
-export async function inScratch<T>(work: (directory: string) => Promise<T>): Promise<T> {
-  const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
-  try {
-    return await work(directory)
-  } finally {
-    await rm(directory, { recursive: true, force: true })
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+/** A directory that is removed at the end. */
+export class Scratch implements AsyncDisposable {
+  readonly path: string
+
+  private constructor(path: string) {
+    this.path = path
+  }
+
+  static async create(): Promise<Scratch> {
+    return new Scratch(await mkdtemp(join(tmpdir(), 'inlet-bench-')))
+  }
+
+  /** Returns the path of a new directory in it. */
+  async make(name: string): Promise<string> {
+    const path = join(this.path, name)
+    await mkdir(path)
+    return path
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.path, { recursive: true, force: true })
   }
 }
 
-export function line(what: string, bytes: number, records: number, took: number, comparison = ''): void {
-  const speed = `${(bytes / 1e6 / took).toFixed(0).padStart(6)} MB/s ${(records / 1e6 / took).toFixed(2).padStart(6)} Mrow/s`
-  console.log(`  ${what.padEnd(52)}${(took * 1000).toFixed(0).padStart(6)} ms${speed}  ${comparison}`)
+export async function inScratch<T>(work: (directory: string) => Promise<T>): Promise<T> {
+  await using scratch = await Scratch.create()
+  return await work(scratch.path)
 }

@@ -1,19 +1,13 @@
-/**
- * MQTT ingest compared with its floor, a bare mqtt-packet server that sends PUBACK after an fdatasync that all waiting messages share, and
- * with mosquitto (Debian package), which stores nothing on disk here. One core for the server, another for the load.
- *
- * `node bench/mqtt.ts [rounds] [words in the name of the case, such as "QoS 1" or websocket]`. BENCH_PROFILE=DIRECTORY writes a CPU
- * profile of the Inlet server there.
- */
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { inScratch } from './measure.ts'
+import { type Benchmark, cost, isWanted, type Peer, rate, say } from './figures.ts'
+import { median, Scratch } from './measure.ts'
 import type { MqttJob, MqttLoadMessage, MqttOutcome } from './mqtt-load.ts'
-import { ask, median, next, pinned, type ServerMessage, start, stop, usageOf } from './rig.ts'
+import { ask, cores, next, type ServerMessage, start, stop, usageOf } from './rig.ts'
 
 const messageBytes = 200
 const goal = 0.8
@@ -39,38 +33,54 @@ type Server = {
 }
 type Round = { readonly messagesPerSecond: number; readonly cpuMicros: number }
 
-const rounds = Number(process.argv[2] ?? 3)
-const words = process.argv.slice(3)
-const profileDirectory = process.env['BENCH_PROFILE']
-
-console.log(`MQTT ingest, ${messageBytes} B per message, durable before PUBACK, ${rounds} interleaved rounds`)
-console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or only one core')
-
-await inScratch(async (scratch) => {
-  const load = start(1, [process.execPath, join(import.meta.dirname, 'mqtt-load.ts')])
-  const servers: Server[] = [await startOurs('floor', scratch), await startOurs('inlet', scratch)]
-  if (existsSync(mosquittoPath)) servers.push(await startMosquitto(scratch))
-  else console.log('  without mosquitto, which is not installed (Debian package mosquitto)')
-
-  console.log(
-    `  ${'case'.padEnd(34)}${'floor /s'.padStart(10)}${'inlet /s'.padStart(10)}${'ratio'.padStart(7)}${'mosquitto /s'.padStart(14)}${'ratio'.padStart(7)}   CPU a message: floor, inlet, mosquitto`,
-  )
-  for (const { transport, qos, connections, window } of cases) {
-    const name = `QoS ${qos}, ${transport}, ${connections} connections`
-    if (!words.every((word) => name.includes(word))) continue
-    const results = new Map<string, Round[]>(servers.map((server) => [server.name, []]))
-    for (let round = 0; round < rounds; round += 1) {
-      for (const server of servers) {
-        const port = server.ports[transport]
-        const job = { port, transport, qos, connections, window, messageBytes, warmUpMs: 700, measureMs: 1_500 }
-        results.get(server.name)?.push(await measure(load, server, job))
-      }
+export const benchmark: Benchmark = {
+  about: `MQTT messages of ${messageBytes} bytes, durable before PUBACK; the server on one core, the load on another, rounds in turn. The floor is a bare mqtt-packet server that sends PUBACK after an fdatasync that all waiting messages share.`,
+  async *measure(options) {
+    say(cores)
+    await using stack = new AsyncDisposableStack()
+    const scratch = stack.use(await Scratch.create())
+    const load = start(1, [process.execPath, join(import.meta.dirname, 'mqtt-load.ts')])
+    stack.defer(() => void load.kill())
+    const servers: Server[] = []
+    const add = (server: Server) => {
+      servers.push(server)
+      stack.defer(() => server.stop())
     }
-    print(name, results)
-  }
-  for (const server of servers) await server.stop()
-  load.kill()
-})
+    add(await startOurs('floor', scratch))
+    add(await startOurs('inlet', scratch))
+    if (existsSync(mosquittoPath)) add(await startMosquitto(scratch))
+
+    const rounds = options.rounds ?? 3
+    const [warmUpMs, measureMs] = options.isQuick ? [400, 700] : [700, 1_500]
+    for (const { transport, qos, connections, window } of cases) {
+      const name = `QoS ${qos}, ${transport}, ${connections} connections`
+      if (!isWanted(name, options) || (options.isQuick && qos === 0 && connections > 50)) continue
+      say(name)
+      const results = new Map<string, Round[]>(servers.map((server) => [server.name, []]))
+      for (let round = 0; round < rounds; round += 1) {
+        for (const server of servers) {
+          const port = server.ports[transport]
+          const job = { port, transport, qos, connections, window, messageBytes, warmUpMs, measureMs }
+          results.get(server.name)?.push(await measure(load, server, job))
+        }
+      }
+      const of = (server: Server['name'], what: keyof Round) => median((results.get(server) ?? []).map((round) => round[what]))
+      const figure = (what: keyof Round) => ({
+        ours: of('inlet', what),
+        floor: of('floor', what),
+        peers: [beside(results.has('mosquitto') ? of('mosquitto', what) : undefined)],
+      })
+      yield rate({ work: name, unit: 'messages/s', ...figure('messagesPerSecond'), goal: { ratio: goal } })
+      yield cost({ work: `${name}: CPU a message`, unit: 'µs', ...figure('cpuMicros') })
+    }
+  },
+}
+
+function beside(value: number | undefined): Peer {
+  if (value === undefined) return { name: 'mosquitto', install: 'apt-get install mosquitto' }
+  const [, version] = /version (\S+)/.exec(spawnSync(mosquittoPath, ['-h'], { encoding: 'utf8' }).stdout) ?? []
+  return { name: `mosquitto ${version}`, value, guarantee: 'writes nothing to disk, nobody subscribes' }
+}
 
 async function measure(load: ChildProcess, server: Server, job: MqttJob): Promise<Round> {
   load.send(job)
@@ -82,29 +92,12 @@ async function measure(load: ChildProcess, server: Server, job: MqttJob): Promis
   return { messagesPerSecond: outcome.messages / outcome.seconds, cpuMicros: used / outcome.messages }
 }
 
-function print(name: string, results: ReadonlyMap<string, readonly Round[]>): void {
-  const of = (server: Server['name'], what: keyof Round) => median((results.get(server) ?? []).map((round) => round[what]))
-  const [floor, inlet, mosquitto] = (['floor', 'inlet', 'mosquitto'] as const).map((server) => of(server, 'messagesPerSecond'))
-  const cpu = (['floor', 'inlet', 'mosquitto'] as const).map((server) => of(server, 'cpuMicros').toFixed(2)).join(', ')
-  const ratio = (inlet ?? 0) / (floor ?? 0)
-  const cells = [
-    (floor ?? 0).toFixed(0).padStart(10),
-    (inlet ?? 0).toFixed(0).padStart(10),
-    ratio.toFixed(2).padStart(7),
-    (mosquitto ?? 0).toFixed(0).padStart(14),
-    ((inlet ?? 0) / (mosquitto ?? 0)).toFixed(2).padStart(7),
-  ]
-  console.log(`  ${name.padEnd(34)}${cells.join('')}   ${cpu} µs${ratio >= goal ? '' : `  below the goal of ${goal}`}`)
-}
-
-async function startOurs(name: 'floor' | 'inlet', scratch: string): Promise<Server> {
-  const directory = join(scratch, name)
-  await mkdir(directory)
+async function startOurs(name: 'floor' | 'inlet', scratch: Scratch): Promise<Server> {
+  const directory = await scratch.make(name)
   const tcp = await freePort()
-  const profile = name === 'inlet' && profileDirectory !== undefined ? ['--cpu-prof', '--cpu-prof-dir', profileDirectory] : []
   const child = start(0, [
     process.execPath,
-    ...profile,
+    ...process.execArgv,
     join(import.meta.dirname, 'mqtt-servers.ts'),
     name,
     directory,
@@ -123,9 +116,9 @@ async function startOurs(name: 'floor' | 'inlet', scratch: string): Promise<Serv
   }
 }
 
-async function startMosquitto(scratch: string): Promise<Server> {
+async function startMosquitto(scratch: Scratch): Promise<Server> {
   const [tcp, websocket] = [await freePort(), await freePort()]
-  const path = join(scratch, 'mosquitto.conf')
+  const path = join(scratch.path, 'mosquitto.conf')
   await writeFile(
     path,
     `listener ${tcp} 127.0.0.1\nlistener ${websocket} 127.0.0.1\nprotocol websockets\nallow_anonymous true\npersistence false\nlog_type error\nuser root\n`,

@@ -12,7 +12,9 @@ export type ServerMessage =
 
 export const pinned = availableParallelism() > 1 && hasTaskset()
 
-/** Returns a command that is pinned to one core and writes to our standard output. */
+export const cores = pinned ? 'server on core 0, load on core 1' : 'cores not pinned: no taskset, or only one core'
+
+/** Returns a command that is pinned to one core. */
 export function start(core: number, command: readonly string[], ipc = true): ChildProcess {
   const [program = '', ...args] = pinned ? ['taskset', '-c', String(core), ...command] : command
   return spawn(program, args, { stdio: ipc ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', 'inherit', 'inherit'] })
@@ -62,10 +64,6 @@ export async function stop(child: ChildProcess): Promise<void> {
   const ended = new Promise((resolve) => child.once('exit', resolve))
   child.send('stop' satisfies Question)
   await ended
-}
-
-export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
 function hasTaskset(): boolean {

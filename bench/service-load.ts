@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { Installation } from '../test/support/installation.ts'
+import { processTree } from './process-memory.ts'
 
 const requestBytes = 1_100_000
 const parallel = 6
@@ -100,41 +101,34 @@ export class Load {
   }
 }
 
-export function report(what: string, { bytes, acknowledged, speed, behindSeconds }: Outcome): void {
-  console.log(
-    `  ${what}  ${(bytes / 1e6).toFixed(0)} MB: acknowledged at ${acknowledged.toFixed(0)} MB/s, committed at ${speed.toFixed(0)} MB/s, the last commit ${behindSeconds.toFixed(1)} s after the last acknowledgement`,
-  )
-}
-
-/** Peak memory of a child of the supervisor. */
-export function peakMegabytes(installation: Installation, name: string): string {
+/** Returns the peak memory of a child of the supervisor in MB, without its workers; NaN if the system does not report it. */
+export function peakMegabytes(installation: Installation, name: string): number {
   try {
     const kilobytes = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${childPid(installation, name)}/status`, 'utf8'))?.[1]
-    return (Number(kilobytes) / 1024).toFixed(0)
-  } catch {
-    return 'unknown'
-  }
-}
-
-/** CPU seconds of a child of the supervisor; NaN if the system does not report them. */
-export function cpuSeconds(installation: Installation, name: string): number {
-  try {
-    // Fields are counted after the name, which may contain spaces: state is field 1, user and system time are fields 12 and 13.
-    const fields =
-      readFileSync(`/proc/${childPid(installation, name)}/stat`, 'utf8')
-        .split(') ')
-        .at(-1)
-        ?.split(' ') ?? []
-    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+    return (Number(kilobytes) * 1024) / 1e6
   } catch {
     return Number.NaN
   }
 }
 
-function childPid(installation: Installation, name: string): string {
-  return execFileSync('pgrep', ['-P', String(installation.pid('start')), '-f', `main.ts ${name}$`])
-    .toString()
-    .trim()
+/** Returns the CPU seconds of a child of the supervisor and of its workers, of those too that have ended; NaN if the system does not report them. */
+export function cpuSeconds(installation: Installation, name: string): number {
+  try {
+    return processTree(childPid(installation, name)).reduce((sum, pid) => sum + ticksOf(pid) / ticksPerSecond, 0)
+  } catch {
+    return Number.NaN
+  }
+}
+
+/** Returns what a process and its children that have ended used. */
+function ticksOf(pid: number): number {
+  // proc(5): fields are counted after the name, which may contain spaces: the four times are fields 14 to 17 of the line.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0)
+}
+
+function childPid(installation: Installation, name: string): number {
+  return Number(execFileSync('pgrep', ['-P', String(installation.pid('start')), '-f', `main.ts ${name}$`]))
 }
 
 /** Splits into batches of complete lines, about `requestBytes` each. */

@@ -1,9 +1,3 @@
-/**
- * Cost of the configuration with 10 000 endpoints and 100 000 keys: a full snapshot, one changed endpoint, one new key, and a poll
- * without changes. Runs control's service on SQLite in this process, without the network.
- */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publicKeys } from '#auth/access-tokens.ts'
 import { announceChanges } from '#control/services/changes.ts'
@@ -24,86 +18,89 @@ import { migrate } from '#store/migrate.ts'
 import { registerNode } from '#store/nodes.ts'
 import { listSigningKeys } from '#store/signing-keys.ts'
 import { openStore } from '#store/store.ts'
+import { type Benchmark, cost } from './figures.ts'
+import { Scratch } from './measure.ts'
 
 const endpointCount = 10_000
 const keyCount = 100_000
 const polls = 200
 const kinds: SectionKind[] = ['installation', 'keys', 'endpoints', 'views']
 
-const directory = mkdtempSync(join(tmpdir(), 'inlet-bench-'))
-const store = await openStore(join(directory, 'inlet.db'))
-try {
-  await migrate(store)
-  const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger: createLogger('bench', 'error') })
-  const applyChange = announceChanges(store, feed)
-  const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db, new Keyring(newSecretKey(), 'bench')))
-  const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: 'http://bench', baseDomain: null })
-  const account = newId()
-  const node_id = newId()
-  await insertAccount(store.db, { id: account, name: 'bench', external_id: newId() }, Date.now())
-  await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, Date.now())
-  const endpoints = Array.from({ length: endpointCount }, newId)
-  const settings = {
-    name: null,
-    destination_id: null,
-    segment_bytes: null,
-    segment_max_age_seconds: null,
-    output_formats: null,
-    mqtt_config: null,
-    compaction: null,
-    kept_headers: null,
-  }
-  const newKey = (): NewStoredApiKey => ({
-    ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },
-    hash: `${newId()}${newId()}`.replaceAll('-', ''),
-    scopes: ['ingest'],
-    endpoint_ids: null,
-    origins: null,
-  })
-  await applyChange(async (db, since_epoch) => {
-    for (let made = 0; made < keyCount; made += 1) await insertApiKey(db, newKey(), Date.now())
-    for (const id of endpoints) {
-      await insertEndpoint(db, account, { id, region: 'loc', label: newLabel(12), since_epoch, ...settings }, Date.now())
+export const benchmark: Benchmark = {
+  about: `The configuration that nodes receive, with ${endpointCount} endpoints and ${keyCount} keys: a full snapshot, one changed endpoint, one new key, and a poll without changes. Control's service on SQLite and a node, in one process, without the network.`,
+  async *measure() {
+    await using stack = new AsyncDisposableStack()
+    const scratch = stack.use(await Scratch.create())
+    const store = await openStore(join(scratch.path, 'inlet.db'))
+    stack.defer(() => store.close())
+    await migrate(store)
+    const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger: createLogger('bench', 'error') })
+    const applyChange = announceChanges(store, feed)
+    const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db, new Keyring(newSecretKey(), 'bench')))
+    const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: 'http://bench', baseDomain: null })
+    const account = newId()
+    const node_id = newId()
+    await insertAccount(store.db, { id: account, name: 'bench', external_id: newId() }, Date.now())
+    await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, Date.now())
+    const endpoints = Array.from({ length: endpointCount }, newId)
+    const settings = {
+      name: null,
+      destination_id: null,
+      segment_bytes: null,
+      segment_max_age_seconds: null,
+      output_formats: null,
+      mqtt_config: null,
+      compaction: null,
+      kept_headers: null,
     }
-  })
+    const newKey = (): NewStoredApiKey => ({
+      ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },
+      hash: `${newId()}${newId()}`.replaceAll('-', ''),
+      scopes: ['ingest'],
+      endpoint_ids: null,
+      origins: null,
+    })
+    await applyChange(async (db, since_epoch) => {
+      for (let made = 0; made < keyCount; made += 1) await insertApiKey(db, newKey(), Date.now())
+      for (const id of endpoints) {
+        await insertEndpoint(db, account, { id, region: 'loc', label: newLabel(12), since_epoch, ...settings }, Date.now())
+      }
+    })
 
-  const never = new AbortController().signal
+    const never = new AbortController().signal
 
-  /** Returns the time of control and of the node for one update in milliseconds, and its size in bytes. */
-  const update = async (node: SnapshotSections) => {
-    const have = node.versions()
-    const request = { node_id, epoch: node.current?.epoch ?? -1, kinds, have, wait_ms: 0 }
+    /** Returns the time of control and of the node for one update in milliseconds, and its size in bytes. */
+    const update = async (node: SnapshotSections) => {
+      const have = node.versions()
+      const request = { node_id, epoch: node.current?.epoch ?? -1, kinds, have, wait_ms: 0 }
+      const startedAt = performance.now()
+      const lines = await snapshots.poll(request, never)
+      const controlMs = performance.now() - startedAt
+      if (lines === undefined) return { bytes: 0, controlMs, nodeMs: 0 }
+      const bytes = Buffer.concat(lines)
+      const receivedAt = performance.now()
+      for (const each of parseUpdates(bytes)) node.apply(each)
+      return { bytes: bytes.byteLength, controlMs, nodeMs: performance.now() - receivedAt }
+    }
+    const figures = async (work: string, node: SnapshotSections) => {
+      const { bytes, controlMs, nodeMs } = await update(node)
+      return [
+        cost({ work: `${work}: size`, unit: 'KiB', ours: bytes / 1024 }),
+        cost({ work: `${work}: time of control`, unit: 'ms', ours: controlMs }),
+        cost({ work: `${work}: time of a node`, unit: 'ms', ours: nodeMs }),
+      ]
+    }
+
+    const node = new SnapshotSections(kinds)
+    yield* await figures('full snapshot, built', node)
+    yield* await figures('full snapshot, again', new SnapshotSections(kinds))
+    await applyChange((db) => updateEndpoint(db, account, must(endpoints[0], 'an endpoint'), { segment_bytes: 9_000_000 }))
+    yield* await figures('one changed endpoint', node)
+    await applyChange((db) => insertApiKey(db, newKey(), Date.now()))
+    yield* await figures('one new key', node)
     const startedAt = performance.now()
-    const lines = await snapshots.poll(request, never)
-    const controlMs = performance.now() - startedAt
-    if (lines === undefined) return { bytes: 0, controlMs, nodeMs: 0 }
-    const bytes = Buffer.concat(lines)
-    const receivedAt = performance.now()
-    for (const each of parseUpdates(bytes)) node.apply(each)
-    return { bytes: bytes.byteLength, controlMs, nodeMs: performance.now() - receivedAt }
-  }
-  const print = (name: string, { bytes, controlMs, nodeMs }: Awaited<ReturnType<typeof update>>, full: number) => {
-    const size = `${(bytes / 1024).toFixed(1)} KiB`.padStart(12)
-    const ratio = `${((bytes / full) * 100).toFixed(2)} %`.padStart(9)
-    console.log(`  ${name.padEnd(24)}${size}${ratio}   control ${controlMs.toFixed(1)} ms, node ${nodeMs.toFixed(1)} ms`)
-  }
-
-  console.log(`  ${endpointCount} endpoints, ${keyCount} keys; sizes as a share of the full snapshot`)
-  const node = new SnapshotSections(kinds)
-  const full = await update(node)
-  print('full snapshot, built', full, full.bytes)
-  print('full snapshot, again', await update(new SnapshotSections(kinds)), full.bytes)
-  await applyChange((db) => updateEndpoint(db, account, must(endpoints[0], 'an endpoint'), { segment_bytes: 9_000_000 }))
-  print('one changed endpoint', await update(node), full.bytes)
-  await applyChange((db) => insertApiKey(db, newKey(), Date.now()))
-  print('one new key', await update(node), full.bytes)
-  const startedAt = performance.now()
-  for (let poll = 0; poll < polls; poll += 1) await update(node)
-  const request = JSON.stringify(node.versions()).length
-  console.log(
-    `  unchanged poll          ${((performance.now() - startedAt) / polls).toFixed(2)} ms; its request has ${(request / 1024).toFixed(1)} KiB`,
-  )
-} finally {
-  await store.close()
-  rmSync(directory, { recursive: true })
+    for (let poll = 0; poll < polls; poll += 1) await update(node)
+    yield cost({ work: 'poll without changes', unit: 'ms', ours: (performance.now() - startedAt) / polls })
+    yield cost({ work: 'poll without changes: request', unit: 'KiB', ours: JSON.stringify(node.versions()).length / 1024 })
+  },
 }

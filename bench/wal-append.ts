@@ -1,8 +1,3 @@
-/**
- * Durable appends to the WAL, compared with their floor in the same run: bare writev and fdatasync with groups of the same sizes.
- *
- * Usage: node bench/wal-append.ts [rounds]
- */
 import { Buffer } from 'node:buffer'
 import * as fs from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -14,17 +9,8 @@ import { createLogger } from '#lib/telemetry.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { Wal } from '#wal/wal.ts'
-
-export type WalAppendResult = {
-  readonly payloadBytes: number
-  readonly callers: number
-  readonly appendsPerSecond: number
-  readonly floorPerSecond: number
-  readonly ratio: number
-  /** CPU time of this process per append, for the WAL and for the floor. */
-  readonly microsPerAppend: number
-  readonly floorMicrosPerAppend: number
-}
+import { type Benchmark, cost, isWanted, rate, say } from './figures.ts'
+import { median } from './measure.ts'
 
 type Case = { readonly payloadBytes: number; readonly callers: number; readonly appends: number }
 type Write = { readonly chunks: number; readonly bytes: number }
@@ -38,30 +24,30 @@ const cases: readonly Case[] = [
 ]
 const segmentBytes = 64 * 1024 * 1024
 
-export async function benchmark(rounds = 5): Promise<readonly WalAppendResult[]> {
-  const results: WalAppendResult[] = []
-  for (const spec of cases) {
-    const own: Measured[] = []
-    const floor: Measured[] = []
-    for (let round = 0; round < rounds; round += 1) {
-      process.stderr.write(`\rwal append ${spec.payloadBytes} B, ${spec.callers} callers: round ${round + 1} of ${rounds} `)
-      const { measured, writes } = await measureLog(spec)
-      own.push(measured)
-      floor.push(await measureFloor(spec, writes))
+export const benchmark: Benchmark = {
+  about:
+    'Durable appends to the write-ahead log by callers that append again as soon as they are told that the bytes are on disk. The floor is a bare writev and fdatasync with groups of the same sizes.',
+  async *measure(options) {
+    const rounds = options.rounds ?? (options.isQuick ? 3 : 5)
+    for (const spec of cases) {
+      const name = `${spec.payloadBytes} B, ${spec.callers} callers`
+      if (!isWanted(name, options)) continue
+      const all: { own: Measured; floor: Measured }[] = []
+      for (let round = 0; round < rounds; round += 1) {
+        say(`${name}: round ${round + 1} of ${rounds}`)
+        const { measured: own, writes } = await measureLog(spec)
+        all.push({ own, floor: await measureFloor(spec, writes) })
+      }
+      const of = (which: 'own' | 'floor', what: keyof Measured) => median(all.map((each) => each[which][what]))
+      yield rate({ work: name, unit: 'appends/s', ours: of('own', 'perSecond'), floor: of('floor', 'perSecond') })
+      yield cost({
+        work: `${name}: CPU an append`,
+        unit: 'µs',
+        ours: of('own', 'cpuMicros') / spec.appends,
+        floor: of('floor', 'cpuMicros') / spec.appends,
+      })
     }
-    process.stderr.write('\r\u001b[K')
-    const [appendsPerSecond, floorPerSecond] = [median(own, 'perSecond'), median(floor, 'perSecond')]
-    results.push({
-      payloadBytes: spec.payloadBytes,
-      callers: spec.callers,
-      appendsPerSecond,
-      floorPerSecond,
-      ratio: appendsPerSecond / floorPerSecond,
-      microsPerAppend: median(own, 'cpuMicros') / spec.appends,
-      floorMicrosPerAppend: median(floor, 'cpuMicros') / spec.appends,
-    })
-  }
-  return results
+  },
 }
 
 /** Runs callers that append again as soon as their append resolves. Records the groups that the WAL writes. */
@@ -158,25 +144,3 @@ async function measure(appends: number, work: () => Promise<void>): Promise<Meas
   const { user, system } = process.cpuUsage(cpu)
   return { perSecond: appends / ((performance.now() - start) / 1_000), cpuMicros: user + system }
 }
-
-function median(measured: readonly Measured[], field: keyof Measured): number {
-  const values = measured.map((one) => one[field]).sort((a, b) => a - b)
-  return values[Math.floor(values.length / 2)] ?? 0
-}
-
-export function printWalAppend(results: readonly WalAppendResult[]): void {
-  console.table(
-    results.map((result) => ({
-      'payload bytes': result.payloadBytes,
-      callers: result.callers,
-      'appends/s': Math.round(result.appendsPerSecond),
-      'floor/s': Math.round(result.floorPerSecond),
-      'MB/s': Math.round((result.appendsPerSecond * result.payloadBytes) / 1e6),
-      ratio: result.ratio.toFixed(2),
-      'µs cpu/append': result.microsPerAppend.toFixed(2),
-      'µs cpu/append, floor': result.floorMicrosPerAppend.toFixed(2),
-    })),
-  )
-}
-
-if (import.meta.main) printWalAppend(await benchmark(Number(process.argv[2] ?? 5)))
