@@ -12,7 +12,7 @@ import { baseUrlOf, certificateSourcesOf, httpUrl, signInProviderOf } from '#con
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
-import { createMetrics } from '#lib/metrics.ts'
+import { createMetrics, registerWorkerMetrics } from '#lib/metrics.ts'
 import { reachableUrl } from '#lib/reachable-url.ts'
 import { rootOf } from '#lib/root-certificate.ts'
 import { openSandbox } from '#lib/sandbox.ts'
@@ -37,7 +37,7 @@ import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store, transact } from '#store/store.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { DatabaseClock } from './database-clock.ts'
-import { DeliveryDelays } from './delivery-delays.ts'
+import { DeliveryProcesses } from './delivery-processes.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from './leadership.ts'
@@ -219,6 +219,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { store, clock, byEndpoint: config.metricsToken !== null })
+  registerWorkerMetrics(metrics, { preview: () => previewWorkers.pids, query: () => queryWorkers.pids })
   registerLeadershipMetric(metrics, leadership)
   registerEpochMetric(metrics, feed)
   const isShared = store.dialect === 'postgres'
@@ -257,7 +258,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     rootCertificate,
     services: {
       nodes: nodeService({
-        ...{ store, feed, delays: new DeliveryDelays(metrics, clock), clock, logger },
+        ...{ store, feed, deliveryProcesses: new DeliveryProcesses(metrics, clock), clock, logger },
         published: dns && publishedNodes(dns),
       }),
       snapshots: new Snapshots({

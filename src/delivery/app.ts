@@ -43,6 +43,7 @@ import { LagReports } from './lag-report.ts'
 import { deliveryLimits } from './limits.ts'
 import { ParkedSegments } from './parked-segments.ts'
 import { Pipeline } from './pipeline.ts'
+import { readProcessMemory } from './process-memory.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import { Uploader } from './upload/uploader.ts'
 
@@ -181,6 +182,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       return {
         process: 'delivery',
         event_loop_delay_ms: delay.longestMs,
+        memory: readProcessMemory(conversionPool.pids),
         node_id: nodeId,
         applied_epoch: pipeline.scannedEpoch,
         healthy: pipeline.problem === null,

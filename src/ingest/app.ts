@@ -51,7 +51,12 @@ import { reportedAddresses } from './reported-addresses.ts'
 import { SeriesReport } from './series-report.ts'
 import { SpaceReport } from './space-report.ts'
 
-export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
+export type AppHooks = {
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly files?: Files
+  readonly supervisorPid?: number
+}
 
 /** The addresses it listens at, with the port that the system chose if the configured port is 0. `mqtt` is MQTT without WebSocket. */
 export type App = {
@@ -65,7 +70,7 @@ export type App = {
 const controlTimeoutMs = 10_000
 const ignore = () => undefined
 
-export async function startIngest(config: Config, { logger, clock, files = systemFiles }: AppHooks): Promise<App> {
+export async function startIngest(config: Config, { logger, clock, files = systemFiles, supervisorPid }: AppHooks): Promise<App> {
   warnAboutMemory(config, logger)
   const nodeId = await readOrCreateNodeId(config.paths)
   // Two processes on one directory would recover each other's open segments.
@@ -245,8 +250,11 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     connections,
     inFlightBytes: () => admission.inFlightBytes,
     walBytesOnDisk: () => wal.bytesOnDisk(),
+    walWaitingBytes: () => wal.waitingBytes,
     rescuedSegments: () => wal.rescuedSegments,
     idempotencyKeys: () => storedRequests.count,
+    idempotencyIndexBytes: () => storedRequests.indexBytes,
+    supervisorPid,
     appliedEpoch: () => configuration.epoch,
     controlContactAgeMs: () => feed.contact.ageMs,
     refusals: () => [...admission.refusals, ...connections.refusals],

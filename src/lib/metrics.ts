@@ -1,19 +1,43 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Clock } from './clock.ts'
 import { EventLoopDelay } from './event-loop-delay.ts'
+import { residentBytesOf, residentMemoryOf } from './resident-memory.ts'
 
-/** Creates a registry with metrics of the process: Node's own, and how long its event loop is held. */
+/** Creates a registry with metrics of the process: Node's own, its memory, and how long its event loop is held. */
 export function createMetrics(process: string, clock: Clock): Registry {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
   const delay = new EventLoopDelay(clock)
-  observableMetrics(registry).gauge(
+  const { gauge } = observableMetrics(registry)
+  gauge(
     'inlet_event_loop_delay_max_seconds',
     'longest time in the last one to two minutes for which the event loop was held',
     () => delay.longestMs / 1000,
   )
+  gauge(
+    'inlet_array_buffers_bytes',
+    'bytes of Buffers and other array buffers, a part of nodejs_external_memory_bytes',
+    () => globalThis.process.memoryUsage().arrayBuffers,
+  )
+  gauge(
+    'inlet_resident_memory_peak_bytes',
+    'largest resident memory of this process so far',
+    () => residentMemoryOf(globalThis.process.pid)?.peakBytes ?? 0,
+  )
   return registry
+}
+
+/** Registers the memory of processes that this one started, by what they do. */
+export function registerWorkerMetrics(registry: Registry, pids: Readonly<Record<string, () => readonly number[]>>): void {
+  const { gauges } = observableMetrics(registry)
+  const kinds = Object.entries(pids)
+  gauges('inlet_workers', 'processes that this one started, idle ones included', 'kind', () =>
+    kinds.map(([kind, running]) => [kind, running().length] as const),
+  )
+  gauges('inlet_workers_resident_memory_bytes', 'resident memory of these processes together', 'kind', () =>
+    kinds.map(([kind, running]) => [kind, residentBytesOf(running())] as const),
+  )
 }
 
 /** Metrics whose values are read at each scrape, so that the code that counts uses plain numbers. */

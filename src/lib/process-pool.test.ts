@@ -156,8 +156,10 @@ test('an idle process ends after a while', async () => {
   const clock = new ManualClock()
   pool = newPool({ clock })
   const { pid } = await describeWorker()
+  expect(pool.pids).toEqual([pid])
   clock.advance(idleMs)
   await until('the process to end', () => !isRunning(pid))
+  await until('the pool to notice', () => pool.pids.length === 0)
 })
 
 test('stopping ends idle and busy processes, and refuses further tasks', async () => {

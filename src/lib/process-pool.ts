@@ -60,6 +60,11 @@ export class ProcessPool<Task, Reply, Report = never> {
     this.#options = options
   }
 
+  /** Ids of the processes that run, idle ones included. */
+  get pids(): readonly number[] {
+    return [...this.#all].flatMap(({ child }) => child.pid ?? [])
+  }
+
   /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again unless it says otherwise. */
   async run(task: Task, { timeoutMs, signal, onReport }: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])

@@ -152,6 +152,19 @@ export const BlockedLog = z.object({
 })
 export type BlockedLog = z.infer<typeof BlockedLog>
 
+/** What a process has in memory, and what its workers have. */
+export const ProcessMemory = z.strictObject({
+  resident_bytes: ReportedCount,
+  resident_peak_bytes: ReportedCount,
+  heap_used_bytes: ReportedCount,
+  heap_total_bytes: ReportedCount,
+  external_bytes: ReportedCount,
+  array_buffers_bytes: ReportedCount,
+  workers: ReportedCount,
+  workers_resident_bytes: ReportedCount,
+})
+export type ProcessMemory = z.infer<typeof ProcessMemory>
+
 export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('ingest'),
@@ -177,6 +190,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
     event_loop_delay_ms: z.number().min(0).optional(),
+    memory: ProcessMemory.optional(),
     ...lagReport,
   }),
 ])

@@ -89,6 +89,10 @@ export class PreviewWorkers implements Service {
     })
   }
 
+  get pids(): readonly number[] {
+    return this.#pool.pids
+  }
+
   /** Does nothing: processes are started on demand. */
   async start(): Promise<void> {}
 

@@ -70,6 +70,10 @@ export class QueryWorkers implements Service {
     this.#pool = new ProcessPool({ program, idleMs, clock, cwd: directory, ...(commandLine && { commandLine }) })
   }
 
+  get pids(): readonly number[] {
+    return this.#pool.pids
+  }
+
   /** Prepares the directory. Processes are started on demand. */
   async start(): Promise<void> {
     const { clock, directory, sandbox } = this.#options

@@ -180,6 +180,11 @@ export class Wal implements Service {
     return this.#usage.bytes
   }
 
+  /** Bytes of frames in memory that are not on the disk yet. */
+  get waitingBytes(): number {
+    return this.#waiting.bytes
+  }
+
   /** Number of segments whose file was removed while it was in use, and that were written again. */
   get rescuedSegments(): number {
     return this.#rescued

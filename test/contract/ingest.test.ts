@@ -590,6 +590,12 @@ describe('reporting', () => {
     expect(text).toContain('inlet_ingest_in_flight_bytes{process="ingest"} 0')
     expect(text).toMatch(/inlet_wal_bytes_on_disk\{process="ingest"\} [1-9]/)
     expect(text).toMatch(/inlet_ingest_connections\{process="ingest"\} [1-9]/)
+    for (const name of ['process_resident', 'nodejs_external'])
+      expect(text).toMatch(new RegExp(`^${name}_memory_bytes\\{process="ingest"\\} [1-9]`, 'm'))
+    for (const name of ['nodejs_heap_size_used', 'nodejs_heap_size_total', 'inlet_array_buffers', 'inlet_resident_memory_peak'])
+      expect(text).toMatch(new RegExp(`^${name}_bytes\\{process="ingest"\\} [1-9]`, 'm'))
+    expect(text).toContain('inlet_wal_waiting_bytes{process="ingest"} 0')
+    expect(text).toMatch(/inlet_ingest_idempotency_index_bytes\{process="ingest"\} \d/)
   })
 
   test('heartbeats report the applied epoch and the health to control', async () => {

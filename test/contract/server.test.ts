@@ -389,6 +389,35 @@ describe('health', () => {
     expect(body).toContain('inlet_delivery_event_loop_delay_max_seconds{process="control"} 1234.5\n')
   })
 
+  test('GET /metrics has the memory of control, of its workers, and of the delivery processes of nodes', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const counts = { heap_used_bytes: 3, heap_total_bytes: 4, external_bytes: 5, array_buffers_bytes: 6 }
+    const workers = { workers: 2, workers_resident_bytes: 7 }
+    await node.heartbeat({}, { memory: { resident_bytes: 1, resident_peak_bytes: 2, ...counts, ...workers } })
+    const account = await control().newAccount()
+    const preview = { definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] }, samples: ['{"n":1}'] }
+    expect(await account.post('/v1/views/preview', preview)).toMatchObject({ status: 200 })
+    const { body } = await control().call('GET', '/metrics')
+    expect(body).toMatch(/^process_resident_memory_bytes\{process="control"\} [1-9]/m)
+    expect(body).toMatch(/^inlet_array_buffers_bytes\{process="control"\} [1-9]/m)
+    expect(body).toMatch(/^inlet_workers\{kind="preview",process="control"\} [12]$/m)
+    // A process that runs DuckDB takes far more than 10 MB.
+    expect(body).toMatch(/^inlet_workers_resident_memory_bytes\{kind="preview",process="control"\} [1-9]\d{7,}$/m)
+    expect(body).toMatch(/^inlet_workers\{kind="query",process="control"\} 0$/m)
+    const names = [
+      'resident_memory',
+      'resident_memory_peak',
+      'heap_size_used',
+      'heap_size_total',
+      'external_memory',
+      'array_buffers',
+    ]
+    for (const [index, name] of names.entries())
+      expect(body).toContain(`inlet_delivery_${name}_bytes{node="${node.id}",process="control"} ${index + 1}\n`)
+    expect(body).toContain(`inlet_delivery_workers{node="${node.id}",process="control"} 2\n`)
+    expect(body).toContain(`inlet_delivery_workers_resident_memory_bytes{node="${node.id}",process="control"} 7\n`)
+  })
+
   test('GET /metrics has the delivery lag in sum, and by endpoint and account only with the secret', async () => {
     const token = 'a-secret-of-the-operator'
     await using own = await newControl({ environment: { INLET_METRICS_TOKEN: token } })

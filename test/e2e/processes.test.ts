@@ -141,6 +141,24 @@ describeWith('processes', 'one supervisor', () => {
     expect(installation.log).not.toMatch(/debugger|inspector/i)
   })
 
+  test('the metrics of control and ingest have the memory of every process', async () => {
+    const read = async (url: string, pattern: RegExp) => {
+      const text = await (await fetch(`${url}/metrics`)).text()
+      return Number(pattern.exec(text)?.[1])
+    }
+    const { apiUrl, ingestUrl } = installation
+    const pid = installation.pid('start') ?? 0
+    const residentBytes = (of: number) =>
+      Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${of}/status`, 'utf8'))?.[1]) * 1024
+    const isNear = (bytes: number, of: number) => Math.abs(bytes - residentBytes(of)) < bytes / 2
+    const supervisor = await read(ingestUrl, /^inlet_supervisor_resident_memory_bytes\{.*\} (\d+)$/m)
+    expect(isNear(supervisor, pid)).toBe(true)
+    const delivery = await childOf(pid, 'delivery')
+    await until('a heartbeat of delivery', async () =>
+      isNear(await read(apiUrl, /^inlet_delivery_resident_memory_bytes\{.*\} (\d+)$/m), delivery),
+    )
+  })
+
   test('ingest does not notice kill -9 of delivery', async () => {
     const target = await newTarget(installation)
     const { id } = target

@@ -75,9 +75,11 @@ export function control(this: CliContext): Promise<void> {
 export function ingest(this: CliContext, { adopt }: AdoptFlags): Promise<void> {
   return serveOne('ingest', this, async (config, hooks) => {
     const { startIngest } = await import('#ingest/app.ts')
+    const { environment } = await import('#config.ts')
+    const supervisor = isSupervised(environment) ? { supervisorPid: process.ppid } : {}
     return async () => {
       if (adopt) await adoptWal(config.paths, hooks.logger)
-      return await startIngest(config, hooks)
+      return await startIngest(config, { ...hooks, ...supervisor })
     }
   })
 }

@@ -25,7 +25,7 @@ import { listOwnAccounts } from '#store/node-scope.ts'
 import { countHealthyNodes, getNodeRegion, listNodesById, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
 import { type Store, transact } from '#store/store.ts'
-import type { DeliveryDelays } from '../delivery-delays.ts'
+import type { DeliveryProcesses } from '../delivery-processes.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 import type { NodeIdentity } from './node-access.ts'
@@ -39,7 +39,7 @@ export interface PublishedNodes {
 export type NodesOptions = {
   readonly store: Store
   readonly feed: EpochFeed
-  readonly delays: Pick<DeliveryDelays, 'report'>
+  readonly deliveryProcesses: Pick<DeliveryProcesses, 'report'>
   /** Undefined if this installation manages no DNS. */
   readonly published?: PublishedNodes | undefined
   readonly clock: Clock
@@ -48,7 +48,7 @@ export type NodesOptions = {
 
 export type Nodes = ReturnType<typeof nodeService>
 
-export function nodeService({ store, feed, delays, published, clock, logger }: NodesOptions) {
+export function nodeService({ store, feed, deliveryProcesses, published, clock, logger }: NodesOptions) {
   const recordQuiet = gather((heartbeats: readonly Heartbeat[]) =>
     transact(store, (db) => recordQuietHeartbeats(db, heartbeats, clock.now())),
   )
@@ -66,7 +66,7 @@ export function nodeService({ store, feed, delays, published, clock, logger }: N
     },
 
     async heartbeat(heartbeat: Heartbeat): Promise<HeartbeatRecorded> {
-      delays.report(heartbeat)
+      deliveryProcesses.report(heartbeat)
       const isRecorded = isQuiet(heartbeat) && (await recordQuiet(heartbeat)).has(heartbeat)
       if (!isRecorded) await transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
       if (published === undefined) return { may_stop_in_seconds: 0 }

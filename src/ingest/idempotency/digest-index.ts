@@ -17,6 +17,11 @@ export class DigestIndex {
   /** Two numbers of the digest for each slot. */
   #tags = new Uint32Array(2 * SLOTS_MIN)
 
+  /** Memory that it takes. */
+  get bytes(): number {
+    return this.#places.byteLength + this.#tags.byteLength
+  }
+
   add(digest: Buffer, place: number): void {
     if (this.#size + 1 > LOAD_MAX * this.#places.length) this.#grow()
     this.#put(digest.readUInt32LE(0), digest.readUInt32LE(4), place + 1)

@@ -37,6 +37,10 @@ export class RequestFile {
     return this.#requests
   }
 
+  get indexBytes(): number {
+    return this.#index.bytes
+  }
+
   async find(id: Buffer): Promise<StoredRequest | undefined> {
     for (const place of this.#index.find(id)) {
       const bytes = Buffer.alloc(STORED_REQUEST_BYTES)

@@ -71,6 +71,11 @@ export class StoredRequests implements Service, SealObserver {
     return this.#shares.used
   }
 
+  /** Memory of the indexes. */
+  get indexBytes(): number {
+    return [...this.#hours.values()].reduce((sum, file) => sum + file.indexBytes, 0)
+  }
+
   get poolUsedRatio(): number {
     return this.#shares.poolUsedRatio
   }
