@@ -1,5 +1,5 @@
 import type { Buffer } from 'node:buffer'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadSegment } from '#delivery/convert/build.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
@@ -8,6 +8,7 @@ import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import type { Frame } from '#wal/frame.ts'
+import { EngineRuns } from './counterparts.ts'
 import { generatedEvents, githubEvents, otherView, type Workload } from './events.ts'
 import { type Floor, floor } from './extraction-floor.ts'
 import { type Benchmark, cost, isWanted, say } from './figures.ts'
@@ -69,16 +70,26 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
 }
 
 /** Runs rounds of both in turn and returns the best of each. */
-async function compare(workload: Workload, rounds: number): Promise<{ readonly bare: Floor; readonly ours: Times }> {
+async function compare(
+  workload: Workload,
+  rounds: number,
+): Promise<{ readonly bare: Floor; readonly ours: Times; readonly engines: EngineRuns }> {
+  const engines = new EngineRuns()
   const bares: Floor[] = []
   const all: Times[] = []
   for (let round = 0; round < rounds; round += 1) {
     bares.push(await inScratch((directory) => floor(workload, directory)))
     all.push(await inScratch((directory) => inlet(workload, join(directory, 'inlet'))))
+    await inScratch(async (directory) => {
+      const file = join(directory, 'lines.ndjson')
+      await writeFile(file, workload.lines)
+      engines.measure(file, directory, workload.definition.columns, workload.records)
+    })
   }
   const of = <T extends Record<string, number>>(times: readonly T[], key: keyof T) =>
     best(times.map((each) => each[key] ?? Number.NaN))
   return {
+    engines,
     bare: { load: of(bares, 'load'), extract: of(bares, 'extract'), raw: of(bares, 'raw') },
     ours: { load: of(all, 'load'), raw: of(all, 'raw'), one: of(all, 'one'), two: of(all, 'two') },
   }
@@ -93,7 +104,7 @@ export const benchmark: Benchmark = {
       if (workload === undefined || !isWanted(workload.name, options)) continue
       const { name, lines, records } = workload
       say(`${name}: ${records} records of ${(lines.length / records).toFixed(0)} bytes`)
-      const { bare, ours } = await compare(workload, options.rounds ?? 3)
+      const { bare, ours, engines } = await compare(workload, options.rounds ?? 3)
       const figure = (work: string, took: number, floor: number, ratio?: number) =>
         cost({
           work: `${name}: ${work}`,
@@ -105,7 +116,13 @@ export const benchmark: Benchmark = {
       yield figure('frames to a loaded table', ours.load, bare.load)
       yield figure('loaded table to one view', ours.one, bare.extract, 0.8)
       yield figure('loaded table to raw Parquet', ours.raw, bare.raw, 0.7)
-      yield figure('frames to one view', ours.load + ours.one, bare.load + bare.extract)
+      const peers = engines.peers(lines.length)
+      const fastest = Math.min(...peers.flatMap((peer) => ('value' in peer && peer.value > 0 ? [peer.value] : [])))
+      yield {
+        ...figure('frames to one view', ours.load + ours.one, bare.load + bare.extract),
+        peers,
+        ...(Number.isFinite(fastest) ? { goal: { ours: 1.15 * fastest } } : {}),
+      }
       yield figure('frames to raw Parquet', ours.load + ours.raw, bare.load + bare.raw)
       yield figure('frames to two views, beside one view', ours.load + ours.two, ours.load + ours.one, 1 / 1.6)
     }

@@ -117,7 +117,10 @@ export function toTable({ machine, isQuick, results }: Report): string {
 function rowsOf(figure: Figure): readonly string[] {
   const { work, unit, ours, floor, peers = [], parts } = figure
   const value = (of: number | undefined) => (of === undefined ? '' : `${format(of)} ${unit}`)
-  const ratio = (other: number | undefined) => ratioOf(figure, other)?.toFixed(2) ?? ''
+  const ratio = (other: number | undefined) => {
+    const value = ratioOf(figure, other)
+    return value === undefined || Number.isNaN(value) ? '' : value.toFixed(2)
+  }
   return [
     ...rows(`  ${work}`, value(ours), value(floor), ratio(floor), goalOf(figure)),
     ...(parts === undefined ? [] : wrap(`    ${partsOf(parts)}`, lineWidth)),

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { connectAsync } from 'mqtt'
+import { findProgram, howToInstall } from './counterparts.ts'
 import { type Benchmark, cost, isWanted, type Peer, rate, say } from './figures.ts'
 import { median, Scratch } from './measure.ts'
 import type { MqttJob, MqttLoadMessage, MqttOutcome } from './mqtt-load.ts'
@@ -11,7 +13,6 @@ import { ask, cores, next, type ServerMessage, start, stop, usageOf } from './ri
 
 const messageBytes = 200
 const goal = 0.8
-const mosquittoPath = '/usr/sbin/mosquitto'
 const clockTicksPerSecond = 100
 const cases = (['websocket', 'tcp'] as const).flatMap((transport) =>
   ([1, 0] as const).flatMap((qos) =>
@@ -22,8 +23,17 @@ const cases = (['websocket', 'tcp'] as const).flatMap((transport) =>
   ),
 )
 
+const peers = {
+  mosquitto: { install: 'apt-get install mosquitto', guarantee: () => 'nothing is written to disk' },
+  'nats-server': {
+    install: howToInstall,
+    guarantee: (qos: 0 | 1) => (qos === 1 ? 'in a file, synced every 2 minutes' : 'nothing is stored'),
+  },
+}
+type PeerName = keyof typeof peers
+
 type Server = {
-  readonly name: 'floor' | 'inlet' | 'mosquitto'
+  readonly name: 'floor' | 'inlet' | PeerName
   readonly child: ChildProcess
   readonly ports: Record<MqttJob['transport'], number>
   /** Microseconds of CPU since the start. */
@@ -48,13 +58,23 @@ export const benchmark: Benchmark = {
     }
     add(await startOurs('floor', scratch))
     add(await startOurs('inlet', scratch))
-    if (existsSync(mosquittoPath)) add(await startMosquitto(scratch))
+    const installed = new Map<PeerName, string>()
+    for (const [name, startPeer] of [
+      ['mosquitto', startMosquitto],
+      ['nats-server', startNats],
+    ] as const) {
+      const program = findProgram(name)
+      if (program === undefined) continue
+      installed.set(name, `${name} ${versionOf(program)}`)
+      add(await startPeer(program, scratch))
+    }
 
     const rounds = options.rounds ?? 3
     const [warmUpMs, measureMs] = options.isQuick ? [400, 700] : [700, 1_500]
     for (const { transport, qos, connections, window } of cases) {
       const name = `QoS ${qos}, ${transport}, ${connections} connections`
-      if (!isWanted(name, options) || (options.isQuick && qos === 0 && connections > 50)) continue
+      // Thousands of connections take seconds to open.
+      if (!isWanted(name, options) || (options.isQuick && connections > 50)) continue
       say(name)
       const results = new Map<string, Round[]>(servers.map((server) => [server.name, []]))
       for (let round = 0; round < rounds; round += 1) {
@@ -68,7 +88,12 @@ export const benchmark: Benchmark = {
       const figure = (what: keyof Round) => ({
         ours: of('inlet', what),
         floor: of('floor', what),
-        peers: [beside(results.has('mosquitto') ? of('mosquitto', what) : undefined)],
+        peers: Object.entries(peers).map(([name, { install, guarantee }]): Peer => {
+          const title = installed.get(name as PeerName)
+          return title === undefined
+            ? { name, install }
+            : { name: title, value: of(name as PeerName, what), guarantee: guarantee(qos) }
+        }),
       })
       yield rate({ work: name, unit: 'messages/s', ...figure('messagesPerSecond'), goal: { ratio: goal } })
       yield cost({ work: `${name}: CPU a message`, unit: 'µs', ...figure('cpuMicros') })
@@ -76,10 +101,10 @@ export const benchmark: Benchmark = {
   },
 }
 
-function beside(value: number | undefined): Peer {
-  if (value === undefined) return { name: 'mosquitto', install: 'apt-get install mosquitto' }
-  const [, version] = /version (\S+)/.exec(spawnSync(mosquittoPath, ['-h'], { encoding: 'utf8' }).stdout) ?? []
-  return { name: `mosquitto ${version}`, value, guarantee: 'writes nothing to disk, nobody subscribes' }
+/** Both print their version in their help, and mosquitto exits with 3. */
+function versionOf(program: string): string {
+  const { stdout } = spawnSync(program, [program.endsWith('mosquitto') ? '-h' : '--version'], { encoding: 'utf8' })
+  return /(?:version |: v)(\S+)/.exec(stdout)?.[1] ?? 'of unknown version'
 }
 
 async function measure(load: ChildProcess, server: Server, job: MqttJob): Promise<Round> {
@@ -116,19 +141,45 @@ async function startOurs(name: 'floor' | 'inlet', scratch: Scratch): Promise<Ser
   }
 }
 
-async function startMosquitto(scratch: Scratch): Promise<Server> {
+async function startMosquitto(program: string, scratch: Scratch): Promise<Server> {
   const [tcp, websocket] = [await freePort(), await freePort()]
   const path = join(scratch.path, 'mosquitto.conf')
   await writeFile(
     path,
     `listener ${tcp} 127.0.0.1\nlistener ${websocket} 127.0.0.1\nprotocol websockets\nallow_anonymous true\npersistence false\nlog_type error\nuser root\n`,
   )
-  const child = start(0, [mosquittoPath, '-c', path], false)
+  const child = start(0, [program, '-c', path], false)
   await answers(tcp)
+  return peerServer('mosquitto', child, { tcp, websocket })
+}
+
+/** A session that is away subscribes with QoS 1: without one, JetStream would not keep the messages. */
+async function startNats(program: string, scratch: Scratch): Promise<Server> {
+  const [tcp, websocket] = [await freePort(), await freePort()]
+  const path = join(scratch.path, 'nats.conf')
+  await writeFile(
+    path,
+    `listen: 127.0.0.1:${await freePort()}
+server_name: bench
+jetstream { store_dir: ${JSON.stringify(await scratch.make('nats'))} }
+log_file: ${JSON.stringify(join(scratch.path, 'nats.log'))}
+mqtt { listen: 127.0.0.1:${tcp} }
+websocket { listen: 127.0.0.1:${websocket}, no_tls: true }
+`,
+  )
+  const child = start(0, [program, '-c', path], false)
+  await answers(tcp)
+  const subscriber = await connectAsync(`mqtt://127.0.0.1:${tcp}`, { clientId: 'away', clean: false })
+  await subscriber.subscribeAsync('plant/#', { qos: 1 })
+  await subscriber.endAsync()
+  return peerServer('nats-server', child, { tcp, websocket })
+}
+
+function peerServer(name: PeerName, child: ChildProcess, ports: Server['ports']): Server {
   return {
-    name: 'mosquitto',
+    name,
     child,
-    ports: { tcp, websocket },
+    ports,
     // proc(5): fields 14 and 15 are user and system time in ticks. Field 2 is in parentheses and may contain spaces.
     usage: async () => {
       const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
