@@ -17,7 +17,11 @@ export const benchKey = `ing_live_${'b'.repeat(32)}`
 export type Running = { readonly url: string; clean(): Promise<void>; stop(): Promise<void> }
 
 /** `url` is for HTTP. With `mqttPort` it also serves MQTT. */
-export async function startInlet(directory: string, mqttPort?: number): Promise<Running> {
+export async function startInlet(
+  directory: string,
+  mqttPort?: number,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Running> {
   const config = readConfig({
     INLET_DATA_DIR: directory,
     INLET_NODE_TOKEN: 'n'.repeat(32),
@@ -25,6 +29,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
     INLET_INGEST_LISTEN: '127.0.0.1:0',
     INLET_LOG_LEVEL: 'error',
     ...(mqttPort === undefined ? {} : { INLET_MQTT_LISTEN: `127.0.0.1:${mqttPort}` }),
+    ...settings,
   })
   const accountId = newId()
   const snapshot: Snapshot = {

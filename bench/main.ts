@@ -11,7 +11,7 @@ import { thisMachine } from './machine.ts'
 
 /** The first ones are in a quick run. */
 const quick = ['wal-append', 'http-ingest', 'mqtt', 'extract', 'snapshot']
-const all = [...quick, 'pipeline', 'many-views', 'idle-memory', 'control-hostile', 'fairness', 'console']
+const all = [...quick, 'pipeline', 'many-views', 'idle-memory', 'mqtt-idle', 'control-hostile', 'fairness', 'console']
 
 const usage = `npm run bench -- [names] [options]
   names           ${all.join(', ')}

@@ -26,7 +26,7 @@ const fence = 50
 const maskKey = Buffer.from([0x5a, 0xc3, 0x17, 0x88])
 
 /** Returns a binary frame of a client, RFC 6455 §5.2. */
-function frame(payload: Buffer): Buffer {
+export function frame(payload: Buffer): Buffer {
   const head =
     payload.length < 126
       ? Buffer.from([0x82, 0x80 | payload.length])

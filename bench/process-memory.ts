@@ -56,9 +56,15 @@ function readMappings(pid: number): readonly Mapping[] {
   return mappings
 }
 
-/** Returns the process and its descendants. */
+/** Returns the process and its descendants; none if it has ended. */
 export function processTree(pid: number): readonly number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean)
+  let list: string
+  try {
+    list = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+  } catch {
+    return []
+  }
+  const children = list.trim().split(' ').filter(Boolean)
   return [pid, ...children.flatMap((child) => processTree(Number(child)))]
 }
 
@@ -70,6 +76,7 @@ export function roleOf(pid: number): string {
   if (/^(\/bin\/)?sh /.test(command)) return 'sh'
   if (command.includes('preview-worker')) return 'preview worker'
   if (command.includes('convert-worker')) return 'conversion worker'
+  if (command.includes('query-worker')) return 'query worker'
   return name === 'start' ? 'supervisor' : (name ?? command)
 }
 
