@@ -10,7 +10,7 @@ import { type Figure, isReached, type Options, type Report, type Results, say, t
 import { thisMachine } from './machine.ts'
 
 /** The first ones are in a quick run. */
-const quick = ['wal-append', 'http-ingest', 'mqtt', 'extract', 'snapshot']
+const quick = ['wal-append', 'http-ingest', 'latency', 'mqtt', 'extract', 'snapshot']
 const all = [...quick, 'pipeline', 'many-views', 'idle-memory', 'mqtt-idle', 'control-hostile', 'fairness', 'console']
 
 const usage = `npm run bench -- [names] [options]
