@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InvariantError } from '#lib/assert.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { WalError } from '#wal/wal-error.ts'
+import { oneRecord } from '../../test/support/frames.ts'
 import { aGate } from '../../test/support/gate.ts'
 import { anEndpoint } from '../../test/support/ingest-node.ts'
 import { Rejection } from './rejection.ts'
@@ -88,6 +89,25 @@ describe('open', () => {
     expect(outcomeOf(() => gate.open({ ...principal, scopes: [] }, unreadable))).toBe('forbidden')
     expect(() => gate.open(principal, unreadable)).toThrow('read too early')
   })
+})
+
+test('a request with a key waits until the keys that a crash left in the log are known', async () => {
+  const recovered = Promise.withResolvers<void>()
+  const asked: string[] = []
+  const stored = { seq: 0, records: 1, bytes: 2, isRepeated: true }
+  const gate = aGate({
+    endpoints: [endpoint],
+    whenRecovered: (logName) => (logName === endpoint.id ? recovered.promise : undefined),
+    once: async (_endpointId, key) => {
+      asked.push(key)
+      return stored
+    },
+  })
+  const receipt = gate.appendOnce(endpoint.id, 'key', oneRecord())
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(asked).toEqual([])
+  recovered.resolve()
+  expect(await receipt).toBe(stored)
 })
 
 describe('the outcome of a failed append', () => {

@@ -32,7 +32,10 @@ export type GateOptions = {
   readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
   readonly keyUse: Pick<KeyUse, 'add'>
   readonly counts: Pick<EndpointCounts, 'of'>
-  readonly wal: { append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }> }
+  readonly wal: {
+    append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }>
+    whenRecovered(logName: string): Promise<void> | undefined
+  }
   readonly storedRequests: Pick<StoredRequests, 'once'>
   readonly clock: Clock
   readonly logger: Logger
@@ -142,6 +145,8 @@ export class Gate {
    * throw. Rejects like `append`.
    */
   async appendOnce(endpointId: string, key: string, frame: FrameInput, spend?: () => void): Promise<Stored> {
+    // After a crash, keys are in the frames that it left.
+    await this.#wal.whenRecovered(endpointId)
     return await this.#storedRequests.once(endpointId, key, frame, async () => {
       spend?.()
       return await this.append(endpointId, frame)

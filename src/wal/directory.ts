@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path'
 import type { DirectoryEntry, Files } from '#lib/files.ts'
+import { inParallel } from '#lib/in-parallel.ts'
 import { isLogName, parseSegmentName, type SegmentIdentity, type SegmentSuffix } from './segment-file.ts'
 
 /** `open`: not sealed yet. Its frames come before those of any later seq of its log. */
@@ -35,6 +36,9 @@ const states: Record<SegmentSuffix, SegmentState | undefined> = {
   salvage: undefined,
 }
 
+/** Files of a log whose size is read at the same time. */
+const sizesParallel = 8
+
 /** Returns all segments, by log name, then seq, then incarnation. Segments removed meanwhile are left out. */
 export async function listSegments(files: Files, directory: string): Promise<readonly SegmentFile[]> {
   const segments: SegmentFile[] = []
@@ -48,30 +52,31 @@ export async function readLog(files: Files, directory: string, logName: string):
   const entries = await files.list(path)
   const isClosed = entries.some(({ name }) => name === closedName)
   // Listed again once the log is known to be closed: the list then has everything that was sealed before.
-  return { logName, isClosed, segments: await toSegments(files, path, logName, isClosed ? await files.list(path) : entries) }
+  return { logName, isClosed, segments: await measureSegments(files, path, logName, isClosed ? await files.list(path) : entries) }
 }
 
 /** Returns the segments of one log, in the same order. */
-export async function listLogSegments(files: Files, directory: string, logName: string): Promise<readonly SegmentFile[]> {
+async function listLogSegments(files: Files, directory: string, logName: string): Promise<readonly SegmentFile[]> {
   const path = join(directory, logName)
-  return await toSegments(files, path, logName, await files.list(path))
+  return await measureSegments(files, path, logName, await files.list(path))
 }
 
-async function toSegments(
+/** Returns the segments among the entries of a log's directory, in the same order. */
+export async function measureSegments(
   files: Files,
   logDirectory: string,
   logName: string,
   entries: readonly DirectoryEntry[],
 ): Promise<readonly SegmentFile[]> {
   const segments: SegmentFile[] = []
-  for (const { name, kind } of entries) {
+  await inParallel(sizesParallel, entries, async ({ name, kind }) => {
     const parsed = kind === 'file' ? parseSegmentName(name) : undefined
     const state = parsed === undefined ? undefined : states[parsed.suffix]
-    if (parsed === undefined || state === undefined) continue
+    if (parsed === undefined || state === undefined) return
     const path = join(logDirectory, name)
     const bytes = await files.bytes(path)
     if (bytes !== undefined) segments.push({ logName, seq: parsed.seq, incarnation: parsed.incarnation, path, bytes, state })
-  }
+  })
   // A path ends with the seq in leading zeros, then the incarnation.
   return segments.sort((a, b) => (a.path < b.path ? -1 : 1))
 }

@@ -16,8 +16,13 @@ export const walLimits = {
   copiedPayloadBytesMax: 4 * KiB,
   /** How often removed segments are noticed, and failed recoveries and removals retried. */
   upkeepIntervalMs: 1_000,
-  /** Logs that are recovered at the same time. */
+  /** Directories that are read at the same time at the start. */
+  surveyParallel: 16,
+  /** Logs that are recovered at the same time: before requests are accepted, and beside them. */
   recoveryParallel: 4,
+  repairParallel: 2,
+  /** How long a start waits for the recovery of segments. What is left is recovered while requests are accepted. */
+  recoveryWaitMs: 1_000,
   /** Buffer of a recovery scan; a larger frame gets a buffer of its own. */
   scanBufferBytes: 4 * MiB,
   /** Bytes that must become durable on a failed disk before it counts as recovered. */

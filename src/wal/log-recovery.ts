@@ -3,14 +3,16 @@
  *
  * Owns: the last known seq of each log, and which segments still have to be recovered. Does not own: how one is recovered (recovery.ts).
  * Law: a directory that cannot be read does not stop the others. Its log has no last seq, and accepts no frame, until it can be read.
+ * Segments that take long to recover do not stop the start either: their log accepts frames, which are delivered after them.
  */
 import { join } from 'node:path'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
+import { inParallel } from '#lib/in-parallel.ts'
 import type { SegmentFile } from './directory.ts'
 import type { DiskUsage } from './disk-usage.ts'
 import type { Orphan } from './orphan.ts'
-import { type RecoveryOptions, recoverLog, recoverSegment } from './recovery.ts'
+import { type RecoveryOptions, recoverSegment, surveyLog } from './recovery.ts'
 
 export type LogRecoveryOptions = RecoveryOptions & {
   readonly directory: string
@@ -24,23 +26,41 @@ export class LogRecovery {
   readonly #lastSeqs = new Map<string, number>()
   /** The reason for each log whose directory could not be read. */
   readonly #unreadable = new Map<string, string>()
-  /** One attempt at a time for each log: two would repair the same files. */
-  readonly #recovering = new Map<string, Promise<void>>()
-  /** Logs whose files are not in the disk usage yet, because the size of one could not be read. */
+  /** One survey at a time for each log: two would remove and count the same files. */
+  readonly #surveys = new Map<string, Promise<void>>()
+  /** Logs with files that are not in the disk usage yet. */
   readonly #uncounted = new Set<string>()
-  #orphans: readonly Orphan[] = []
+  /** By log, oldest first. */
+  readonly #orphans = new Map<string, readonly Orphan[]>()
+  /** Logs with orphans of an earlier process that were not read yet. */
+  readonly #unread = new Set<string>()
+  /** One attempt at a time for each log: two would repair the same files. */
+  readonly #attempts = new Map<string, Promise<void>>()
 
   constructor(options: LogRecoveryOptions) {
     this.#options = options
   }
 
-  /** Recovers some logs at a time. Sealed segments are only counted. */
-  async recoverAll(logNames: readonly string[]): Promise<void> {
-    const left = [...logNames]
-    const worker = async () => {
-      for (let logName = left.shift(); logName !== undefined; logName = left.shift()) await this.#recoverIfReadable(logName)
-    }
-    await Promise.all(Array.from({ length: this.#options.limits.recoveryParallel }, worker))
+  /** Reads all directories, and recovers for a bounded time. Sealed segments are only counted. */
+  async start(logNames: readonly string[]): Promise<void> {
+    const { limits, clock } = this.#options
+    await inParallel(limits.surveyParallel, logNames, (logName) => this.#surveyIfReadable(logName))
+    if (limits.recoveryWaitMs === 0) return
+    const deadline = new AbortController()
+    const overdue = new Promise<void>((resolve) => deadline.signal.addEventListener('abort', () => resolve()))
+    const cancel = clock.setTimer(() => deadline.abort(), limits.recoveryWaitMs)
+    await Promise.race([this.#recoverAll(limits.recoveryParallel, deadline.signal), overdue])
+    cancel()
+  }
+
+  /** Whether orphans of an earlier process are left that were not read yet. */
+  get isBehind(): boolean {
+    return this.#unread.size > 0
+  }
+
+  /** Resolves once all frames that an earlier process left in the log were read, or cannot be for now. Undefined if that is so already. */
+  whenRead(logName: string): Promise<void> | undefined {
+    return this.#unread.has(logName) ? this.#recover(logName) : undefined
   }
 
   /** Whether the log exists, or has existed since the start. */
@@ -54,46 +74,42 @@ export class LogRecovery {
 
   /** Returns the highest seq that the log is known to have used, -1 for none. Throws while its directory cannot be read. */
   async lastSeq(logName: string): Promise<number> {
-    if (this.#unreadable.has(logName)) await this.#recover(logName)
+    if (this.#unreadable.has(logName)) await this.#survey(logName)
     return this.#lastSeqs.get(logName) ?? -1
   }
 
   /** Whether a segment of the log still has to be recovered. */
   hasOrphans(logName: string): boolean {
-    return this.#unreadable.has(logName) || this.#orphans.some((orphan) => orphan.logName === logName)
+    return this.#unreadable.has(logName) || this.#orphans.has(logName)
   }
 
   addOrphan(orphan: Orphan): void {
-    this.#orphans = [...this.#orphans, orphan]
+    this.#orphans.set(orphan.logName, [...(this.#orphans.get(orphan.logName) ?? []), orphan])
   }
 
   /** Returns the reason for each log that has a file, or a directory, which could not be recovered so far. */
   blocked(): ReadonlyMap<string, string> {
     const reasons = new Map(this.#unreadable)
-    for (const { logName, problem } of this.#orphans) if (problem !== undefined) reasons.set(logName, problem)
+    for (const [logName, orphans] of this.#orphans)
+      for (const { problem } of orphans) if (problem !== undefined) reasons.set(logName, problem)
     return reasons
   }
 
-  /** Never throws: what fails is tried again with the next call. */
-  async retry(): Promise<void> {
-    const { directory, onSealed } = this.#options
-    await this.#count()
-    for (const logName of this.#unreadable.keys()) await this.#recoverIfReadable(logName)
-    for (const orphan of this.#orphans) {
-      const { segment, retry } = await recoverSegment(this.#options, join(directory, orphan.logName), orphan)
-      this.#orphans = this.#orphans.flatMap((other) => (other !== orphan ? [other] : retry === undefined ? [] : [retry]))
-      if (segment !== undefined) onSealed(segment, orphan.path)
-    }
+  /** Never throws: what fails is tried again with the next call. Begins with nothing more once the signal aborts. */
+  async retry(signal: AbortSignal): Promise<void> {
+    await this.#countAgain()
+    for (const logName of this.#unreadable.keys()) await this.#surveyIfReadable(logName)
+    await this.#recoverAll(this.#options.limits.repairParallel, signal)
   }
 
-  async #recoverIfReadable(logName: string): Promise<void> {
-    await this.#recover(logName).catch(() => undefined)
+  async #surveyIfReadable(logName: string): Promise<void> {
+    await this.#survey(logName).catch(() => undefined)
   }
 
-  #recover(logName: string): Promise<void> {
-    const running = this.#recovering.get(logName)
+  #survey(logName: string): Promise<void> {
+    const running = this.#surveys.get(logName)
     if (running !== undefined) return running
-    const recovering = this.#recoverOnce(logName)
+    const surveying = this.#surveyOnce(logName)
       .catch((error: unknown) => {
         if (!this.#unreadable.has(logName)) this.#options.logger.error({ err: error, log: logName }, 'log directory unreadable')
         const code = errorCode(error) ?? errorMessage(error)
@@ -103,28 +119,68 @@ export class LogRecovery {
         )
         throw error
       })
-      .finally(() => this.#recovering.delete(logName))
-    this.#recovering.set(logName, recovering)
-    return recovering
+      .finally(() => this.#surveys.delete(logName))
+    this.#surveys.set(logName, surveying)
+    return surveying
+  }
+
+  async #surveyOnce(logName: string): Promise<void> {
+    const { directory, usage } = this.#options
+    const path = join(directory, logName)
+    const { lastSeq, orphans, entries } = await surveyLog(this.#options, path, logName)
+    await usage.count(path, entries).catch(() => this.#uncounted.add(logName))
+    this.#unreadable.delete(logName)
+    this.noteSeq(logName, lastSeq)
+    for (const orphan of orphans) this.addOrphan(orphan)
+    if (orphans.length > 0) this.#unread.add(logName)
+  }
+
+  async #countAgain(): Promise<void> {
+    const { directory, usage, files } = this.#options
+    for (const logName of this.#uncounted) {
+      const path = join(directory, logName)
+      await files
+        .list(path)
+        .then((entries) => usage.count(path, entries))
+        .then(
+          () => this.#uncounted.delete(logName),
+          () => undefined,
+        )
+    }
+  }
+
+  async #recoverAll(parallel: number, signal: AbortSignal): Promise<void> {
+    await inParallel(parallel, [...this.#orphans.keys()], (logName) => this.#recover(logName), signal)
+  }
+
+  /** Tries each orphan of the log once. */
+  #recover(logName: string): Promise<void> {
+    const running = this.#attempts.get(logName)
+    if (running !== undefined) return running
+    const attempt = this.#recoverOnce(logName).finally(() => {
+      this.#attempts.delete(logName)
+      this.#unread.delete(logName)
+    })
+    this.#attempts.set(logName, attempt)
+    return attempt
   }
 
   async #recoverOnce(logName: string): Promise<void> {
-    const { directory } = this.#options
-    const { lastSeq, orphans } = await recoverLog(this.#options, join(directory, logName), logName)
-    this.#uncounted.add(logName)
-    await this.#count()
-    this.#unreadable.delete(logName)
-    this.noteSeq(logName, lastSeq)
-    this.#orphans = [...this.#orphans, ...orphans]
-  }
-
-  async #count(): Promise<void> {
-    const { directory, usage } = this.#options
-    for (const logName of this.#uncounted) {
-      await usage.count(directory, logName).then(
-        () => this.#uncounted.delete(logName),
-        () => undefined,
-      )
+    const { directory, onSealed, usage } = this.#options
+    for (const orphan of this.#orphans.get(logName) ?? []) {
+      const { segment, retry } = await recoverSegment(this.#options, join(directory, logName), orphan)
+      const left = (this.#orphans.get(logName) ?? []).flatMap((other) => {
+        if (other !== orphan) return [other]
+        return retry === undefined ? [] : [retry]
+      })
+      if (left.length > 0) this.#orphans.set(logName, left)
+      else this.#orphans.delete(logName)
+      if (segment !== undefined) onSealed(segment, orphan.path)
+      else if (retry === undefined) {
+        usage.forget(orphan.path)
+        // What is kept of it for a person.
+        this.#uncounted.add(logName)
+      }
     }
   }
 }

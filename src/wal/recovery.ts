@@ -9,7 +9,7 @@
 import { basename, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
+import { type DirectoryEntry, errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
 import type { Frame } from './frame.ts'
@@ -33,28 +33,29 @@ export type RecoveryOptions = {
   readonly observer?: SealObserver
 }
 
-export type RecoveredLog = {
+export type SurveyedLog = {
   /** The highest seq found in the directory, -1 for none. */
   readonly lastSeq: number
-  /** Segments that could not be recovered now because the disk failed. */
+  /** Segments that were never sealed, oldest first. */
   readonly orphans: readonly Orphan[]
+  /** What is in the directory. */
+  readonly entries: readonly DirectoryEntry[]
 }
 
-/** Recovers one log's directory. Throws only if the directory cannot be read. */
-export async function recoverLog(options: RecoveryOptions, directory: string, logName: string): Promise<RecoveredLog> {
+/** Finds what an earlier process left in the directory of a log, and removes its temporary files. Throws only if the directory cannot be read. */
+export async function surveyLog(options: RecoveryOptions, directory: string, logName: string): Promise<SurveyedLog> {
   const { files, logger } = options
   const entries = await files.list(directory)
-  const names = entries.filter(({ kind }) => kind === 'file').map(({ name }) => name)
-  for (const { kind, name } of entries) {
-    if (kind === 'file' || parseSegmentName(name) === undefined) continue
-    logger.warn({ path: join(directory, name), kind }, 'named like a segment but not a file: ignored')
-  }
   const highWater = await readHighWater(files, directory)
   if (highWater === 'damaged') logger.error({ log: logName }, 'high-water file damaged, seq continues from file names')
   let lastSeq = typeof highWater === 'number' ? highWater : -1
   const orphans: Orphan[] = []
-  for (const name of names.sort()) {
+  for (const { kind, name } of entries) {
     const parsed = parseSegmentName(name)
+    if (kind !== 'file') {
+      if (parsed !== undefined) logger.warn({ path: join(directory, name), kind }, 'named like a segment but not a file: ignored')
+      continue
+    }
     if (parsed !== undefined) lastSeq = Math.max(lastSeq, parsed.seq)
     if (parsed?.suffix === 'salvage' || name.endsWith('.tmp')) {
       await files
@@ -62,12 +63,11 @@ export async function recoverLog(options: RecoveryOptions, directory: string, lo
         .catch((error: unknown) => logger.warn({ err: error, log: logName, name }, 'temporary file not removed'))
     } else if (parsed?.suffix === 'open' || parsed?.suffix === 'poisoned') {
       const { seq, incarnation } = parsed
-      const orphan = { logName, seq, incarnation, path: join(directory, name), isPoisoned: parsed.suffix === 'poisoned' }
-      const { retry } = await recoverSegment(options, directory, orphan)
-      if (retry !== undefined) orphans.push(retry)
+      orphans.push({ logName, seq, incarnation, path: join(directory, name), isPoisoned: parsed.suffix === 'poisoned' })
     }
   }
-  return { lastSeq, orphans }
+  orphans.sort((a, b) => (a.path < b.path ? -1 : 1))
+  return { lastSeq, orphans, entries }
 }
 
 export type RecoveredSegment = {

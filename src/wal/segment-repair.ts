@@ -31,7 +31,11 @@ export async function sealInPlace(
   const framesEnd = runs.at(-1)?.end ?? HEADER_BYTES
   if (!isIntact) await file.truncate(framesEnd)
   await copyBytes(file, { start: lastGroupStart, end: isIntact ? end : framesEnd }, file, lastGroupStart, copyBufferBytes)
-  if (!isIntact) await file.write([encodeFooter(tally.footer(framesEnd, clock.now() * 1_000), salt)], framesEnd)
+  if (!isIntact) {
+    // A footer proves that everything before it was durable, and the last group was perhaps never synced.
+    await file.sync()
+    await file.write([encodeFooter(tally.footer(framesEnd, clock.now() * 1_000), salt)], framesEnd)
+  }
   await file.sync()
   return isIntact ? end : framesEnd + FOOTER_BYTES
 }

@@ -85,7 +85,7 @@ export class Wal implements Service {
     this.#repair = new Periodic({
       name: 'wal repair',
       intervalMs: limits.upkeepIntervalMs,
-      run: () => this.#recovery.retry(),
+      run: (signal) => this.#recovery.retry(signal),
       failure: 'WAL repair failed',
       clock,
       logger,
@@ -100,17 +100,18 @@ export class Wal implements Service {
     })
   }
 
-  /** Recovers what an earlier process left behind. */
+  /** Recovers what an earlier process left behind. After a bounded time it goes on with that while frames are accepted. */
   async start(): Promise<void> {
     const { directory, files } = this.#options
     await files.makeDirectory(directory)
     const logNames = await listLogs(files, directory)
     for (const logName of logNames) this.#unclaimed.add(logName)
-    await this.#recovery.recoverAll(logNames)
+    await this.#recovery.start(logNames)
     this.#signalSealed()
     this.#state = 'serving'
     await this.#upkeep.start()
     await this.#repair.start()
+    if (this.#recovery.isBehind) this.#repair.runNow()
   }
 
   /** Opens the log if it is new, closed or retired. Changed settings also seal the open segment, if it is too old or too large for them. */
@@ -147,6 +148,14 @@ export class Wal implements Service {
       const log = this.#takeLog(logName)
       this.#ended.retire(logName, log, () => this.#recovery.noteSeq(logName, log?.lastSeq ?? -1))
     }
+  }
+
+  /**
+   * Resolves once the observer knows all frames that an earlier process left unsealed in the log, as far as the disk can be read. Undefined
+   * if there is nothing to wait for.
+   */
+  whenRecovered(logName: string): Promise<void> | undefined {
+    return this.#recovery.whenRead(logName)
   }
 
   /** Resolves with the segment's seq when the frame is durable. Rejects with a WalError. */
@@ -195,7 +204,7 @@ export class Wal implements Service {
     this.#state = 'stopped'
     await Promise.all([this.#upkeep.stop(), this.#repair.stop()])
     await Promise.all([this.#ended.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
-    if (!signal.aborted) await this.#recovery.retry()
+    if (!signal.aborted) await this.#recovery.retry(signal)
   }
 
   /** Takes the log away from appends. */

@@ -158,6 +158,7 @@ class World {
       payload,
     } as const
     const wal = this.#wal
+    await wal.whenRecovered(log)
     const receipt = await this.#requests.once(log, key, frame, async () => await wal.append(log, frame)).catch(() => undefined)
     if (receipt === undefined) return
     const name = `${log} ${key}`
@@ -199,7 +200,9 @@ class World {
     this.#disk.kill()
     const common = { files: this.#disk.mount(), clock: this.#clock, logger: createLogger('test', 'silent') }
     const requests = new StoredRequests({ ...common, directory: '/data/stored-requests', max: 1_000 })
-    return [new Wal({ ...common, directory: '/data/wal', observer: requests, limits: { scanBufferBytes: 4_096 } }), requests]
+    // At some starts, requests come before anything is recovered.
+    const limits = { scanBufferBytes: 4_096, recoveryWaitMs: this.#random() < 0.5 ? 0 : 1_000 }
+    return [new Wal({ ...common, directory: '/data/wal', observer: requests, limits }), requests]
   }
 
   #decide(): Fault | undefined {

@@ -17,10 +17,14 @@ export function manyConnections(): ConnectionBudget {
 export function aGate({
   endpoints,
   append = () => Promise.reject(new Error('the test stores nothing')),
+  whenRecovered = () => undefined,
+  once = () => Promise.reject(new Error('the test stores nothing')),
   room = {},
 }: {
   readonly endpoints?: readonly SnapshotEndpoint[]
   readonly append?: GateOptions['wal']['append']
+  readonly whenRecovered?: GateOptions['wal']['whenRecovered']
+  readonly once?: GateOptions['storedRequests']['once']
   readonly room?: Partial<Room>
 } = {}): Gate {
   const nothing = () => undefined
@@ -44,8 +48,8 @@ export function aGate({
     keyUse: new Set<string>(),
     counts: new EndpointCounts(),
     clock: systemClock,
-    wal: { append },
-    storedRequests: { once: () => Promise.reject(new Error('the test stores nothing')) },
+    wal: { append, whenRecovered },
+    storedRequests: { once },
     logger,
   })
 }
