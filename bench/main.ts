@@ -11,7 +11,18 @@ import { thisMachine } from './machine.ts'
 
 /** The first ones are in a quick run. */
 const quick = ['wal-append', 'http-ingest', 'latency', 'mqtt', 'extract', 'snapshot']
-const all = [...quick, 'pipeline', 'many-views', 'idle-memory', 'mqtt-idle', 'control-hostile', 'fairness', 'console']
+const all = [
+  ...quick,
+  'pipeline',
+  'many-views',
+  'many-endpoints',
+  'restart',
+  'idle-memory',
+  'mqtt-idle',
+  'control-hostile',
+  'fairness',
+  'console',
+]
 
 const usage = `npm run bench -- [names] [options]
   names           ${all.join(', ')}

@@ -114,10 +114,15 @@ export function peakMegabytes(installation: Installation, name: string): number 
 /** Returns the CPU seconds of a child of the supervisor and of its workers, of those too that have ended; NaN if the system does not report them. */
 export function cpuSeconds(installation: Installation, name: string): number {
   try {
-    return processTree(childPid(installation, name)).reduce((sum, pid) => sum + ticksOf(pid) / ticksPerSecond, 0)
+    return cpuSecondsOf(childPid(installation, name))
   } catch {
     return Number.NaN
   }
+}
+
+/** The same of any process. Throws if the system does not report them. */
+export function cpuSecondsOf(root: number): number {
+  return processTree(root).reduce((sum, pid) => sum + ticksOf(pid) / ticksPerSecond, 0)
 }
 
 /** Returns what a process and its children that have ended used. */

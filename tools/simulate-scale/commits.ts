@@ -1,7 +1,7 @@
 /** Commits as nodes report them: raw Parquet, and Parquet of one view with its column quality. Every tenth has a dead letter file. */
 import { type ArtifactFiles, commitId, type SegmentCommit } from '../../src/model/commit.ts'
+import { columnNames, type FilledEndpoint } from './fill.ts'
 import type { SimulatedNode } from './fleet.ts'
-import { columnNames, type SimulatedEndpoint } from './installation.ts'
 
 const log = 'simulation'
 const records = 250_000
@@ -21,7 +21,7 @@ export function commitBody(node: SimulatedNode, call: number, count: number): st
 let lastSeq = 0
 const nextSeq = () => ++lastSeq
 
-function aCommit(node: SimulatedNode, endpoint: SimulatedEndpoint, seq: number): SegmentCommit {
+function aCommit(node: SimulatedNode, endpoint: FilledEndpoint, seq: number): SegmentCommit {
   const at = new Date().toISOString()
   const isBad = seq % 10 === 0
   const counts = { processed: records, accepted: records - (isBad ? 12 : 0), dropped: 0, dlq: isBad ? 12 : 0, failed: 0 }
@@ -48,7 +48,7 @@ function aCommit(node: SimulatedNode, endpoint: SimulatedEndpoint, seq: number):
   }
 }
 
-function artifactsOf(node: SimulatedNode, { id, view }: SimulatedEndpoint, seq: number, isBad: boolean): ArtifactFiles {
+function artifactsOf(node: SimulatedNode, { id, view }: FilledEndpoint, seq: number, isBad: boolean): ArtifactFiles {
   const name = `${node.id}-${log}-${String(seq).padStart(12, '0')}`
   const file = (folder: string, suffix: string) => ({
     ...{ key: `raw/events/${id}/${folder}/dt=2026-11-22/${name}${suffix}`, bytes: 12_345_678, rows: records, sha256 },

@@ -7,14 +7,15 @@ import { Agent, request } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { newNodeSecret, printNodeCredential } from '../../src/auth/node-credential.ts'
 import { newId } from '../../src/model/id.ts'
-import type { Installation, SimulatedEndpoint } from './installation.ts'
+import type { FilledEndpoint } from './fill.ts'
+import type { Installation } from './installation.ts'
 
 export type SimulatedNode = {
   readonly id: string
   readonly region: string
   readonly token: string
   /** The endpoints of its region. */
-  readonly endpoints: readonly SimulatedEndpoint[]
+  readonly endpoints: readonly FilledEndpoint[]
 }
 
 export type Answer = { readonly status: number; readonly body: Buffer }
