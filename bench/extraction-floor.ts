@@ -1,10 +1,18 @@
 /** Bare DuckDB on one core, doing the same work as Inlet for a segment. */
+import { writeFile } from 'node:fs/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
+import type { Definition } from '#model/definition.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { Workload } from './events.ts'
 import { coreSeconds } from './measure.ts'
 
-export type Floor = { readonly load: number; readonly extract: number; readonly raw: number }
+export type Floor = {
+  readonly load: number
+  readonly extract: number
+  readonly raw: number
+  /** From a file of lines, which is already there. */
+  readonly readJson: number
+}
 
 export async function floor({ lines, definition }: Workload, directory: string): Promise<Floor> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
@@ -30,6 +38,46 @@ export async function floor({ lines, definition }: Workload, directory: string):
   const raw = await coreSeconds(async () => {
     await connection.run(`COPY records TO '${directory}/floor-raw.parquet' (FORMAT parquet, COMPRESSION zstd)`)
   })
+  await writeFile(`${directory}/lines.ndjson`, lines)
+  const readJson = await coreSeconds(async () => {
+    await connection.run(
+      `COPY (${readJsonSql(definition, `${directory}/lines.ndjson`)}) TO '${directory}/floor-json.parquet' (FORMAT parquet, COMPRESSION zstd)`,
+    )
+  })
   instance.closeSync()
-  return { load, extract, raw }
+  return { load, extract, raw, readJson }
+}
+
+type Fields = { [name: string]: Fields | string }
+
+/** Returns the statement with which a user of DuckDB reads the columns of a definition from a file of lines. UUIDs become text, as in our files. */
+function readJsonSql({ columns }: Definition, path: string): string {
+  const fields: Fields = {}
+  for (const column of columns) {
+    const names = column.path.slice(2).split('.')
+    const last = names.pop() ?? ''
+    let into = fields
+    for (const name of names) {
+      const inner = into[name] ?? {}
+      into[name] = inner
+      into = inner as Fields
+    }
+    into[last] = column.type
+  }
+  const typeOf = (field: Fields | string): string =>
+    typeof field === 'string'
+      ? field
+      : `STRUCT(${Object.entries(field)
+          .map(([name, inner]) => `"${name}" ${typeOf(inner)}`)
+          .join(', ')})`
+  const types = Object.entries(fields).map(([name, field]) => `"${name}": '${typeOf(field)}'`)
+  const selected = columns.map(({ name, path, type }) => {
+    const value = path
+      .slice(2)
+      .split('.')
+      .map((step) => `"${step}"`)
+      .join('.')
+    return `${type === 'UUID' ? `CAST(${value} AS VARCHAR)` : value} AS "${name}"`
+  })
+  return `SELECT ${selected.join(', ')} FROM read_json('${path}', format = 'newline_delimited', columns = {${types.join(', ')}})`
 }

@@ -6,6 +6,7 @@
  * Law: a statement is interrupted repeatedly until it ends; `run` never settles while DuckDB is still working on it.
  */
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { assert } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import type { Json } from '#lib/json.ts'
@@ -18,6 +19,8 @@ export type DatabaseOptions = {
   /** Where DuckDB may spill to disk, and how much. Without it, nothing is spilled. */
   readonly spill?: { readonly directory: string; readonly bytesMax: number }
   readonly memoryBytes: number
+  /** How often `connectOrdered` can be called. */
+  readonly orderedConnections?: number
   /** Lets DuckDB reorder joins and share subexpressions. Statements of views depend on neither being done. */
   readonly optimizesFully?: boolean
   readonly clock?: Clock
@@ -60,6 +63,14 @@ export type RowFunction = {
   readonly decide: (argument: (position: number) => unknown) => boolean
 }
 
+/** Returns the value of a cell: a list is packed integers of the machine's byte order, text is UTF-8. Bytes are copied before the next row. */
+export type TableFunction<Column extends string = string> = {
+  readonly name: string
+  readonly columns: Readonly<Record<Column, 'BIGINT' | 'BOOLEAN' | 'VARCHAR' | 'BIGINT[]' | 'INTEGER[]'>>
+  /** Called when a statement starts to read `name(from, to)`. Returns a function that returns the next row, and undefined after the last. */
+  readonly open: (from: number, to: number) => () => readonly (number | boolean | Uint8Array)[] | undefined
+}
+
 export class StatementTimeout extends Error {
   override readonly name = 'StatementTimeout'
 }
@@ -83,25 +94,37 @@ export class FileTooLarge extends Error {
 const INTERRUPT_EVERY_MS = 5
 
 type Library = typeof import('@duckdb/node-api')
+/** The interface below the library: it writes lists without an object for each item. */
+type Bindings = typeof import('@duckdb/node-bindings')
+
+/** An error that a table function threw. DuckDB keeps only its text. */
+type FailedFunction = { error?: unknown }
 
 export class Database {
   readonly #library: Library
+  readonly #bindings: Bindings
   readonly #instance: DuckDBInstance
+  readonly #ordered: DuckDBConnection[]
   readonly #clock: Clock
   readonly #connections = new Set<Connection>()
+  readonly #failed: FailedFunction = {}
 
-  private constructor(library: Library, instance: DuckDBInstance, clock: Clock) {
+  private constructor(library: Library, bindings: Bindings, instance: DuckDBInstance, ordered: DuckDBConnection[], clock: Clock) {
     this.#library = library
+    this.#bindings = bindings
     this.#instance = instance
+    this.#ordered = ordered
     this.#clock = clock
   }
 
   static async open(options: DatabaseOptions): Promise<Database> {
-    const { directories, spill, memoryBytes, optimizesFully = false, clock = systemClock } = options
+    const { directories, spill, memoryBytes, orderedConnections = 0, optimizesFully = false, clock = systemClock } = options
+    const ordered: DuckDBConnection[] = []
     // Loaded with the first database: an idle process needs neither the library nor its memory.
     const library = await import('@duckdb/node-api')
+    const { default: bindings } = await import('@duckdb/node-bindings')
     const instance = await library.DuckDBInstance.create(':memory:', {
-      // With one thread, rows keep their order without `preserve_insertion_order`, which would cost memory.
+      // With one thread, rows nearly keep their order without `preserve_insertion_order`, which would cost memory: see `connectOrdered`.
       threads: '1',
       preserve_insertion_order: 'false',
       memory_limit: `${Math.floor(memoryBytes / MiB)}MiB`,
@@ -121,18 +144,41 @@ export class Database {
       if (!optimizesFully)
         await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side,common_subexpressions'")
       await connection.run('SET enable_external_access = false')
+      for (let made = 0; made < orderedConnections; made += 1) {
+        const connection = await instance.connect()
+        // Only a connection has this setting, and the lock is for all.
+        await connection.run('SET enable_caching_operators = false')
+        ordered.push(connection)
+      }
       await connection.run('SET lock_configuration = true')
       connection.closeSync()
     } catch (error) {
       instance.closeSync()
       throw error
     }
-    return new Database(library, instance, clock)
+    return new Database(library, bindings, instance, ordered, clock)
   }
 
   async connect(): Promise<Connection> {
-    const closed = (): boolean => this.#connections.delete(connection)
-    const connection = new Connection(this.#library, await this.#instance.connect(), this.#clock, closed)
+    return this.#opened(await this.#instance.connect())
+  }
+
+  /** Returns a connection whose statements keep the order of rows: no operator holds back a few rows of one vector until after the next one. */
+  connectOrdered(): Connection {
+    const connection = this.#ordered.pop()
+    assert(connection !== undefined, 'the database was opened for fewer ordered connections')
+    return this.#opened(connection)
+  }
+
+  #opened(opened: DuckDBConnection): Connection {
+    const connection: Connection = new Connection({
+      library: this.#library,
+      bindings: this.#bindings,
+      connection: opened,
+      clock: this.#clock,
+      failed: this.#failed,
+      closed: () => this.#connections.delete(connection),
+    })
     this.#connections.add(connection)
     return connection
   }
@@ -140,21 +186,35 @@ export class Database {
   /** Closes all connections: an open one would keep everything in memory until the next garbage collection. */
   close(): void {
     for (const connection of this.#connections) connection.close()
+    for (const connection of this.#ordered) connection.closeSync()
     this.#instance.closeSync()
   }
+}
+
+type ConnectionParts = {
+  readonly library: Library
+  readonly bindings: Bindings
+  readonly connection: DuckDBConnection
+  readonly clock: Clock
+  readonly failed: FailedFunction
+  readonly closed: () => void
 }
 
 /** Runs one statement at a time. */
 export class Connection {
   readonly #library: Library
+  readonly #bindings: Bindings
   readonly #connection: DuckDBConnection
   readonly #clock: Clock
+  readonly #failed: FailedFunction
   readonly #closed: () => void
 
-  constructor(library: Library, connection: DuckDBConnection, clock: Clock, closed: () => void) {
+  constructor({ library, bindings, connection, clock, failed, closed }: ConnectionParts) {
     this.#library = library
+    this.#bindings = bindings
     this.#connection = connection
     this.#clock = clock
+    this.#failed = failed
     this.#closed = closed
   }
 
@@ -204,6 +264,44 @@ export class Connection {
       }
     }
     return appender
+  }
+
+  /**
+   * Registers a table function that statements on any connection can call with two numbers. DuckDB calls it on this thread, and processes the
+   * rows in order, one at a time. An error that it throws fails the statement, and is what `run` throws.
+   */
+  registerTable({ name, columns, open }: TableFunction): void {
+    const { BIGINT, BOOLEAN, DuckDBTableFunction, INTEGER, LIST, VARCHAR } = this.#library
+    const types = { BIGINT, BOOLEAN, VARCHAR, 'BIGINT[]': LIST(BIGINT), 'INTEGER[]': LIST(INTEGER) }
+    const columnTypes = Object.values(columns)
+    const made = DuckDBTableFunction.create({
+      name,
+      parameterTypes: [BIGINT, BIGINT],
+      bindFunction: (bound) => {
+        for (const [column, type] of Object.entries(columns)) bound.addResultColumn(column, types[type])
+        bound.setBindData({ from: Number(bound.getParameter(0)), to: Number(bound.getParameter(1)) })
+      },
+      initFunction: (scan) => {
+        const { from, to } = scan.bindData as { readonly from: number; readonly to: number }
+        scan.setInitData({ next: open(from, to) })
+        scan.setMaxThreads(1)
+      },
+      mainFunction: (scan, chunk) => {
+        const { next } = scan.initData as { readonly next: ReturnType<TableFunction['open']> }
+        try {
+          const row = next()
+          chunk.rowCount = row === undefined ? 0 : 1
+          for (const [column, cell] of (row ?? []).entries()) {
+            writeCell(this.#bindings, this.#bindings.data_chunk_get_vector(chunk.chunk, column), cell, columnTypes[column])
+          }
+        } catch (error) {
+          this.#failed.error = error
+          throw error
+        }
+      },
+    })
+    this.#connection.registerTableFunction(made)
+    made.destroySync()
   }
 
   /**
@@ -258,11 +356,34 @@ export class Connection {
     } catch (error) {
       signal?.throwIfAborted()
       if (timedOut) throw new StatementTimeout(`statement timed out after ${timeoutMs} ms`, { cause: error })
-      throw toKnownError(error)
+      const { error: thrown } = this.#failed
+      this.#failed.error = undefined
+      throw thrown ?? toKnownError(error)
     } finally {
       cancelTimer()
       signal?.removeEventListener('abort', interrupt)
     }
+  }
+}
+
+/** Writes the only cell of a vector. */
+function writeCell(
+  bindings: Bindings,
+  vector: Parameters<Bindings['vector_get_data']>[0],
+  cell: number | boolean | Uint8Array,
+  type: TableFunction['columns'][string] | undefined,
+): void {
+  if (typeof cell === 'number') bindings.copy_data_to_vector(vector, 0, BigInt64Array.of(BigInt(cell)).buffer, 0, 8)
+  else if (typeof cell === 'boolean') bindings.copy_data_to_vector(vector, 0, Uint8Array.of(Number(cell)).buffer, 0, 1)
+  else if (type === 'VARCHAR') bindings.vector_assign_string_element_len(vector, 0, cell)
+  else {
+    const items = cell.byteLength / (type === 'BIGINT[]' ? 8 : 4)
+    bindings.list_vector_reserve(vector, items)
+    bindings.list_vector_set_size(vector, items)
+    const child = bindings.list_vector_get_child(vector)
+    bindings.copy_data_to_vector(child, 0, cell.buffer as ArrayBuffer, cell.byteOffset, cell.byteLength)
+    // The entry of a list is where it begins in the vector of items, and their number.
+    bindings.copy_data_to_vector(vector, 0, BigUint64Array.of(0n, BigInt(items)).buffer, 0, 16)
   }
 }
 

@@ -14,8 +14,9 @@ import type { PreviewIssue } from '#model/preview.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
-import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from '#records/pieces.ts'
-import { encodingOf, type LoadedSlice, LoadingSlice } from '#records/slice.ts'
+import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
+import { RecordRuns } from '#records/record-runs.ts'
+import { recordsSql, registerRuns } from '#records/runs-in-sql.ts'
 import { Sources } from '#records/sources.ts'
 import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, isDlq, quotedText, undecidedSql, verdicts } from '#views/extraction.ts'
@@ -65,8 +66,8 @@ export async function decideSamples(
   const database = await Database.open({ directories: [], memoryBytes: MEMORY_BYTES })
   try {
     const connection = await database.connect()
-    const { piece } = await load(connection, samples, nowMs)
-    return await new SampleDecider(view, connection, statement).decide(piece)
+    await load(connection, samples, nowMs)
+    return await new SampleDecider(view, connection, statement).decide({ from: 0, to: samples.length })
   } finally {
     database.close()
   }
@@ -151,16 +152,17 @@ class SampleDecider {
   }
 }
 
-async function load(connection: Connection, samples: readonly string[], nowMs: number): Promise<LoadedSlice> {
+async function load(connection: Connection, samples: readonly string[], nowMs: number): Promise<void> {
   const sources = await Sources.create(connection)
   const source = sources.add({ protocol: 'http', topic: '', clientId: '', attributes: '' })
   sources.finish()
-  const slice = await LoadingSlice.create(connection, 0, 0)
+  const runs = new RecordRuns()
   for (const sample of samples) {
     const payload = Buffer.from(sample)
-    slice.add({ receivedAt: BigInt(nowMs) * 1000n, source, payload, encoding: encodingOf(payload) }, 0, payload.length)
+    runs.add({ receivedAt: BigInt(nowMs) * 1000n, source }, payload, 0, payload.length, true)
   }
-  return slice.finish()
+  runs.finish()
+  registerRuns(connection, runs)
 }
 
 function recordsIn(piece: Piece): { readonly records: string; readonly passThrough: readonly string[] } {

@@ -2,7 +2,8 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { printType } from '#model/types/column-type.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
-import { type Piece, recordsSql } from './pieces.ts'
+import type { Piece } from './pieces.ts'
+import { recordsSql } from './runs-in-sql.ts'
 
 /**
  * Returns SQL for the DLQ rows of a view, in the order of the records.

@@ -19,10 +19,14 @@ export const buildLimits = {
   /** Rows in a Parquet row group, and their size in memory. */
   rowGroupRowsMax: 122_880,
   rowGroupBytes: 8 * MiB,
+  /** Of zstd: on events, as small as its default of 3, in three quarters of the time. */
+  compressionLevel: 1,
+  /** Texts of a column with more distinct bytes in a row group are written without a dictionary, which costs time and saves nothing then. */
+  dictionaryBytes: 64 * KiB,
   /** Size of a row group in a file that was written in pieces, because memory is short. */
   rowGroupBytesMerged: MiB,
-  /** Size of the payloads that DuckDB reads from a table at once. */
-  vectorBytes: 6 * MiB,
+  /** A table of extracted values ends after records of this size that DuckDB would read at once. */
+  sliceBytes: 6 * MiB,
 } as const
 
 /** Returns how long a view may take on a segment of that many bytes. A view that takes longer fails on the segment. */

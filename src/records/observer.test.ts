@@ -58,7 +58,7 @@ describe('many records', () => {
     const options = { directory, memoryBytes: 256 * MiB, spillBytesMax: GiB, segmentSeq: 7, signal: new AbortController().signal }
     const table = await RecordTable.open({ ...options, viewTimeoutMs: 100 })
     const payload = Buffer.from('{"a":"x"}')
-    const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
+    const { add } = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
     for (let index = 0; index < 300_000; index += 1) add(0, payload.length)
     table.finish()
     const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])
@@ -75,10 +75,10 @@ test('a view that is extracted in many small pieces has to end in time, too', as
   // A second passes before each statement.
   let now = 0
   const clock = { ...systemClock, monotonic: () => (now += 1_000) }
-  const options = { directory, memoryBytes: 64 * MiB, spillBytesMax: GiB, segmentSeq: 7, signal: new AbortController().signal }
+  const options = { directory, memoryBytes: 16 * MiB, spillBytesMax: GiB, segmentSeq: 7, signal: new AbortController().signal }
   const table = await RecordTable.open({ ...options, viewTimeoutMs: 5_000, clock })
   const payload = Buffer.from(`{"v":[${'1,'.repeat(200_000)}1]}`)
-  const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
+  const { add } = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
   for (let index = 0; index < 30; index += 1) add(0, payload.length)
   table.finish()
   const columns = ['a', 'b'].map((name) => ({ name, type: 'BIGINT[]', path: '$.v[*]' }))

@@ -4,7 +4,8 @@ import { buildLimits } from './limits.ts'
 
 /** Returns the statement that writes rows to a Parquet file, as all files of Inlet are written. Its result is their number. */
 export function copyToParquetSql(select: string, path: string, rowGroupBytes: number = buildLimits.rowGroupBytes): string {
-  return `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd, ${parquetMetadata},
+  return `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${buildLimits.compressionLevel},
+    STRING_DICTIONARY_PAGE_SIZE_LIMIT ${buildLimits.dictionaryBytes}, ${parquetMetadata},
     ROW_GROUP_SIZE ${buildLimits.rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`
 }
 

@@ -1,6 +1,9 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 import { KiB } from '#lib/bytes.ts'
 import { qualityLimits } from '#model/limits.ts'
+import type { Lines } from './record-runs.ts'
+
+const LINE_FEED = 0x0a
 
 /** Bytes of all samples of a segment, and of one. Larger records are skipped. */
 export const SAMPLES_BYTES_MAX = 256 * KiB
@@ -25,6 +28,17 @@ export class RecordSampler {
     this.#kept.push({ index, bytes: Buffer.from(payload.subarray(start, end)) })
     this.#bytes += end - start
     while (this.#kept.length > qualityLimits.samplesMax || this.#bytes > SAMPLES_BYTES_MAX) this.#thin()
+  }
+
+  /** Offers records that are joined by line feeds. `first` is the index of the first one. */
+  offerLines(first: number, payload: Buffer, { start, end, records }: Lines): void {
+    let at = start
+    for (let index = first; index < first + records && this.#next < first + records; index += 1) {
+      const feed = payload.indexOf(LINE_FEED, at)
+      const stop = feed === -1 || feed > end ? end : feed
+      this.offer(index, payload, at, stop)
+      at = stop + 1
+    }
   }
 
   /** Returns the samples that are UTF-8, in order. */

@@ -1,13 +1,14 @@
 /**
- * Loads the records of one segment into DuckDB once, and writes their files: raw Parquet, and Parquet and DLQ for each view.
+ * Takes the records of one segment once, and writes their files: raw Parquet, and Parquet and DLQ for each view.
  *
- * Owns: the tables. Does not own: the source of the records, which files are needed, where they are uploaded.
- * DuckDB reads 2048 rows at once, so a table of large records would need gigabytes of memory. Such records are split into slices of a few
- * megabytes, each in tables of its own. If a statement still runs out of memory, the work is done in smaller pieces (pieces.ts).
- *
- * Law: the tables of records and of extracted values have the same rows in the same order.
+ * Owns: the statements and the tables of values. Does not own: how records are kept (record-runs.ts), where they come from, which files are
+ * needed, where they are uploaded.
+ * DuckDB reads 2048 rows of a table at once, so a table of large values would need gigabytes of memory. The values of several views are
+ * therefore extracted in slices, each in a table of its own. If a statement still runs out of memory, the work is done in smaller pieces
+ * (pieces.ts).
  */
-import type { Buffer } from 'node:buffer'
+import { type Buffer, isUtf8 } from 'node:buffer'
+import { join } from 'node:path'
 import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
@@ -21,10 +22,11 @@ import { buildLimits } from './limits.ts'
 import { isAccepted, type Observed, Observer, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
 import { concatenate, writePieces } from './piece-files.ts'
-import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from './pieces.ts'
+import { cutToFit, fallBackIfOutOfMemory, type Piece } from './pieces.ts'
+import { type Lines, RecordRuns } from './record-runs.ts'
 import { RecordSampler } from './record-sampler.ts'
+import { recordsSql, registerRuns } from './runs-in-sql.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
-import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
 import { type RecordSource, Sources } from './sources.ts'
 import type { Tally } from './tally.ts'
 import { TooExpensive } from './too-expensive.ts'
@@ -40,6 +42,14 @@ export type RecordTableOptions = ViewDeadlineOptions & {
   readonly segmentSeq: number
 }
 
+export type FrameRecords = {
+  /** Whether the payload is valid UTF-8. */
+  readonly isText: boolean
+  readonly add: (start: number, end: number) => void
+  /** For a payload that is text. */
+  readonly addLines: (lines: Lines & { readonly longest: number }) => void
+}
+
 export class RecordTable {
   readonly #options: RecordTableOptions
   readonly #deadline: ViewDeadline
@@ -47,9 +57,9 @@ export class RecordTable {
   readonly #connection: Connection
   readonly #sources: Sources
   readonly #observer: Observer
-  readonly #slices: LoadedSlice[] = []
-  #loading: LoadingSlice
-  #recordCount = 0
+  readonly #runs: RecordRuns
+  /** The values of several views are in a table for each. */
+  #slices: readonly Piece[] = []
   #largestRecord = 0
   /** Whether later statements check each record, because one was not valid JSON. */
   #isGuarded = false
@@ -63,7 +73,7 @@ export class RecordTable {
     connection: Connection,
     sources: Sources,
     observer: Observer,
-    loading: LoadingSlice,
+    runs: RecordRuns,
   ) {
     this.#options = options
     this.#deadline = new ViewDeadline(options)
@@ -71,65 +81,65 @@ export class RecordTable {
     this.#connection = connection
     this.#sources = sources
     this.#observer = observer
-    this.#loading = loading
+    this.#runs = runs
   }
 
   static async open(options: RecordTableOptions): Promise<RecordTable> {
     const { directory, memoryBytes, spillBytesMax } = options
     const spill = { directory: `${directory}/spill`, bytesMax: spillBytesMax }
-    const database = await Database.open({ directories: [directory], spill, memoryBytes })
+    const database = await Database.open({ directories: [directory], spill, memoryBytes, orderedConnections: 1 })
     try {
-      const connection = await database.connect()
+      const connection = database.connectOrdered()
       const sources = await Sources.create(connection)
       const observer = new Observer(await database.connect())
-      const loading = await LoadingSlice.create(connection, 0, 0)
-      return new RecordTable(options, database, connection, sources, observer, loading)
+      const runs = new RecordRuns(join(directory, 'records'))
+      registerRuns(connection, runs)
+      return new RecordTable(options, database, connection, sources, observer, runs)
     } catch (error) {
       database.close()
       throw error
     }
   }
 
-  /** Starts a frame. Returns a function that appends a record, which is a range of the payload. The bytes are copied. */
+  /** Starts a frame. Returns functions that append records, which are ranges of its payload. The bytes are copied. */
   addFrame(
     origin: { readonly receivedAtMicros: number } & (RecordSource | { readonly envelope: Uint8Array }),
     payload: Buffer,
-  ): (start: number, end: number) => void {
-    const receivedAt = BigInt(origin.receivedAtMicros)
+  ): FrameRecords {
     const source = 'envelope' in origin ? this.#sources.addEnvelope(origin.envelope) : this.#sources.add(origin)
-    const frame: LoadingFrame = { receivedAt, source, payload, encoding: encodingOf(payload) }
-    return (start, end) => {
-      this.#loading.add(frame, start, end)
-      this.#sampler.offer(this.#recordCount, payload, start, end)
-      this.#recordCount += 1
-      if (end - start > this.#largestRecord) this.#largestRecord = end - start
+    const from = { receivedAt: BigInt(origin.receivedAtMicros), source }
+    const isText = isUtf8(payload)
+    return {
+      isText,
+      add: (start, end) => {
+        this.#sampler.offer(this.recordCount, payload, start, end)
+        this.#runs.add(from, payload, start, end, isText || isUtf8(payload.subarray(start, end)))
+        if (end - start > this.#largestRecord) this.#largestRecord = end - start
+      },
+      addLines: (lines) => {
+        this.#sampler.offerLines(this.recordCount, payload, lines)
+        this.#runs.addLines(from, payload, lines)
+        if (lines.longest > this.#largestRecord) this.#largestRecord = lines.longest
+      },
     }
   }
 
   /** Number of records that were appended. */
   get recordCount(): number {
-    return this.#recordCount
+    return this.#runs.recordCount
   }
 
-  /** If true, call `flush` before appending the next record. */
-  get isFull(): boolean {
-    return this.#loading.isFull
-  }
-
-  /** Flushes appended records to DuckDB. Call it regularly, to use little memory outside DuckDB's limit. */
-  async flush(): Promise<void> {
+  /** Call it regularly, to use little memory outside DuckDB's limit. Throws the signal's reason. */
+  flush(): void {
     this.#options.signal.throwIfAborted()
     this.#sources.flush()
-    this.#loading.flush()
-    if (!this.#loading.isFull) return
-    this.#slices.push(this.#loading.finish())
-    this.#loading = await LoadingSlice.create(this.#connection, this.#slices.length, this.#recordCount)
   }
 
   /** Call it after the last record. */
   finish(): void {
     this.#sources.finish()
-    this.#slices.push(this.#loading.finish())
+    this.#runs.finish()
+    this.#slices = this.#runs.slices(buildLimits.sliceBytes)
   }
 
   /** Writes every record as it was sent. */
@@ -137,7 +147,7 @@ export class RecordTable {
     const write = (pieces: readonly Piece[], file: string) =>
       this.#copy(
         `SELECT make_timestamptz(received_at) AS ingested_at, protocol, topic, client_id,
-           CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
+           CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, record_index, payload, payload_bytes, attributes
          FROM (${recordsSql(pieces)}) AS records JOIN sources ON sources.rowid = records.source`,
         file,
       )
@@ -157,12 +167,13 @@ export class RecordTable {
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
     await this.#deadline.run(views.length, () => this.#extractTogether(compiled))
-    const tables = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
+    const tables = this.#slices.map((_, slice) => `SELECT * FROM extracted_${slice}`)
     return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
   }
 
   async #extractTogether(compiled: readonly CompiledView[]): Promise<void> {
-    for (const { piece, extracted } of this.#slices) {
+    for (const [slice, piece] of this.#slices.entries()) {
+      const extracted = `extracted_${slice}`
       const createTable = (sql: () => string): Promise<void> =>
         this.#tryUnguarded(() => this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${sql()}`))
       await fallBackIfOutOfMemory(
@@ -194,7 +205,7 @@ export class RecordTable {
       () => this.#writeObservedInPieces(refused, named, path),
     )
     const processed = written + tally.dropped + tally.dlq
-    assert(processed === this.#recordCount, `a view decided ${processed} of ${this.#recordCount} records`)
+    assert(processed === this.recordCount, `a view decided ${processed} of ${this.recordCount} records`)
     const dlqSqlOf = (pieces: readonly Piece[]) => dlqSql(named, refused, pieces, this.#options.segmentSeq)
     const { dropped, castNulls, ofColumns } = tally
     const counts = { processed, accepted: written, dropped, dlq: tally.dlq, castNulls }
@@ -211,6 +222,7 @@ export class RecordTable {
 
   close(): void {
     this.#database.close()
+    this.#runs.close()
   }
 
   async #errors(dlq: string, rows: number): Promise<Pick<RowCounts, 'errors' | 'lastError'>> {
@@ -281,7 +293,7 @@ export class RecordTable {
   }
 
   get #pieces(): readonly Piece[] {
-    return this.#slices.map(({ piece }) => piece)
+    return [{ from: 0, to: this.recordCount }]
   }
 
   /** Runs the work, and repeats it with guarded statements if a record is not valid JSON. */

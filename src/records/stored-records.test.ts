@@ -26,8 +26,7 @@ async function written(records: readonly StoredRecord[]): Promise<string> {
   })
   try {
     for (const record of records) {
-      table.addFrame(record, record.payload)(0, record.payload.byteLength)
-      if (table.isFull) await table.flush()
+      table.addFrame(record, record.payload).add(0, record.payload.byteLength)
     }
     await table.flush()
     table.finish()

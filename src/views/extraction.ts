@@ -222,14 +222,18 @@ export const MASK_COLUMNS = 62
 
 /** SQL for the values that became NULL because their cast failed: one bit for each column of the mask. */
 function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number): string {
-  const bits = columns.flatMap(({ required, castFailures, type }, index) => {
+  const found = columns.flatMap(({ required, castFailures, type }, index) => {
     const { value = '', text = '' } = slots[index] ?? {}
     if (required || castFailures === 'dlq' || acceptsAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
-    const bit = 2n ** BigInt(index % MASK_COLUMNS)
-    // Most values are present, and the inner CASE reads the text only for those that are not.
-    return [`CASE WHEN ${value} IS NULL THEN CASE WHEN ${text} IS NULL THEN 0 ELSE CAST(${bit} AS BIGINT) END ELSE 0 END`]
+    return [{ value, text, bit: 2n ** BigInt(index % MASK_COLUMNS) }]
   })
-  return bits.length === 0 ? 'CAST(0 AS BIGINT)' : bits.join(' + ')
+  if (found.length === 0) return 'CAST(0 AS BIGINT)'
+  // Most rows have all values, and only the others read the texts.
+  const isComplete = found.map(({ value }) => `${value} IS NOT NULL`).join(' AND ')
+  const bits = found.map(
+    ({ value, text, bit }) => `CASE WHEN ${value} IS NULL AND ${text} IS NOT NULL THEN CAST(${bit} AS BIGINT) ELSE 0 END`,
+  )
+  return `CASE WHEN ${isComplete} THEN CAST(0 AS BIGINT) ELSE ${bits.join(' + ')} END`
 }
 
 /** SQL for the beginning of a text, from SQL for what was read at the column's path. A list that [*] made is quoted as JSON. */

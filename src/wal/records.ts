@@ -38,6 +38,47 @@ export function forEachRecord(
   return count
 }
 
+/** A range of lines. Split at its line feeds, it is its records. */
+export type LineBlock = {
+  readonly start: number
+  readonly end: number
+  readonly records: number
+  /** Size of its longest record. */
+  readonly longest: number
+}
+
+/**
+ * Returns blocks with all lines of a payload, each of at most so many records, and of at most so many bytes unless it is one record. Returns
+ * undefined if a line ends with a carriage return, or begins with white space and so might be blank: only `forEachRecord` finds the records then.
+ */
+export function lineBlocks(
+  payload: Uint8Array,
+  max: { readonly records: number; readonly bytes: number },
+): readonly LineBlock[] | undefined {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const blocks: LineBlock[] = []
+  let [blockStart, records, longest] = [0, 0, 0]
+  for (let start = 0; start < bytes.byteLength; ) {
+    const found = bytes.indexOf(LINE_FEED, start)
+    const end = found === -1 ? bytes.byteLength : found
+    const first = bytes[start]
+    const isUnclear = first === SPACE || first === TAB || first === CARRIAGE_RETURN || first === LINE_FEED
+    if (isUnclear || bytes[end - 1] === CARRIAGE_RETURN) return undefined
+    if (records === max.records || (records > 0 && end - blockStart > max.bytes)) {
+      blocks.push({ start: blockStart, end: start - 1, records, longest })
+      ;[blockStart, records, longest] = [start, 0, 0]
+    }
+    records += 1
+    longest = Math.max(longest, end - start)
+    start = end + 1
+  }
+  if (records > 0) {
+    const end = bytes.at(-1) === LINE_FEED ? bytes.byteLength - 1 : bytes.byteLength
+    blocks.push({ start: blockStart, end, records, longest })
+  }
+  return blocks
+}
+
 export function countRecords(frame: { readonly layout: Layout; readonly payload: Uint8Array }): number {
   return forEachRecord(frame, () => undefined)
 }

@@ -105,8 +105,7 @@ async function withTable<T>(
         attributes: index % 3 === 0 ? decidedAttributes : '',
         receivedAtMicros: decidedAt + index,
       }
-      table.addFrame(from, payload)(0, payload.length)
-      if (table.isFull) await table.flush()
+      table.addFrame(from, payload).add(0, payload.length)
     }
     table.finish()
     return await work(table, directory)

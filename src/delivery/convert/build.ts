@@ -14,9 +14,10 @@ import type { ViewOutcome } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, spillBytesMax } from '#records/limits.ts'
+import { runLimits } from '#records/record-runs.ts'
 import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
-import { forEachRecord } from '#wal/records.ts'
+import { forEachRecord, lineBlocks } from '#wal/records.ts'
 import type { OpenSegment } from '../segments.ts'
 import { buildViews, type FailedView, type SettledView, type ViewPlan } from './build-views.ts'
 import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
@@ -121,15 +122,12 @@ export async function loadSegment(
   for await (const frames of groups) {
     for (const frame of frames) {
       const { buffer, byteOffset, byteLength } = frame.payload
-      const add = table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength))
-      const bounds: number[] = []
-      forEachRecord(frame, (start, end) => bounds.push(start, end))
-      for (let at = 0; at < bounds.length; at += 2) {
-        add(bounds[at] ?? 0, bounds[at + 1] ?? 0)
-        if (table.isFull) await table.flush()
-      }
+      const records = table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength))
+      const blocks = frame.layout === 'lines' && records.isText ? lineBlocks(frame.payload, runLimits) : undefined
+      if (blocks === undefined) forEachRecord(frame, records.add)
+      else for (const block of blocks) records.addLines(block)
     }
-    await table.flush()
+    table.flush()
   }
   table.finish()
 }

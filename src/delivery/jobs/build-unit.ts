@@ -97,8 +97,8 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
         signal,
       })
       for await (const batch of records) {
-        for (const record of batch) await add(table, record)
-        await table.flush()
+        for (const record of batch) add(table, record)
+        table.flush()
       }
       table.finish()
       return undefined
@@ -107,14 +107,13 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
       const indexes: number[] = []
       let bytes = 0
       for await (const record of readDlqRows(sourcePath, signal)) {
-        await add(table, record)
+        add(table, record)
         indexes.push(record.recordIndex)
         bytes += record.payload.byteLength
         if (bytes < jobWorkerLimits.readBytes) continue
-        await table.flush()
+        table.flush()
         bytes = 0
       }
-      await table.flush()
       table.finish()
       return indexes
     }
@@ -133,9 +132,8 @@ async function ownRows({ unit: { source }, sourcePath, directory, memoryBytes, s
   return to
 }
 
-async function add(table: RecordTable, record: StoredRecord): Promise<void> {
-  table.addFrame(record, record.payload)(0, record.payload.byteLength)
-  if (table.isFull) await table.flush()
+function add(table: RecordTable, record: StoredRecord): void {
+  table.addFrame(record, record.payload).add(0, record.payload.byteLength)
 }
 
 async function reindexed(file: BuiltFile, indexes: readonly number[], signal: AbortSignal): Promise<BuiltFile> {
