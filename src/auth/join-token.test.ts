@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { newJoinToken, parseJoinToken, printJoinToken } from './join-token.ts'
+import { parseJoinToken, printJoinToken } from './join-token.ts'
+import { newJoinToken } from './new-join-token.ts'
 import { hashApiKey } from './secrets.ts'
 
 const settings = { name: 'rack 4', region: 'fra', uses_max: 2, ttl: '1h30m' }

@@ -1,6 +1,7 @@
 /** `inlet join-tokens`: manages the tokens with which nodes join, directly in the database, so that it works while control is down. */
 import type { X509Certificate } from 'node:crypto'
-import { newJoinToken, printJoinToken } from '#auth/join-token.ts'
+import { printJoinToken } from '#auth/join-token.ts'
+import { newJoinToken } from '#auth/new-join-token.ts'
 import type { Config } from '#config.ts'
 import { certificateSourcesOf } from '#config-addresses.ts'
 import { readNamed } from '#lib/certificate.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newJoinToken } from '#auth/join-token.ts'
+import { newJoinToken } from '#auth/new-join-token.ts'
 import { countJoin, insertJoinToken, listJoinTokens, lockJoinToken, removeJoinTokensExpiredBefore } from '#store/join-tokens.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'

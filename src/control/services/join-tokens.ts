@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
-import { newJoinToken, printJoinToken } from '#auth/join-token.ts'
+import { printJoinToken } from '#auth/join-token.ts'
+import { newJoinToken } from '#auth/new-join-token.ts'
 import type { Clock } from '#lib/clock.ts'
 import { pinOf } from '#lib/root-certificate.ts'
 import type { Logger } from '#lib/telemetry.ts'
