@@ -9,6 +9,7 @@ import { inBatches } from '#cli/demo/lines.ts'
 import { sendOverHttp } from '#cli/demo/send.ts'
 import { sendOverMqtt } from '#cli/demo/send-mqtt.ts'
 import { must } from '#lib/assert.ts'
+import { residentMemoryOf } from '#lib/resident-memory.ts'
 import { ApiClient } from '../test/support/api-client.ts'
 import { freePort } from '../test/support/installation.ts'
 import { until } from '../test/support/until.ts'
@@ -20,17 +21,21 @@ const eventCount = 20_000
 /** The share of the events that the demo sends over MQTT. */
 const mqttCount = eventCount / 4
 const apiKey = `ing_live_${'b'.repeat(32)}`
+/** How long a worker without a task is kept. */
+const workerIdleMs = 60_000
 /** The default age of a segment is a minute. */
 const segmentTimeoutMs = 120_000
-/** Processes of Inlet. `npm start` also runs npm and a shell. */
-const ours = new Set(['supervisor', 'control', 'delivery', 'ingest'])
+/** MB of all processes of Inlet together. */
+const allMax = 250
+/** What `npm start` runs beside Inlet. */
+const others = new Set(['npm', 'sh'])
 
 /** Inlet itself never opens an inspector. */
 const openInspectorOnSignal = `process.on('SIGUSR2', () => process.getBuiltinModule('node:inspector').open(0))`
 
 export const benchmark: Benchmark = {
   about:
-    'PSS of `npm start` on a new data directory: a minute after it is ready, and a minute after the load of the demo. PSS counts a page that several processes share once, RSS in each of them. The floor is a Node process that does nothing. `program` is the code of Node, `files` are libraries.',
+    'PSS of `npm start` on a new data directory: a minute after it is ready, and a minute after the load of the demo, when its workers have left. PSS counts a page that several processes share once, RSS in each of them. The floor is a Node process that does nothing. `program` is the code of Node, `files` are libraries.',
   async *measure(options) {
     const idleSeconds = options.isQuick ? 10 : 60
     await using stack = new AsyncDisposableStack()
@@ -68,6 +73,7 @@ export const benchmark: Benchmark = {
     await sendEvents(client)
     say(`waiting for ${idleSeconds} s after ${eventCount} events`)
     await setTimeout(idleSeconds * 1000)
+    await until('workers to leave', () => workersOf(npm).length === 0, 2 * workerIdleMs)
     yield* memoryFigures('after events', floor, npm)
     yield* heapFigures(npm, errors)
   },
@@ -77,6 +83,11 @@ async function stop(npm: ChildProcess): Promise<void> {
   const exited = once(npm, 'exit')
   for (const pid of processTree(must(npm.pid, 'a process'))) if (roleOf(pid) === 'supervisor') process.kill(pid)
   await exited
+}
+
+/** Returns the processes that were started for a task. */
+function workersOf(npm: ChildProcess): readonly number[] {
+  return processTree(must(npm.pid, 'a process')).filter((pid) => roleOf(pid).endsWith(' worker'))
 }
 
 async function isReady({ apiUrl, ingestUrl }: ApiClient): Promise<boolean> {
@@ -116,8 +127,12 @@ function* memoryFigures(when: string, floor: ChildProcess, npm: ChildProcess): G
   for (const pid of processTree(must(npm.pid, 'a process'))) {
     const role = roleOf(pid)
     const { pss, ...parts } = memoryOf(pid)
-    yield cost({ work: `${role}, ${when}`, unit: 'MB', ours: pss / 1e6, floor: bare.pss / 1e6, parts: inMegabytes(parts) })
-    if (!ours.has(role)) continue
+    const peak = residentMemoryOf(pid)?.peakBytes ?? Number.NaN
+    yield cost({
+      ...{ work: `${role}, ${when}`, unit: 'MB', ours: pss / 1e6, floor: bare.pss / 1e6 },
+      parts: inMegabytes({ ...parts, 'peak rss': peak }),
+    })
+    if (others.has(role)) continue
     total.rss += parts.rss
     total.pss += pss
   }
@@ -126,6 +141,7 @@ function* memoryFigures(when: string, floor: ChildProcess, npm: ChildProcess): G
     unit: 'MB',
     ours: total.pss / 1e6,
     floor: bare.pss / 1e6,
+    goal: { ours: allMax },
     parts: inMegabytes({ rss: total.rss }),
   })
 }
@@ -143,7 +159,7 @@ async function* heapFigures(npm: ChildProcess, errors: Interface): AsyncGenerato
     })
   for (const pid of processTree(must(npm.pid, 'a process'))) {
     const role = roleOf(pid)
-    if (!ours.has(role)) continue
+    if (others.has(role)) continue
     const { used, hasStripper, ...parts } = await heapOf(pid, nextAddress)
     if (hasStripper) say(`${role} has loaded the type stripper: the compile cache was empty`)
     yield cost({ work: `${role}, after events: heap of V8 in use`, unit: 'MB', ours: used / 1e6, parts: inMegabytes(parts) })

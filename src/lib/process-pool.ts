@@ -4,7 +4,7 @@
  * Owns: starting the processes, keeping idle ones, the time limit of a task. Does not own: how many run at once, whose turn it is, what a
  * task does (`serveTasks` in the program).
  * Law: when `run` settles, no process works on its task. A process works on one task at a time. Its environment
- * has the place of compiled code and nothing else.
+ * has the place of compiled code and a setting of the C library, and nothing else.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
@@ -12,6 +12,13 @@ import { dirname } from 'node:path'
 import { assert } from './assert.ts'
 import type { Clock } from './clock.ts'
 import { disableInspector } from './inspector.ts'
+
+/**
+ * Workers run DuckDB, which is native code and has an allocator of its own. A small young generation and one arena of glibc take a seventh
+ * less memory, and no more processor time.
+ */
+const nodeFlags = [disableInspector, '--max-semi-space-size=1'] as const
+const mallocSettings = { MALLOC_ARENA_MAX: '1' } as const
 
 export type ProcessPoolOptions = {
   /** The path of a program that calls `serveTasks`. */
@@ -140,7 +147,7 @@ export class ProcessPool<Task, Reply, Report = never> {
 
   #start(): Worker {
     const { program, commandLine = (command) => command, cwd } = this.#options
-    const [file, ...args] = commandLine([process.execPath, disableInspector, program])
+    const [file, ...args] = commandLine([process.execPath, ...nodeFlags, program])
     assert(file !== undefined, 'a command line names a program')
     // The environment of this process has secrets.
     const child = spawn(file, args, {
@@ -191,7 +198,7 @@ export class ProcessPool<Task, Reply, Report = never> {
 function environment(): NodeJS.ProcessEnv {
   const cache = getCompileCacheDir()
   // It is the directory for this version of Node in the one that Node is told.
-  return cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }
+  return { ...mallocSettings, ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }) }
 }
 
 async function kill({ child, exit, cancelTimer }: Worker): Promise<void> {
