@@ -42,6 +42,7 @@ export default defineConfig({
           include: [
             'src/**/*.test.ts',
             'console/src/**/*.test.ts',
+            'bench/**/*.test.ts',
             'test/torture/**/*.test.ts',
             'test/cluster/**/*.test.ts',
             'test/support/**/*.test.ts',

@@ -2,6 +2,7 @@
  * A cheap load generator: raw sockets, one prepared request, one request in flight per connection.
  * `node http-ingest-load.ts`: receives a job as a message and sends its result as a message.
  */
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { benchKey } from './inlet-node.ts'
 
@@ -19,7 +20,12 @@ export type LoadMessage = { readonly started: true } | { readonly outcome: Outco
 
 const statusAt = 'HTTP/1.1 '.length
 
-function prepare({ events, eventBytes }: Job): Buffer {
+/** A response fits into one packet and the servers write it at once, so a chunk is a response. */
+export function isAccepted(chunk: Buffer | string): boolean {
+  return typeof chunk !== 'string' && chunk.toString('latin1', statusAt, statusAt + 3) === '202'
+}
+
+export function prepare({ events, eventBytes }: Pick<Job, 'events' | 'eventBytes'>): Buffer {
   const event =
     '{"id":"0191f2c4-7d1e-7c3a-9b0e-5a6f1c2d3e4f","type":"page_view","at":"2026-11-20T08:15:30.123Z","value":12.5,"text":"'
   const line = `${event}${'x'.repeat(eventBytes - event.length - 3)}"}\n`
@@ -28,26 +34,31 @@ function prepare({ events, eventBytes }: Job): Buffer {
   return Buffer.from(head + body)
 }
 
-async function run(job: Job, onStarted: () => void): Promise<Outcome> {
-  const request = prepare(job)
-  const { hostname, port } = new URL(job.url)
-  let answers = 0
-  let ending = false
-  const sockets: Socket[] = []
-  for (let n = 0; n < job.connections; n += 1) {
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true })
-    // A response fits into one packet and both servers write it at once, so a chunk is a response.
-    socket.on('data', (chunk) => {
-      if (chunk.toString('latin1', statusAt, statusAt + 3) !== '202') throw new Error(`unexpected response: ${chunk}`)
-      answers += 1
-      if (!ending) socket.write(request)
-    })
+/** Returns open connections. One that fails ends the process. */
+export async function connectAll({ url, connections }: Pick<Job, 'url' | 'connections'>): Promise<Socket[]> {
+  const { hostname, port } = new URL(url)
+  const sockets = Array.from({ length: connections }, () => connect({ host: hostname, port: Number(port), noDelay: true }))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  for (const socket of sockets) {
     socket.on('error', (error) => {
       throw error
     })
-    sockets.push(socket)
   }
-  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+  return sockets
+}
+
+async function run(job: Job, onStarted: () => void): Promise<Outcome> {
+  const request = prepare(job)
+  let answers = 0
+  let ending = false
+  const sockets = await connectAll(job)
+  for (const socket of sockets) {
+    socket.on('data', (chunk) => {
+      if (!isAccepted(chunk)) throw new Error(`unexpected response: ${chunk}`)
+      answers += 1
+      if (!ending) socket.write(request)
+    })
+  }
   for (const socket of sockets) socket.write(request)
   await new Promise((resolve) => setTimeout(resolve, job.warmUpMs))
   onStarted()

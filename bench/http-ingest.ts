@@ -22,24 +22,9 @@ export const benchmark: Benchmark = {
   async *measure(options) {
     say(cores)
     await using stack = new AsyncDisposableStack()
-    const scratch = stack.use(await Scratch.create())
+    const servers = stack.use(await startServers(kinds))
     const load = start(1, [process.execPath, join(import.meta.dirname, 'http-ingest-load.ts')])
     stack.defer(() => void load.kill())
-    const servers = new Map<Kind, { child: ChildProcess; url: string }>()
-    for (const kind of kinds) {
-      const directory = await scratch.make(kind)
-      const command = [
-        process.execPath,
-        ...process.execArgv,
-        join(import.meta.dirname, 'http-ingest-servers.ts'),
-        kind,
-        directory,
-      ]
-      const child = start(0, command)
-      stack.defer(() => stop(child))
-      const { ready: url } = (await next(child)) as ServerMessage & { ready: string }
-      servers.set(kind, { child, url })
-    }
 
     const rounds = options.rounds ?? 5
     const [warmUpMs, measureMs] = options.isQuick ? [300, 700] : [500, 1_500]
@@ -49,7 +34,7 @@ export const benchmark: Benchmark = {
       say(name)
       const results: Record<Kind, Round[]> = { floor: [], inlet: [] }
       for (let round = 0; round < rounds; round += 1) {
-        for (const [kind, { child, url }] of servers) {
+        for (const [kind, { child, url }] of servers.of) {
           results[kind].push(await measure(load, child, { url, connections, events, eventBytes, warmUpMs, measureMs }))
         }
       }
@@ -64,6 +49,22 @@ export const benchmark: Benchmark = {
       })
     }
   },
+}
+
+/** Starts the servers to compare, each on a new directory. */
+export async function startServers<Kind extends string>(kinds: readonly Kind[]) {
+  const stack = new AsyncDisposableStack()
+  const scratch = stack.use(await Scratch.create())
+  const of = new Map<Kind, { readonly child: ChildProcess; readonly url: string }>()
+  for (const kind of kinds) {
+    const directory = await scratch.make(kind)
+    const program = join(import.meta.dirname, 'http-ingest-servers.ts')
+    const child = start(0, [process.execPath, ...process.execArgv, program, kind, directory])
+    stack.defer(() => stop(child))
+    const { ready: url } = (await next(child)) as ServerMessage & { ready: string }
+    of.set(kind, { child, url })
+  }
+  return { of, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
 async function measure(load: ChildProcess, server: ChildProcess, job: Job): Promise<Round> {

@@ -14,6 +14,7 @@ const quick = ['wal-append', 'http-ingest', 'latency', 'mqtt', 'extract', 'snaps
 const all = [
   ...quick,
   'pipeline',
+  'commit-latency',
   'many-views',
   'many-endpoints',
   'restart',
