@@ -254,7 +254,7 @@ describe('the third parties that an idle process loads', () => {
     {
       process: 'ingest',
       app: 'ingest/app.ts',
-      parties: ['@bufbuild/protobuf/wire', '@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'ws', 'zod'],
+      parties: ['@bufbuild/protobuf/wire', '@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'zod'],
     },
     {
       process: 'control on SQLite',

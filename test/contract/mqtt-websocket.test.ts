@@ -56,13 +56,17 @@ describe('the handshake', () => {
     },
   )
   test.each([
-    ['another version', { 'Sec-WebSocket-Version': '12' }, 400],
-    ['no key', { 'Sec-WebSocket-Key': '' }, 400],
-    ['a malformed key', { 'Sec-WebSocket-Key': 'abc' }, 400],
-    ['another protocol to upgrade to', { Upgrade: 'h2c' }, 400],
-  ] as const)('with %s: refused', async (_, change, code) => {
+    ['another version', { 'Sec-WebSocket-Version': '12' }, 400, 'Sec-WebSocket-Version must be 13'],
+    ['no key', { 'Sec-WebSocket-Key': '' }, 400, 'Sec-WebSocket-Key'],
+    ['a malformed key', { 'Sec-WebSocket-Key': 'abc' }, 400, 'Sec-WebSocket-Key'],
+    ['another protocol to upgrade to', { Upgrade: 'h2c' }, 400, 'ws://'],
+  ] as const)('with %s: refused', async (_, change, code, detail) => {
     await using mqtt = await MqttNode.start()
-    expect((await answer(mqtt, head('/mqtt', change))).status).toBe(code)
+    const { status, headers, json } = await answer(mqtt, head('/mqtt', change))
+    expect(status).toBe(code)
+    expect(json).toMatchObject({ error: 'bad_request', detail: expect.stringContaining(detail) })
+    // RFC 6455 §4.4
+    expect(headers['sec-websocket-version']).toBe('13')
   })
   test('POST is not a handshake', async () => {
     await using mqtt = await MqttNode.start()
@@ -142,7 +146,9 @@ describe('frames', () => {
   test('a message in more than 4 096 fragments ends the connection with 1008', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws'))
-    for (let count = 0; count < 4_098; count += 1) client.webSocket?.send(Buffer.from([0]), { fin: false })
+    // A message of 8 000 bytes, byte by byte.
+    const packet = generate({ cmd: 'publish', topic: 't', payload: Buffer.alloc(8_000), qos: 0, dup: false, retain: false })
+    for (const byte of packet.subarray(0, 4_098)) client.webSocket?.send(Buffer.from([byte]), { fin: false })
     await client.closed()
     expect(client.closeCode).toBe(1008)
   })
@@ -176,6 +182,40 @@ describe('frames', () => {
     }
     await client.closed()
     expect(await mqtt.connections()).toBe(0)
+  })
+
+  test('a close frame is answered with its code and reason, and pings with their payload (RFC 6455 §5.5)', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws'))
+    const pong = new Promise((resolve) => client.webSocket?.once('pong', resolve))
+    client.webSocket?.ping('payload')
+    expect(await pong).toEqual(Buffer.from('payload'))
+    const closed = new Promise((resolve) => client.webSocket?.once('close', (code, reason) => resolve([code, `${reason}`])))
+    client.webSocket?.close(4_321, 'bye')
+    expect(await closed).toEqual([4_321, 'bye'])
+    await until('nobody to be there', async () => (await mqtt.connections()) === 0)
+  })
+
+  test('a client that ends its side without a close frame is disconnected', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws'))
+    const { _socket: socket } = client.webSocket as unknown as { _socket: Socket }
+    socket.end()
+    await client.closed()
+    await until('nobody to be there', async () => (await mqtt.connections()) === 0)
+  })
+
+  test('a client that does not respond to a close frame is cut off', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await RawClient.connect(mqtt.node.url, { allowHalfOpen: true })
+    await client.send(head('/mqtt'))
+    expect((await client.answer()).status).toBe(101)
+    const received = new Promise<string>((resolve) => client.socket.once('data', resolve))
+    // PINGREQ before CONNECT.
+    await client.send(Buffer.from([0x82, 0x82, 0, 0, 0, 0, 0xc0, 0]))
+    expect(Buffer.from(await received, 'latin1').toString('hex')).toBe('880203e8')
+    await client.closed
+    client.socket.destroy()
   })
 
   test('a close frame without DISCONNECT leaves the will in force', async () => {

@@ -71,11 +71,10 @@ export function sendProblem(
 export function rawProblem(
   error: AppError,
   baseUrl: string,
-  { now, allow }: { readonly now: number; readonly allow?: string | undefined },
+  { now, headers: more = [] }: { readonly now: number; readonly headers?: readonly string[] },
 ): string {
   const { status, headers, body } = problem(error, baseUrl)
-  if (allow !== undefined) headers.push('Allow', allow)
-  headers.push('Date', new Date(now).toUTCString(), 'Connection', 'close')
+  headers.push(...more, 'Date', new Date(now).toUTCString(), 'Connection', 'close')
   let head = `HTTP/1.1 ${status} ${errorTable[error.code].title}\r\n`
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`
   return `${head}\r\n${body}`

@@ -46,6 +46,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
     upgrade: {
       path: '/upgrade',
       hint: '',
+      problemHeaders: [],
       problem: () => undefined,
       accept: () => undefined,
     },

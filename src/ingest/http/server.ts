@@ -152,7 +152,7 @@ export class HttpServer implements Service {
     server.on('connect', (_request, stream) => {
       const error = new AppError('method_not_allowed', 'this is not a proxy; send events with POST /v1/ingest')
       stream.on('error', () => stream.destroy())
-      this.#endRaw(stream, error, 'GET, HEAD, POST')
+      this.#endRaw(stream, error, ['Allow', 'GET, HEAD, POST'])
     })
     server.on('clientError', (error, stream) => {
       const connection = this.#connections.get(stream as Socket)
@@ -251,7 +251,7 @@ export class HttpServer implements Service {
     const { upgrade, cors } = this.#options
     if (request.method !== 'GET') {
       socket.on('error', () => socket.destroy())
-      this.#endRaw(socket, new AppError('method_not_allowed', upgrade.hint), 'GET')
+      this.#endRaw(socket, new AppError('method_not_allowed', upgrade.hint), ['Allow', 'GET'])
       return
     }
     // Browsers send no preflight before an upgrade.
@@ -264,12 +264,12 @@ export class HttpServer implements Service {
     }
     socket.on('error', () => socket.destroy())
     if (problem === undefined) socket.destroy()
-    else this.#endRaw(socket, problem)
+    else this.#endRaw(socket, problem, upgrade.problemHeaders)
   }
 
-  #endRaw(stream: Duplex, error: AppError, allow?: string): void {
+  #endRaw(stream: Duplex, error: AppError, headers: readonly string[]): void {
     const { baseUrl, clock } = this.#options.exchange
-    stream.end(rawProblem(error, baseUrl(), { now: clock.now(), allow }))
+    stream.end(rawProblem(error, baseUrl(), { now: clock.now(), headers }))
     // node:http no longer watches over it. Without this, the connection would stay as long as its client does not close it.
     this.#connections.get(stream as Socket)?.linger()
     stream.resume()

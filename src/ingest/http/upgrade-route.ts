@@ -18,8 +18,10 @@ export interface UpgradeRoute {
   readonly path: string
   /** Error detail for ordinary requests: how to connect instead. */
   readonly hint: string
+  /** Names and values, sent with each problem. */
+  readonly problemHeaders: readonly string[]
   /** Returns why this request cannot be upgraded now; undefined if it can. */
   problem(request: IncomingMessage): AppError | undefined
-  /** Takes over the socket, and from then on the time that its client has to authenticate. */
+  /** Responds with 101. Takes over the socket, and from then on the time that its client has to authenticate. */
   accept(request: IncomingMessage, upgraded: Upgraded): void
 }

@@ -10,10 +10,9 @@ export const sessionLimits = {
   messageOverheadBytes: 256,
   /** Packets that are read from one connection before others are read. */
   packetsPerTurnMax: 4_096,
-  /** Size of a WebSocket message, which may hold parts of packets or several packets, and the pieces it may arrive in. */
+  /** Size of a WebSocket message, which may hold parts of packets or several packets, and the number of its fragments. */
   frameBytesMax: 2 * MiB,
   frameFragmentsMax: 4_096,
-  frameChunksMax: 8_192,
   /** WebSocket pongs that the client has not read. */
   pongsMax: 60,
   /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. Until then they count as unread. */

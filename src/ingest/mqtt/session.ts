@@ -95,7 +95,7 @@ export class Session implements WireReader {
       wire,
       read: (chunk) => this.#read(chunk),
       afterRead: () => {
-        this.accountHeldBytes()
+        this.#accountHeldBytes()
         this.#checkInFlight()
       },
       lacksRoom: () => this.#lacksRoom,
@@ -112,8 +112,7 @@ export class Session implements WireReader {
   }
 
   receive(chunk: Buffer): void {
-    // An empty WebSocket frame is not a packet, so it does not count as activity.
-    if (this.#isClosing || chunk.length === 0) return
+    if (this.#isClosing) return
     this.#deadlines.received()
     this.#context.counters.receivedBytes += chunk.length
     this.#flow.receive(chunk)
@@ -130,16 +129,13 @@ export class Session implements WireReader {
   }
 
   /** Counts the bytes of an incomplete packet as bytes in flight, once they exceed what every connection may hold. */
-  accountHeldBytes(): void {
+  #accountHeldBytes(): void {
     if (this.#isClosing) return
-    const { backpressure } = this.#context
-    const bytes = this.#reader.heldBytes + this.#wire.heldBytes + this.#flow.unreadBytes
     const room = this.#open?.room
-    if (room === undefined) {
-      // Twice the limit, because a CONNECT may arrive in a WebSocket frame.
-      if (bytes > 2 * mqttLimits.connectBytesMax) this.end('packet_too_large', 'too many bytes before CONNECT')
-      return
-    }
+    // Before CONNECT the reader is bound to less.
+    if (room === undefined) return
+    const { backpressure } = this.#context
+    const bytes = this.#reader.heldBytes + this.#flow.unreadBytes
     const counted = bytes > sessionLimits.heldBytesFree ? bytes : 0
     const more = counted - this.#reservedBytes
     if (more < 0) room.release(-more)
@@ -208,7 +204,7 @@ export class Session implements WireReader {
       now,
       keepAliveSeconds: this.terms?.keepAliveSeconds,
       isPaused: this.#flow.isPaused,
-      isPartial: this.#reader.isPartial || this.#wire.heldBytes > 0,
+      isPartial: this.#reader.isPartial,
       packetMsMax,
     })
     switch (overdue) {
@@ -254,7 +250,7 @@ export class Session implements WireReader {
     // Set once per chunk, because its messages arrived together.
     this.#receivedAtMicros = this.#context.clock.now() * 1000
     try {
-      if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
+      if (this.#state === 'connecting' && !this.#reader.isPartial && chunk[0] !== CONNECT) {
         // Not MQTT, so do not wait for a complete packet. [MQTT-3.1.0-1]; before CONNECT no packet can be sent.
         throw new MqttError('protocol_error', 'the first packet is not a CONNECT')
       }

@@ -30,7 +30,6 @@ function started() {
   const wire: Wire = {
     address: '192.0.2.7',
     unsentBytes: 0,
-    heldBytes: 0,
     write: (bytes) => written.push(bytes),
     pause: nothing,
     resume: nothing,

@@ -6,7 +6,6 @@ import type { Wire, WireReader } from './wire.ts'
 
 /** MQTT directly over TCP or TLS. */
 export class SocketWire implements Wire {
-  readonly heldBytes = 0
   readonly #socket: Socket
   readonly #clock: Clock
 

@@ -1,30 +1,22 @@
 /**
  * MQTT over WebSocket on the HTTP server, MQTT 5 §6.
  *
- * Owns: the handshake. Does not own: frames (websocket.ts), sessions.
+ * Owns: the opening handshake, RFC 6455 §4.2. Does not own: frames (websocket.ts), sessions.
  */
+import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { WebSocketServer } from 'ws'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Upgraded, UpgradeRoute } from '../http/upgrade-route.ts'
-import { sessionLimits } from './limits.ts'
 import type { Sessions } from './sessions.ts'
 import { WebSocketWire } from './websocket.ts'
 
 const subprotocol = 'mqtt'
-
-const settings = {
-  noServer: true,
-  clientTracking: false,
-  perMessageDeflate: false,
-  maxPayload: sessionLimits.frameBytesMax,
-  maxFragments: sessionLimits.frameFragmentsMax,
-  maxBufferedChunks: sessionLimits.frameChunksMax,
-  // Bounds the pongs to a client that pings without reading. Above it, ws ends the connection.
-  maxPendingAutoPongs: sessionLimits.pongsMax,
-  handleProtocols: () => subprotocol,
-}
+const version = '13'
+/** 16 bytes in base64. */
+const keyPattern = /^[A-Za-z0-9+/]{22}==$/
+/** RFC 6455 §1.3. */
+const acceptSuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 export type WebSocketRouteOptions = {
   readonly sessions: Sessions
@@ -35,9 +27,10 @@ export type WebSocketRouteOptions = {
 export class WebSocketRoute implements UpgradeRoute {
   readonly path = '/mqtt'
   readonly hint: string
+  /** RFC 6455 §4.4. */
+  readonly problemHeaders = ['Sec-WebSocket-Version', version]
   readonly #sessions: Sessions
   readonly #clock: Clock
-  readonly #server = new WebSocketServer(settings)
 
   constructor({ sessions, isSecure, clock }: WebSocketRouteOptions) {
     this.hint = `this is MQTT over WebSocket; connect an MQTT client to ${isSecure ? 'wss' : 'ws'}://<host>${this.path}`
@@ -49,19 +42,27 @@ export class WebSocketRoute implements UpgradeRoute {
     if (this.#sessions.isDraining) {
       return new AppError('unavailable', 'this node is shutting down; connect again', { retryAfterSeconds: 1 })
     }
+    if (headers.upgrade?.toLowerCase() !== 'websocket') return new AppError('bad_request', this.hint)
+    if (headers['sec-websocket-version'] !== version) {
+      return new AppError('bad_request', `Sec-WebSocket-Version must be ${version}`)
+    }
+    if (!keyPattern.test(headers['sec-websocket-key'] ?? '')) {
+      return new AppError('bad_request', 'Sec-WebSocket-Key must be 16 bytes in base64')
+    }
     // [MQTT-6.0.0-3], [MQTT-6.0.0-4]
     const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
     if (offered.includes(subprotocol)) return undefined
     return new AppError('bad_request', `offer the WebSocket subprotocol "${subprotocol}" (Sec-WebSocket-Protocol)`)
   }
 
-  /** Responds with 101, or with 400 if the handshake is not valid. */
   accept(request: IncomingMessage, { socket, slot, head, query }: Upgraded): void {
-    socket.setNoDelay(true)
     const { host, origin } = request.headers
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const wire = new WebSocketWire(webSocket, socket, this.#clock)
-      wire.listen(this.#sessions.open(wire, { host, query, origin }, slot))
-    })
+    const accept = hash('sha1', `${request.headers['sec-websocket-key']}${acceptSuffix}`, 'base64')
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${subprotocol}\r\n\r\n`,
+    )
+    if (head.length > 0) socket.unshift(head)
+    const wire = new WebSocketWire(socket, this.#clock)
+    wire.listen(this.#sessions.open(wire, { host, query, origin }, slot))
   }
 }

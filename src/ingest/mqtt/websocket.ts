@@ -1,33 +1,31 @@
 /**
- * The frames of MQTT over WebSocket, MQTT 5 §6 and RFC 6455.
+ * MQTT over WebSocket, MQTT 5 §6 and RFC 6455: a socket after its handshake.
  *
- * Owns: that only binary frames reach the reader, and how many bytes of an incomplete one are held. Does not own: their content.
+ * Owns: pongs, and the closing handshake. Does not own: the layout of frames (websocket-frames.ts), their content.
  */
 import type { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import type { WebSocket } from 'ws'
 import type { Clock } from '#lib/clock.ts'
 import { sessionLimits } from './limits.ts'
+import { closeCodes, encodeClose, encodeFrame, FrameReader, type FrameVisitor, opcodes } from './websocket-frames.ts'
 import type { Wire, WireReader } from './wire.ts'
 
-/** Close codes, RFC 6455 §7.4.1. */
-const closeCodes = { normal: 1000, unsupportedData: 1003 } as const
-
-/** Head of a control frame from a client: two bytes, and a mask of four. */
-const controlFrameHeadBytes = 6
-
-export class WebSocketWire implements Wire {
-  readonly #webSocket: WebSocket
+export class WebSocketWire implements Wire, FrameVisitor {
   readonly #socket: Socket
   readonly #clock: Clock
-  /** Bytes of an incomplete message. Bytes after the last complete message in the same chunk are not counted. */
-  #heldBytes = 0
+  readonly #frames = new FrameReader(this)
+  #reader: WireReader | undefined
+  /** Pongs since the client had read everything. */
+  #pongs = 0
   #closeCode: number = closeCodes.normal
+  #hasSentClose = false
+  #isEnding = false
 
-  constructor(webSocket: WebSocket, socket: Socket, clock: Clock) {
-    this.#webSocket = webSocket
+  constructor(socket: Socket, clock: Clock) {
     this.#socket = socket
     this.#clock = clock
+    socket.setTimeout(0)
+    socket.setNoDelay(true)
   }
 
   get address(): string | undefined {
@@ -35,66 +33,90 @@ export class WebSocketWire implements Wire {
   }
 
   get unsentBytes(): number {
-    return this.#webSocket.bufferedAmount
-  }
-
-  get heldBytes(): number {
-    return this.#heldBytes
+    return this.#socket.writableLength
   }
 
   /** Call it once, before any bytes arrive. */
   listen(reader: WireReader): void {
-    const webSocket = this.#webSocket
-    // Runs before the listener of ws, which may find a complete frame in the chunk.
-    this.#socket.prependListener('data', (chunk: Buffer) => {
-      this.#heldBytes += chunk.length
-    })
-    this.#socket.on('data', () => {
-      if (this.#heldBytes > 0) reader.accountHeldBytes()
-    })
-    webSocket.on('message', (chunk: Buffer, isBinary: boolean) => {
-      this.#heldBytes = 0
-      if (isBinary) {
-        reader.receive(chunk)
-        return
-      }
-      this.#closeCode = closeCodes.unsupportedData
-      reader.broken('a WebSocket frame is not binary') // [MQTT-6.0.0-1]
-    })
-    // Control frames may arrive between the fragments of a message, which ws still holds.
-    const subtract = (payload: Buffer) => {
-      this.#heldBytes = Math.max(0, this.#heldBytes - payload.length - controlFrameHeadBytes)
-    }
-    webSocket.on('ping', subtract)
-    webSocket.on('pong', subtract)
-    this.#socket.on('drain', () => reader.drained())
-    // ws chooses the close code.
-    webSocket.on('error', (error) => reader.broken(`a WebSocket frame is not valid: ${error.message}`))
-    webSocket.on('close', () => reader.closed())
+    const socket = this.#socket
+    this.#reader = reader
+    socket.on('data', (chunk: Buffer) => this.#frames.push(chunk))
+    socket.on('drain', () => reader.drained())
+    // Without a close frame that ends the connection, too.
+    socket.on('end', () => this.#endSocket())
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => reader.closed())
+  }
+
+  data(bytes: Buffer): void {
+    this.#reader?.receive(bytes)
+  }
+
+  ping(payload: Buffer): void {
+    if (this.#hasSentClose) return
+    this.#pongs = this.#socket.writableLength === 0 ? 1 : this.#pongs + 1
+    if (this.#pongs > sessionLimits.pongsMax) this.#socket.destroy()
+    else this.#send(opcodes.pong, payload)
+  }
+
+  close(payload: Buffer): void {
+    this.#sendClose(payload)
+    this.#endSocket()
+  }
+
+  invalid(closeCode: number, message: string): void {
+    this.#closeCode = closeCode
+    this.#reader?.broken(`a WebSocket frame is not valid: ${message}`)
+    // Nothing more is read, so the client's close frame is not awaited. [RFC 6455 §7.1.7]
+    this.#sendClose(encodeClose(closeCode))
+    this.#endSocket()
   }
 
   write(bytes: Buffer): void {
-    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#webSocket.send(bytes)
+    if (!this.#hasSentClose) this.#send(opcodes.binary, bytes)
   }
 
   pause(): void {
-    this.#webSocket.pause()
+    this.#socket.pause()
   }
 
   resume(): void {
-    this.#webSocket.resume()
+    this.#socket.resume()
   }
 
   end(): void {
-    const webSocket = this.#webSocket
+    this.#sendClose(encodeClose(this.#closeCode))
     // While paused, it would never read the client's close frame.
-    webSocket.resume()
-    webSocket.close(this.#closeCode)
-    const cancel = this.#clock.setTimer(() => webSocket.terminate(), sessionLimits.closeMs)
-    webSocket.once('close', cancel)
+    this.#socket.resume()
   }
 
   destroy(): void {
-    this.#webSocket.terminate()
+    this.#socket.destroy()
+  }
+
+  #send(opcode: number, payload: Buffer): void {
+    if (this.#socket.writable) this.#socket.write(encodeFrame(opcode, payload))
+  }
+
+  #sendClose(payload: Buffer): void {
+    if (this.#hasSentClose) return
+    this.#send(opcodes.close, payload)
+    this.#hasSentClose = true
+    this.#destroyLater()
+  }
+
+  #endSocket(): void {
+    this.#socket.end()
+    // Bytes that still arrive are read and discarded, so that a reset does not discard the last frame to the client.
+    this.#socket.resume()
+    this.#destroyLater()
+  }
+
+  /** The client has this time for its close frame, and to end its side. */
+  #destroyLater(): void {
+    if (this.#isEnding || this.#socket.destroyed) return
+    this.#isEnding = true
+    const cancel = this.#clock.setTimer(() => this.#socket.destroy(), sessionLimits.closeMs)
+    this.#socket.once('close', cancel)
   }
 }

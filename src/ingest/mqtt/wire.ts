@@ -6,8 +6,6 @@ export interface Wire {
   readonly address: string | undefined
   /** Bytes that were written and not yet read by the client. */
   readonly unsentBytes: number
-  /** Bytes of an incomplete WebSocket message, which the reader has not received. */
-  readonly heldBytes: number
   write(bytes: Buffer): void
   /** Stops reading until `resume`. Meanwhile the end of the connection is not noticed either. */
   pause(): void
@@ -21,8 +19,6 @@ export interface Wire {
 /** Receives the events of a wire. */
 export interface WireReader {
   receive(chunk: Buffer): void
-  /** `heldBytes` has grown. */
-  accountHeldBytes(): void
   /** Called if the bytes cannot contain MQTT. */
   broken(message: string): void
   /** Called when the client has read all unsent bytes. */
