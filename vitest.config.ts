@@ -41,6 +41,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             'src/**/*.test.ts',
+            'bench/**/*.test.ts',
             'console/src/**/*.test.ts',
             'bench/**/*.test.ts',
             'test/torture/**/*.test.ts',

@@ -24,6 +24,7 @@ const fields = {
   envelope: encodeEnvelope({ protocol: 'http' }),
 } as const
 
+type Expectation = { readonly goal?: number; readonly isSteady?: boolean }
 type Times = {
   readonly load: number
   readonly loadMessages: number
@@ -140,18 +141,23 @@ export const benchmark: Benchmark = {
       const { name, lines, records } = workload
       say(`${name}: ${records} records of ${(lines.length / records).toFixed(0)} bytes`)
       const { bare, ours, engines } = await compare(workload, options.rounds ?? 3)
-      const figure = (work: string, took: number, floor: number, ratio?: number) =>
+      const figure = (work: string, took: number, floor: number, { goal, isSteady = false }: Expectation = {}) =>
         cost({
           work: `${name}: ${work}`,
           unit: 's/GB',
           ours: (took / lines.length) * 1e9,
           floor: (floor / lines.length) * 1e9,
-          ...(ratio === undefined ? {} : { goal: { ratio } }),
+          ...(goal === undefined ? {} : { goal: { ratio: goal } }),
+          // The few records of GitHub are measured too briefly.
+          isSteady: isSteady && name === 'generated events',
         })
-      yield { ...figure('frames to one view', ours.load + ours.one, bare.readJson, 1 / 1.15), peers: engines.peers(lines.length) }
-      yield figure('messages of MQTT to one view', ours.loadMessages + ours.one, bare.readJson)
-      yield figure('frames to raw Parquet', ours.load + ours.raw, bare.load + bare.raw)
-      yield figure('frames to two views, beside one view', ours.load + ours.two, ours.load + ours.one, 1 / 1.6)
+      yield {
+        ...figure('frames to one view', ours.load + ours.one, bare.readJson, { goal: 1 / 1.15, isSteady: true }),
+        peers: engines.peers(lines.length),
+      }
+      yield figure('messages of MQTT to one view', ours.loadMessages + ours.one, bare.readJson, { isSteady: true })
+      yield figure('frames to raw Parquet', ours.load + ours.raw, bare.load + bare.raw, { isSteady: true })
+      yield figure('frames to two views, beside one view', ours.load + ours.two, ours.load + ours.one, { goal: 1 / 1.6 })
     }
   },
 }

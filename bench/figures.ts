@@ -88,16 +88,17 @@ export function isReached(figure: Figure): boolean {
 
 /** For machines: every figure with its ratio, its goal and what became of it. */
 export function toJson({ machine, isQuick, results }: Report): string {
-  const figures = results.flatMap(({ benchmark, figures }) =>
-    figures.map((figure) => ({
-      benchmark,
-      ...figure,
-      ratio: ratioOf(figure),
-      isReached: figure.goal === undefined ? undefined : isReached(figure),
-      peers: figure.peers?.map((peer) => ('value' in peer ? { ...peer, ratio: ratioOf(figure, peer.value) } : peer)),
-    })),
+  const complete = (figure: Figure) => ({
+    ...figure,
+    ratio: ratioOf(figure),
+    isReached: figure.goal === undefined ? undefined : isReached(figure),
+    peers: figure.peers?.map((peer) => ('value' in peer ? { ...peer, ratio: ratioOf(figure, peer.value) } : peer)),
+  })
+  return JSON.stringify(
+    { machine, isQuick, results: results.map((each) => ({ ...each, figures: each.figures.map(complete) })) },
+    null,
+    2,
   )
-  return JSON.stringify({ machine, isQuick, figures }, null, 2)
 }
 
 const widths = { work: 52, value: 20, ratio: 7 }
@@ -115,25 +116,38 @@ export function toTable({ machine, isQuick, results }: Report): string {
 }
 
 function rowsOf(figure: Figure): readonly string[] {
-  const { work, unit, ours, floor, peers = [], parts } = figure
-  const value = (of: number | undefined) => (of === undefined ? '' : `${format(of)} ${unit}`)
+  const [own, ...peers] = cellsOf(figure)
+  return [
+    ...rows(`  ${own.work}`, own.ours, own.other, own.ratio, own.goal),
+    ...(figure.parts === undefined ? [] : wrap(`    ${partsOf(figure.parts)}`, lineWidth)),
+    ...peers.flatMap(({ work, ours, other, ratio, goal }) => rows(`    ${work}`, ours, other, ratio, goal)),
+  ]
+}
+
+export type Cells = {
+  readonly work: string
+  readonly ours: string
+  /** The figure of the floor or of a peer. */
+  readonly other: string
+  readonly ratio: string
+  readonly goal: string
+}
+
+/** Returns a row for the figure, and one for each of its peers that is installed. */
+export function cellsOf(figure: Figure): readonly [Cells, ...Cells[]] {
+  const { work, unit, ours, floor, peers = [] } = figure
+  const value = (of: number | undefined) => (of === undefined ? '' : Number.isNaN(of) ? 'failed' : `${format(of)} ${unit}`)
   const ratio = (other: number | undefined) => {
-    const value = ratioOf(figure, other)
-    return value === undefined || Number.isNaN(value) ? '' : value.toFixed(2)
+    const of = ratioOf(figure, other)
+    return of === undefined || Number.isNaN(of) ? '' : of.toFixed(2)
   }
   return [
-    ...rows(`  ${work}`, value(ours), value(floor), ratio(floor), goalOf(figure)),
-    ...(parts === undefined ? [] : wrap(`    ${partsOf(parts)}`, lineWidth)),
-    ...peers.flatMap((peer) =>
-      'value' in peer
-        ? rows(
-            `    ${peer.name}: ${peer.guarantee}`,
-            '',
-            Number.isNaN(peer.value) ? 'failed' : value(peer.value),
-            ratio(peer.value),
-          )
-        : [],
-    ),
+    { work, ours: value(ours), other: value(floor), ratio: ratio(floor), goal: goalOf(figure) },
+    ...peers.flatMap((peer) => {
+      if ('install' in peer) return []
+      const { name, guarantee, value: other } = peer
+      return [{ work: `${name}: ${guarantee}`, ours: '', other: value(other), ratio: ratio(other), goal: '' }]
+    }),
   ]
 }
 
@@ -144,7 +158,7 @@ export function partsOf(parts: Readonly<Record<string, number>>): string {
 }
 
 /** Returns the bound, and whether it was missed. */
-export function goalOf(figure: Figure): string {
+function goalOf(figure: Figure): string {
   const { better, unit, goal } = figure
   if (goal === undefined) return ''
   const bound = 'ratio' in goal ? `≥ ${goal.ratio.toFixed(2)}` : `${better === 'higher' ? '≥' : '≤'} ${format(goal.ours)} ${unit}`
@@ -152,7 +166,7 @@ export function goalOf(figure: Figure): string {
 }
 
 /** Returns three digits at least, and thousands apart. */
-export function format(value: number): string {
+function format(value: number): string {
   if (!Number.isFinite(value)) return '–'
   const size = Math.abs(value)
   return size >= 100 || size === 0

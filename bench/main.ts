@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Figure, isReached, type Options, type Report, type Results, say, toJson, toTable } from './figures.ts'
+import { judge, steadyRatios, toSentence } from './gate.ts'
 import { thisMachine } from './machine.ts'
 
 /** The first ones are in a quick run. */
@@ -31,6 +32,7 @@ const usage = `npm run bench -- [names] [options]
   --only WORDS    only cases with these words in their name, for example --only 'QoS 1' --only websocket
   --rounds N      instead of the usual number of rounds
   --json          one JSON document instead of the table
+  --gate FOLDER   compares steady ratios with those of earlier runs in the folder, and keeps them there; fails only if one drops
 BENCH_PROFILE=DIRECTORY writes a CPU profile of each process there.`
 
 const { values, positionals } = parseArgs({
@@ -40,6 +42,7 @@ const { values, positionals } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
     rounds: { type: 'string' },
     json: { type: 'boolean', default: false },
+    gate: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -60,7 +63,24 @@ const results: Results[] = []
 for (const name of positionals.length > 0 ? positionals : values.quick ? quick : all) results.push(await run(name))
 const report: Report = { machine, isQuick: values.quick, results }
 console.log(values.json ? toJson(report) : toTable(report))
-if (results.some(({ figures }) => !figures.every(isReached))) process.exitCode = 1
+if (values.gate !== undefined) await compareWithEarlier(values.gate)
+else if (results.some(({ figures }) => !figures.every(isReached))) process.exitCode = 1
+
+async function compareWithEarlier(folder: string): Promise<void> {
+  const { file, drops, uncompared } = await judge(folder, machine, steadyRatios(results), async (names) => {
+    const again = results.filter(({ figures, benchmark }) => figures.some(({ work }) => names.includes(`${benchmark}: ${work}`)))
+    const repeated: Results[] = []
+    for (const { benchmark } of again) repeated.push(await run(benchmark))
+    return steadyRatios(repeated)
+  })
+  console.log(`ratios kept in ${file}`)
+  if (uncompared > 0)
+    console.log(`${uncompared} ratios have too few earlier runs on this model of machine: nothing to compare yet`)
+  for (const drop of drops) console.error(toSentence(drop))
+  if (drops.length === 0) return
+  console.error(`If the drop is the price of something better, remove the files in ${folder}: the next runs only store.`)
+  process.exitCode = 1
+}
 
 /** Keeps the figures of a benchmark that fails, too. */
 async function run(benchmark: string): Promise<Results> {
