@@ -43,8 +43,8 @@ function isRunning(pid: number): boolean {
 
 test('a process is used again, and has none of our environment', async () => {
   const first = await describeWorker()
-  // Those of Node are its channel and the place of compiled code.
-  expect(first.environment).toEqual(['MALLOC_ARENA_MAX'])
+  // Those of Node, its channel and the place of compiled code, are left out.
+  expect(first.environment).toEqual(['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_'])
   expect(await describeWorker()).toEqual(first)
 })
 
@@ -122,7 +122,7 @@ test('a report that waits to be read is in time', async () => {
 
 test('a command line replaces the given one', async () => {
   pool = newPool({ commandLine: (command) => ['/usr/bin/env', 'PASSED=1', ...command] })
-  expect((await describeWorker()).environment).toEqual(['MALLOC_ARENA_MAX', 'PASSED'])
+  expect((await describeWorker()).environment).toEqual(['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'PASSED'])
 })
 
 test('a process that is ready gets the next task', async () => {

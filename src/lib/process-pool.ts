@@ -4,21 +4,22 @@
  * Owns: starting the processes, keeping idle ones, the time limit of a task. Does not own: how many run at once, whose turn it is, what a
  * task does (`serveTasks` in the program).
  * Law: when `run` settles, no process works on its task. A process works on one task at a time. Its environment
- * has the place of compiled code and a setting of the C library, and nothing else.
+ * has the place of compiled code and settings of the C library, and nothing else.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
 import { dirname } from 'node:path'
 import { assert } from './assert.ts'
+import { MiB } from './bytes.ts'
 import type { Clock } from './clock.ts'
 import { disableInspector } from './inspector.ts'
 
 /**
- * Workers run DuckDB, which is native code and has an allocator of its own. A small young generation and one arena of glibc take a seventh
- * less memory, and no more processor time.
+ * Workers run DuckDB, which is native code. A small young generation, one arena of glibc, and large blocks that return to the system when
+ * they are freed take a quarter less memory, and no more processor time.
  */
 const nodeFlags = [disableInspector, '--max-semi-space-size=1'] as const
-const mallocSettings = { MALLOC_ARENA_MAX: '1' } as const
+const mallocSettings = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: String(MiB) } as const
 
 export type ProcessPoolOptions = {
   /** The path of a program that calls `serveTasks`. */
