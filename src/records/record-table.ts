@@ -9,7 +9,6 @@
  */
 import { type Buffer, isUtf8 } from 'node:buffer'
 import { join } from 'node:path'
-import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
@@ -19,13 +18,14 @@ import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
 import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
 import { buildLimits } from './limits.ts'
-import { isAccepted, type Observed, Observer, sumObserved } from './observer.ts'
+import { isAccepted, type Observed, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
 import { concatenate, writePieces } from './piece-files.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from './pieces.ts'
+import { RecordDatabase } from './record-database.ts'
 import { type Lines, RecordRuns } from './record-runs.ts'
 import { RecordSampler } from './record-sampler.ts'
-import { recordsSql, registerRuns } from './runs-in-sql.ts'
+import { recordsSql } from './runs-in-sql.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
 import { type RecordSource, Sources } from './sources.ts'
 import type { Tally } from './tally.ts'
@@ -40,6 +40,8 @@ export type RecordTableOptions = ViewDeadlineOptions & {
   /** Above the memory, so much is spilled to disk. */
   readonly spillBytesMax: number
   readonly segmentSeq: number
+  /** Used instead of a new one, and not closed. It may write to the directory. */
+  readonly database?: RecordDatabase | undefined
 }
 
 export type FrameRecords = {
@@ -53,10 +55,8 @@ export type FrameRecords = {
 export class RecordTable {
   readonly #options: RecordTableOptions
   readonly #deadline: ViewDeadline
-  readonly #database: Database
-  readonly #connection: Connection
+  readonly #database: RecordDatabase
   readonly #sources: Sources
-  readonly #observer: Observer
   readonly #runs: RecordRuns
   /** The values of several views are in a table for each. */
   #slices: readonly Piece[] = []
@@ -67,36 +67,25 @@ export class RecordTable {
   /** Profile of the samples, computed on first use. */
   #profile: Profile | undefined
 
-  private constructor(
-    options: RecordTableOptions,
-    database: Database,
-    connection: Connection,
-    sources: Sources,
-    observer: Observer,
-    runs: RecordRuns,
-  ) {
+  private constructor(options: RecordTableOptions, database: RecordDatabase, sources: Sources, runs: RecordRuns) {
     this.#options = options
     this.#deadline = new ViewDeadline(options)
     this.#database = database
-    this.#connection = connection
     this.#sources = sources
-    this.#observer = observer
     this.#runs = runs
   }
 
   static async open(options: RecordTableOptions): Promise<RecordTable> {
     const { directory, memoryBytes, spillBytesMax } = options
     const spill = { directory: `${directory}/spill`, bytesMax: spillBytesMax }
-    const database = await Database.open({ directories: [directory], spill, memoryBytes, orderedConnections: 1 })
+    const database = options.database ?? (await RecordDatabase.open({ directories: [directory], spill, memoryBytes }))
     try {
-      const connection = database.connectOrdered()
-      const sources = await Sources.create(connection)
-      const observer = new Observer(await database.connect())
+      const sources = await Sources.create(database.connection)
       const runs = new RecordRuns(join(directory, 'records'))
-      registerRuns(connection, runs)
-      return new RecordTable(options, database, connection, sources, observer, runs)
+      database.use(runs)
+      return new RecordTable(options, database, sources, runs)
     } catch (error) {
-      database.close()
+      if (options.database === undefined) database.close()
       throw error
     }
   }
@@ -199,7 +188,7 @@ export class RecordTable {
     const named = extracted.views[view]
     assert(named !== undefined, 'the view must be one of the extracted views')
     const refused = `refused_${view}`
-    await this.#observer.createRefused(refused)
+    await this.#database.observer.createRefused(refused)
     const { written, tally } = await fallBackIfOutOfMemory(
       () => this.#writeObserved(refused, extracted, view, path),
       () => this.#writeObservedInPieces(refused, named, path),
@@ -221,7 +210,7 @@ export class RecordTable {
   }
 
   close(): void {
-    this.#database.close()
+    if (this.#options.database === undefined) this.#database.close()
     this.#runs.close()
   }
 
@@ -245,7 +234,7 @@ export class RecordTable {
 
   #writeObserved(refused: string, extracted: ExtractedViews, view: number, path: string): Promise<Observed> {
     return this.#tryUnguarded(() =>
-      this.#observer.observe(refused, () => this.#copy(acceptedSql(extracted, view, isAccepted(view)), path)),
+      this.#database.observer.observe(refused, () => this.#copy(acceptedSql(extracted, view, isAccepted(view)), path)),
     )
   }
 
@@ -314,11 +303,11 @@ export class RecordTable {
   }
 
   #run(sql: string): Promise<void> {
-    return this.#connection.run(sql, this.#deadline.statement)
+    return this.#database.connection.run(sql, this.#deadline.statement)
   }
 
   #query(sql: string) {
-    return this.#connection.query(sql, this.#deadline.statement)
+    return this.#database.connection.query(sql, this.#deadline.statement)
   }
 }
 

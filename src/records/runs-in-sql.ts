@@ -4,7 +4,7 @@ import type { Piece } from './pieces.ts'
 import type { RecordRuns } from './record-runs.ts'
 
 /** Lets statements on any connection of the database read the records. */
-export function registerRuns(connection: Connection, runs: RecordRuns): void {
+export function registerRuns(connection: Connection, runs: Pick<RecordRuns, 'open'>): void {
   connection.registerTable({
     name: 'record_runs',
     columns: {

@@ -25,7 +25,9 @@ export class Sources {
   }
 
   static async create(connection: Connection): Promise<Sources> {
-    await connection.run('CREATE TABLE sources (protocol VARCHAR, topic VARCHAR, client_id VARCHAR, attributes VARCHAR)')
+    await connection.run(
+      'CREATE OR REPLACE TABLE sources (protocol VARCHAR, topic VARCHAR, client_id VARCHAR, attributes VARCHAR)',
+    )
     return new Sources(await connection.appender('sources'))
   }
 

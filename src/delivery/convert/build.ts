@@ -14,6 +14,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, spillBytesMax } from '#records/limits.ts'
+import type { RecordDatabase } from '#records/record-database.ts'
 import { runLimits } from '#records/record-runs.ts'
 import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
@@ -34,6 +35,8 @@ export type BuildOptions = {
   /** Total for this conversion. Above its share, DuckDB spills to scratch space on disk. */
   readonly memoryBytes: number
   readonly viewTimeoutMs: number
+  /** Used instead of a new one, without space to spill to. */
+  readonly database?: RecordDatabase
   /** Called before each step, with the positions of the views that it works on: none, if it works on the records. Also with each view that is settled. */
   readonly report?: (views: readonly number[], settled?: SettledView) => void
   readonly signal: AbortSignal
@@ -49,6 +52,11 @@ export type SegmentFiles = {
 
 /** DuckDB's share of the memory. The rest is for allocations that it does not count and for the bytes being read. */
 const DUCKDB_SHARE = 2 / 3
+
+/** Returns how much of the memory of a conversion DuckDB gets. */
+export function duckdbBytes(memoryBytes: number): number {
+  return Math.floor(memoryBytes * DUCKDB_SHARE)
+}
 
 /** Throws RequiredViewFailed, the signal's reason, SegmentError, or the DuckDB error of a failed load. */
 export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
@@ -67,11 +75,12 @@ export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
 
   const table = await RecordTable.open({
     directory,
-    memoryBytes: Math.floor(options.memoryBytes * DUCKDB_SHARE),
+    memoryBytes: duckdbBytes(options.memoryBytes),
     spillBytesMax: spillBytesMax({ bytes: segment.bytes, records: rows }),
     segmentSeq: segment.header.seq,
     viewTimeoutMs: options.viewTimeoutMs,
     signal,
+    database: options.database,
   })
   try {
     await loadSegment(table, segment.frames(buildLimits.readBytes))

@@ -1,5 +1,7 @@
 /** Runs one task of a conversion process. */
-import { basename, join } from 'node:path'
+import { readdir, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { KiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -7,19 +9,25 @@ import { mergeParquet } from '#records/merge-parquet.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { buildUnit } from '../../jobs/build-unit.ts'
+import type { OpenSegment } from '../../segments.ts'
 import { isTransient } from '../../transient-error.ts'
-import { buildFiles, type SegmentFiles } from '../build.ts'
+import { buildFiles, duckdbBytes, type SegmentFiles } from '../build.ts'
 import type { SettledView } from '../build-views.ts'
 import { type BuiltFile, describeFile } from '../built-file.ts'
 import { firstLine, RequiredViewFailed, UnitViewFailed } from '../failures.ts'
 import { probeSegment } from './probe-segment.ts'
-import type { ConvertReply, ConvertTask, Failure, MergeTask, NamedFile, Step } from './protocol.ts'
+import type { ConvertReply, ConvertTask, Failure, MergeTask, NamedFile, SegmentTask, Step } from './protocol.ts'
+import { SharedDatabase } from './shared-database.ts'
 
 /** Never aborts: the parent kills this process instead. */
 const { signal } = new AbortController()
 
 /** DuckDB's share of the memory. It does not count all its allocations. */
 const MERGE_SHARE = 2 / 3
+
+/** Size of the largest segment that uses the shared database. */
+const sharedBytesMax = 256 * KiB
+const shared = new SharedDatabase()
 
 export async function runTask(
   task: ConvertTask,
@@ -46,7 +54,8 @@ async function build(
       report([])
       const reader = await new SegmentDirectory({ directory: task.wal, files }).open(task.segment)
       try {
-        const { failed, ...built } = await buildFiles({ ...common, ...task, segment: reader })
+        const { failed, ...built } =
+          (await buildShared(task, reader, report)) ?? (await buildFiles({ ...common, ...task, segment: reader }))
         const reasons = failed.map(({ view, error }) => ({ view: task.views.indexOf(view), reason: firstLine(error) }))
         return { ...built, failed: reasons }
       } finally {
@@ -60,6 +69,29 @@ async function build(
       return { files: built.files, views: [built.outcome], failed: [] }
     }
   }
+}
+
+/**
+ * Builds the files of a small segment in the shared database. Returns undefined, and leaves no file, if the segment is not small or anything
+ * fails: only a database of its own shows whether that is due to the segment. A view is therefore not reported as settled.
+ */
+async function buildShared(
+  task: SegmentTask,
+  segment: OpenSegment,
+  report: (views: readonly number[]) => void,
+): Promise<SegmentFiles | undefined> {
+  const { directory, plan } = task
+  const isRepeated = plan.isApart || plan.failed.length > 0 || (plan.built ?? []).length > 0
+  if (segment.bytes > sharedBytesMax || isRepeated) return undefined
+  const options = { directory: dirname(directory), memoryBytes: duckdbBytes(task.memoryBytes) }
+  const built = await shared.use(options, async (database) => {
+    const common = { ...task, segment, database, signal, clock: systemClock, report: (views: readonly number[]) => report(views) }
+    const built = await buildFiles(common)
+    return built.failed.length === 0 ? built : undefined
+  })
+  if (built === undefined)
+    for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true, force: true })
+  return built
 }
 
 async function merge(
