@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
+import { inParallel } from '#lib/in-parallel.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -24,6 +25,8 @@ const scanRestFactor = 9
 const scanIntervalMsMax = 10_000
 /** The same for a look into the logs that a watch reported meanwhile. */
 const lookRestFactor = 3
+/** Logs that are read at the same time. */
+const logsParallel = 16
 
 export type PipelineOptions = {
   readonly nodeId: string
@@ -221,14 +224,14 @@ export class Pipeline implements Service {
     const draining = endpoints.listDraining()
     const listed = new Map<string, LogListing>()
     const failed = new Map<string, unknown>()
-    for (const logName of await segments.logNames()) {
+    await inParallel(logsParallel, await segments.logNames(), async (logName) => {
       try {
         listed.set(logName, await segments.readLog(logName))
       } catch (error) {
         // Other logs are delivered. The queue of this one keeps what the last scan found.
         failed.set(logName, error)
       }
-    }
+    })
     // Read after the listing: a delivery that ended meanwhile may have parked its segment.
     const parked = await this.#options.parked.read()
     const found = new Map([...listed].map(([logName, listing]) => [logName, this.#identify(listing.segments)]))
@@ -242,17 +245,18 @@ export class Pipeline implements Service {
     const held: HeldLog[] = [...failed].map(([logName, error]) =>
       unreadableLog(logName, errorMessage(error), this.#lastRead.get(logName)),
     )
-    for (const [logName, listing] of listed) {
+    await inParallel(logsParallel, listed, async ([logName, listing]) => {
       const read = await this.#take(listing, found.get(logName) ?? [], parked)
       held.push(read)
       this.#lastRead.set(logName, read)
-    }
+    })
     for (const logName of this.#queues.keys()) {
       if (!listed.has(logName) && !failed.has(logName)) await this.#update(logName, [], undefined)
     }
     const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => missingLog(id))
     for (const logName of this.#lastRead.keys()) if (!listed.has(logName) && !failed.has(logName)) this.#lastRead.delete(logName)
-    this.#held = [...held.filter((each) => !isEmpty(each) || draining.includes(each.logName)), ...drained]
+    const kept = held.filter((each) => !isEmpty(each) || draining.includes(each.logName))
+    this.#held = [...kept.sort((a, b) => (a.logName < b.logName ? -1 : 1)), ...drained]
     this.#scannedEpoch = epoch
   }
 

@@ -55,6 +55,7 @@ export class SegmentDelivery {
   readonly #stores: ObjectStores
   readonly #clock: Clock
   readonly #logger: Logger
+  readonly #startedAtMicros: number
 
   constructor(options: SegmentDeliveryOptions) {
     const { clock, stores, uploader } = options
@@ -68,6 +69,7 @@ export class SegmentDelivery {
     this.#segments = options.segments
     this.#clock = clock
     this.#logger = options.logger
+    this.#startedAtMicros = clock.now() * 1_000
   }
 
   /** Throws only the signal's reason. After that, the delivery can be repeated. */
@@ -88,7 +90,9 @@ export class SegmentDelivery {
 
   async #run(run: DeliveryRun): Promise<void> {
     const facts = await this.#converter.readFacts(run)
-    if (run.mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return
+    // An earlier run may have delivered it, if somebody copies segments back one by one.
+    const mayBeCommitted = run.mayBeCommitted || facts.name.sealedAtMicros < this.#startedAtMicros
+    if (mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return
     await this.#converter.waitForDestination(facts, run)
     const startedAt = this.#clock.monotonic()
     const built = await this.#converter.convert(facts, run)

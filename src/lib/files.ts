@@ -38,6 +38,11 @@ export interface Files {
   bytes(path: string): Promise<number | undefined>
   /** Lists a directory, in no order. Returns an empty list if it is missing. */
   list(directory: string): Promise<readonly DirectoryEntry[]>
+  /**
+   * Returns when a directory changed: its entries, permissions or times, not the content of its files. Milliseconds since 1970; undefined if
+   * it is missing, or the system does not tell.
+   */
+  changedAt(directory: string): Promise<number | undefined>
   /** Creates a directory and its missing parents. Their names are durable then, whoever created them. */
   makeDirectory(path: string): Promise<void>
   syncDirectory(path: string): Promise<void>
@@ -107,6 +112,9 @@ export const systemFiles: Files = {
       name: entry.name,
       kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : 'other',
     }))
+  },
+  async changedAt(directory) {
+    return (await unlessMissing(fs.promises.stat(directory)))?.ctimeMs
   },
   async makeDirectory(path) {
     await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o700 })

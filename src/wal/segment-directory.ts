@@ -8,7 +8,8 @@
 import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
-import { type LogFiles, listLogs, listSegments, readLog, type SegmentFile } from './directory.ts'
+import { type LogFiles, listLogs, listSegments, type SegmentFile } from './directory.ts'
+import { LogListings } from './log-listings.ts'
 import { noteQuarantine, type QuarantineNote, quarantineNotePath, readQuarantineNote } from './quarantine.ts'
 import { type SegmentSalvage, salvageSegment } from './salvage.ts'
 import { isLogName, type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
@@ -26,11 +27,13 @@ export class SegmentDirectory {
   readonly #directory: string
   readonly #files: Files
   readonly #clock: Clock
+  readonly #listings: LogListings
 
   constructor({ directory, files, clock = systemClock }: SegmentDirectoryOptions) {
     this.#directory = directory
     this.#files = files
     this.#clock = clock
+    this.#listings = new LogListings({ directory, files, clock })
   }
 
   /** Returns all segments, by log name, then seq, then incarnation. Segments removed meanwhile are left out. */
@@ -39,13 +42,15 @@ export class SegmentDirectory {
   }
 
   /** Returns the names of all logs that have a directory, sorted. */
-  logNames(): Promise<readonly string[]> {
-    return listLogs(this.#files, this.#directory)
+  async logNames(): Promise<readonly string[]> {
+    const logNames = await listLogs(this.#files, this.#directory)
+    this.#listings.keepOnly(logNames)
+    return logNames
   }
 
   /** Returns the segments of one log, and whether it is closed. Throws if its directory cannot be read. */
   readLog(logName: string): Promise<LogFiles> {
-    return readLog(this.#files, this.#directory, logName)
+    return this.#listings.read(logName)
   }
 
   /** Whether the log has segments that are neither delivered nor quarantined. */

@@ -27,6 +27,8 @@ class HeldScans {
         if (path === walDirectory) this.scans += 1
         return systemFiles.list(path)
       },
+      // Otherwise sizes are read once.
+      changedAt: async () => undefined,
       bytes: async (path) => {
         const bytes = await systemFiles.bytes(path)
         if (this.scans === 0 || !this.#armed || !path.endsWith('.wal') || bytes === undefined) return bytes

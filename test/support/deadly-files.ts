@@ -32,6 +32,7 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     read: (path) => files.read(path),
     bytes: (path) => files.bytes(path),
     list: (path) => files.list(path),
+    changedAt: (path) => files.changedAt(path),
     makeDirectory: (path) => files.makeDirectory(path),
     syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
     rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),

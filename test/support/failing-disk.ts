@@ -1,7 +1,7 @@
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
 
 const changing = ['open', 'makeDirectory', 'syncDirectory', 'rename', 'link', 'remove', 'removeDirectory', 'touch'] as const
-const reading = ['read', 'bytes', 'list', 'space'] as const
+const reading = ['read', 'bytes', 'list', 'changedAt', 'space'] as const
 
 /** Real files, all of whose operations fail while `code` is set. A file system that is only read-only can still be read. */
 export class FailingDisk {

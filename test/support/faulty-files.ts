@@ -76,6 +76,7 @@ export class FaultyDisk {
       bytes: (path) =>
         run({ kind: 'read', path }, () => (this.#names.has(path) ? this.#inode(path).bytes.byteLength : undefined)),
       list: (path) => run({ kind: 'list', path }, () => this.#list(path)),
+      changedAt: () => Promise.resolve(undefined),
       makeDirectory: (path) => run({ kind: 'makeDirectory', path }, () => this.#makeDirectory(path)),
       syncDirectory: (path) => run({ kind: 'syncDirectory', path }, () => this.#syncDirectory(path)),
       rename: (from, to) => run({ kind: 'rename', path: from }, () => this.#rename(from, to)),
