@@ -21,7 +21,7 @@ const scanIntervalMs = 250
 /** The same after a watch reported sealed segments. */
 const hintedScanIntervalMs = 20
 /** After a long scan of many segments, the next one waits this many times as long, up to a bound. */
-const scanRestFactor = 9
+const scanRestFactor = 19
 const scanIntervalMsMax = 10_000
 /** The same for a look into the logs that a watch reported meanwhile. */
 const lookRestFactor = 3
