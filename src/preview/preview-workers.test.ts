@@ -72,6 +72,17 @@ test('runs many previews at once', { timeout: 60_000 }, async () => {
   expect(results.map(({ rows }) => rows)).toEqual(results.map(() => [{ a: 'x' }]))
 })
 
+test('no process runs before the first preview, nor a minute after the last one', { timeout: 60_000 }, async () => {
+  const clock = new ManualClock()
+  workers = newWorkers(undefined, clock)
+  await workers.start()
+  expect(workers.pids).toEqual([])
+  await preview(quick, 'a', never)
+  expect(workers.pids).toHaveLength(1)
+  clock.advance(60_000)
+  await until('the process to leave', () => workers.pids.length === 0)
+})
+
 test('rejects a definition that does not compile with its paths', async () => {
   const refused = preview({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, 'a', never)
   await expect(refused).rejects.toThrow(

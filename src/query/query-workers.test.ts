@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Database } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
-import { systemClock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { QueriedTable } from '#model/query.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { until } from '../../test/support/until.ts'
 import type { FetchedTable, TableName } from './query-protocol.ts'
 import { type Query, QueryWorkers } from './query-workers.ts'
@@ -31,9 +32,9 @@ afterEach(async () => {
   await rm(root, { recursive: true })
 })
 
-function newWorkers(sandbox: Sandbox): QueryWorkers {
+function newWorkers(sandbox: Sandbox, clock: Clock = systemClock): QueryWorkers {
   return new QueryWorkers({
-    clock: systemClock,
+    clock,
     logger: createLogger('test', 'silent'),
     directory: join(root, 'queries'),
     sandbox,
@@ -62,6 +63,16 @@ test('runs queries of several accounts, each in a directory that is removed', { 
   const results = await Promise.all(['a', 'b', 'c', 'a'].map((account) => run(query('FROM orders'), account)))
   for (const result of results) expect(result).toMatchObject({ rows: [[7]], tables: [summary] })
   expect(await readdir(join(root, 'queries'))).toEqual([])
+})
+
+test('no process runs before the first query, nor a minute after the last one', { timeout: 60_000 }, async () => {
+  const clock = new ManualClock()
+  workers = newWorkers(sandbox, clock)
+  await workers.start()
+  expect(workers.pids).toEqual([])
+  await run(query('FROM orders'))
+  clock.advance(60_000)
+  await until('the processes to leave', () => workers.pids.length === 0)
 })
 
 test('a statement that is refused, or fails, is a validation error of sql', { timeout: 60_000 }, async () => {
