@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import { highWaterName } from '#wal/directory.ts'
-import { crcAt, encodedBytes, encodeInto, type FrameInput } from '#wal/frame.ts'
+import { crcAt, encodedBytes, encodeFrame, type FrameInput } from '#wal/frame.ts'
 import { encodeFooter, encodeHeader, HEADER_BYTES, type SegmentIdentity, segmentName } from '#wal/segment-file.ts'
 import { computeSalt, encodeSaltKey } from '#wal/segment-salt.ts'
 import { SegmentTally } from '#wal/segment-tally.ts'
@@ -56,7 +56,7 @@ function segmentBytes(identity: SegmentIdentity, frame: FrameInput, frames: numb
   let at = 0
   for (let index = 0; index < frames; index++) {
     const start = at
-    at = encodeInto(bytes, at, frame, { salt, startsGroup: true, withPayload: true })
+    at += encodeFrame(frame, salt, true).copy(bytes, at)
     tally.add(frame, frame.payload[0]?.byteLength ?? 0, crcAt(bytes, start))
   }
   const header = encodeHeader({ ...identity, createdAtMicros: frame.receivedAtMicros, salt })

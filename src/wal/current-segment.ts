@@ -12,7 +12,8 @@ import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
-import type { FrameInput, Salt } from './frame.ts'
+import type { Salt } from './frame.ts'
+import type { FrameGroup } from './frame-group.ts'
 import { writeHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
@@ -114,12 +115,12 @@ export class CurrentSegment {
   }
 
   /** Makes a group durable, in a new segment if it does not fit into the open one. */
-  async append(frames: readonly FrameInput[], bytes: number): Promise<Appended> {
+  async append(group: FrameGroup): Promise<Appended> {
     const { onOutcome } = this.#options
     try {
-      const writer = await this.#writerFor(bytes)
-      await this.#append(writer, frames)
-      this.#options.observer?.appended(writer.header.seq, frames)
+      const writer = await this.#writerFor(group.bytes)
+      await this.#append(writer, group)
+      if (group.observed.length > 0) this.#options.observer?.appended(writer.header.seq, group.observed)
       onOutcome(undefined)
       if (writer.state === 'open' && this.#isFull(writer)) this.#isDue = true
       return { seq: writer.header.seq }
@@ -169,9 +170,9 @@ export class CurrentSegment {
     return durableBytes + FOOTER_BYTES >= this.#settings.segmentBytes
   }
 
-  async #append(writer: SegmentWriter, frames: readonly FrameInput[]): Promise<void> {
+  async #append(writer: SegmentWriter, group: FrameGroup): Promise<void> {
     try {
-      await writer.append(frames)
+      await writer.append(group)
       this.#options.onGrown(writer.path, writer.durableBytes)
     } catch (error) {
       if (!(error instanceof UnlinkedError)) throw error
@@ -215,7 +216,7 @@ export class CurrentSegment {
       throw error
     }
     this.#lastSeq = seq
-    const writer = new SegmentWriter({ files, file, header, copiedPayloadBytesMax: limits.copiedPayloadBytesMax })
+    const writer = new SegmentWriter({ files, file, header })
     const cancelTimer = clock.setTimer(() => this.#due(), this.#settings.segmentMaxAgeMs)
     const openedAtMs = clock.monotonic()
     if (openedAtMs - this.#activeAtMs >= limits.idleMs) logger.notice({ log: logName, seq }, 'data arriving')

@@ -33,7 +33,7 @@ type FrameFields = {
   readonly envelope: Uint8Array
 }
 
-/** A frame to append. Envelope and payload must not change until the append has settled. */
+/** A frame to append. Its payload must not change until the append has settled. */
 export type FrameInput = FrameFields & { readonly payload: readonly Uint8Array[] }
 
 export type Frame = FrameFields & { readonly payload: Uint8Array }
@@ -79,42 +79,59 @@ export function encodedBytes(frame: FrameInput): number {
 }
 
 /**
- * Writes a frame to `into` at `offset` and returns where it ends. Without `withPayload`, the payload is only added to the checksum, and the
- * caller writes its bytes right after the frame's.
+ * Writes what of a frame does not depend on its segment to `into` at `offset`. Without `withPayload` the caller writes the payload right
+ * after the rest of the frame.
  */
-export function encodeInto(
-  into: Buffer,
-  offset: number,
-  frame: FrameInput,
-  { salt, startsGroup, withPayload }: { readonly salt: Salt; readonly startsGroup: boolean; readonly withPayload: boolean },
-): number {
+export function layOutFrame(into: Buffer, offset: number, frame: FrameInput, withPayload: boolean): void {
   const envelopeAt = offset + FRAME_HEADER_BYTES
   const payloadAt = envelopeAt + frame.envelope.byteLength
   into.set(frame.envelope, envelopeAt)
-  let end = payloadAt
   if (withPayload) {
+    let end = payloadAt
     for (const chunk of frame.payload) {
       into.set(chunk, end)
       end += chunk.byteLength
     }
   }
-  const length = payloadAt - offset - PREFIX_BYTES + (withPayload ? end - payloadAt : payloadBytes(frame))
-
-  into.writeUInt32LE(length, offset)
-  into.writeUInt32LE(lengthCheck(length, salt.length), offset + 4)
+  into.writeUInt32LE(payloadAt - offset - PREFIX_BYTES + payloadBytes(frame), offset)
   into[offset + 12] = VERSION
   into[offset + 13] = layouts.indexOf(frame.layout)
-  into[offset + 14] = startsGroup ? STARTS_GROUP : 0
   into[offset + 15] = 0
   writeUInt64(into, frame.receivedAtMicros, offset + 16)
   into.writeUInt32LE(frame.recordCount, offset + 24)
   into.writeUInt32LE(payloadAt - envelopeAt, offset + 28)
+}
 
+/** Writes the rest of a frame that is laid out from `offset` to `end`. `pieces` are of a payload that is not. */
+export function completeFrame(
+  into: Buffer,
+  offset: number,
+  end: number,
+  { salt, startsGroup, pieces }: { readonly salt: Salt; readonly startsGroup: boolean; readonly pieces: readonly Uint8Array[] },
+): void {
+  into.writeUInt32LE(lengthCheck(into.readUInt32LE(offset), salt.length), offset + 4)
+  into[offset + 14] = startsGroup ? STARTS_GROUP : 0
   // For a small frame a call costs more than its bytes, so one call covers all of it.
   let crc = crc32c(into.subarray(offset + PREFIX_BYTES, end), salt.crc)
-  if (!withPayload) for (const chunk of frame.payload) crc = crc32c(chunk, crc)
+  for (const piece of pieces) crc = crc32c(piece, crc)
   into.writeUInt32LE(crc, offset + CRC_AT)
-  return end
+}
+
+/** Returns the size in a segment of the frame that is laid out at `offset`. */
+export function laidOutFrameBytes(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32LE(offset) + PREFIX_BYTES
+}
+
+/** Returns what a segment counts of the frame that is laid out at `offset`. */
+export function readLaidOutFrame(
+  bytes: Buffer,
+  offset: number,
+): { readonly recordCount: number; readonly receivedAtMicros: number; readonly payloadBytes: number } {
+  return {
+    recordCount: bytes.readUInt32LE(offset + 24),
+    receivedAtMicros: readUInt64(bytes, offset + 16),
+    payloadBytes: laidOutFrameBytes(bytes, offset) - FRAME_HEADER_BYTES - bytes.readUInt32LE(offset + 28),
+  }
 }
 
 /** Returns the crc of the frame that was written at `offset`. */
@@ -125,7 +142,8 @@ export function crcAt(bytes: Buffer, offset: number): number {
 /** Returns the encoded frame in one buffer. */
 export function encodeFrame(frame: FrameInput, salt: Salt, startsGroup: boolean): Buffer {
   const bytes = Buffer.alloc(encodedBytes(frame))
-  encodeInto(bytes, 0, frame, { salt, startsGroup, withPayload: true })
+  layOutFrame(bytes, 0, frame, true)
+  completeFrame(bytes, 0, bytes.length, { salt, startsGroup, pieces: [] })
   return bytes
 }
 

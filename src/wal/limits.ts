@@ -12,7 +12,7 @@ export const walLimits = {
    * rename files, decompress bodies and resolve names.
    */
   commitsParallel: 6,
-  /** Payload chunks up to this size are copied behind their header: cheaper than one more entry of the writev (measured). */
+  /** Payloads up to this size are copied when they are accepted: cheaper than one more entry of the writev, and than to keep them (measured). */
   copiedPayloadBytesMax: 4 * KiB,
   /** How often removed segments are noticed, and failed recoveries and removals retried. */
   upkeepIntervalMs: 1_000,

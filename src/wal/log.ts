@@ -8,6 +8,7 @@
 import type { CommitTurns } from './commit-turns.ts'
 import { type Appended, CurrentSegment, type CurrentSegmentOptions, type LogSettings } from './current-segment.ts'
 import { encodedBytes, type FrameInput } from './frame.ts'
+import { FrameGroup } from './frame-group.ts'
 import { WalError } from './wal-error.ts'
 
 export type LogOptions = CurrentSegmentOptions & {
@@ -19,10 +20,8 @@ export type LogOptions = CurrentSegmentOptions & {
   readonly reclaimed: Promise<void>
 }
 
-class Group {
-  readonly frames: FrameInput[] = []
+class Group extends FrameGroup {
   readonly durable = Promise.withResolvers<Appended>()
-  bytes = 0
 }
 
 export class Log {
@@ -31,6 +30,8 @@ export class Log {
   readonly #groups: Group[] = []
   readonly #stopped = Promise.withResolvers<void>()
   #owner: string
+  /** The next group is probably about as large as the last one. */
+  #lastGroupBytes = 0
   #isReclaimed = false
   #isWorking = false
   #isStopping = false
@@ -60,19 +61,20 @@ export class Log {
 
   /** Resolves when the frame is durable. All frames of a group share one promise. */
   append(frame: FrameInput): Promise<Appended> {
-    const { limits, waiting } = this.#options
+    const { limits, waiting, observer } = this.#options
     const bytes = encodedBytes(frame)
     if (this.#isStopping) return Promise.reject(new WalError('stopping', 'the log is being closed'))
     if (waiting.bytes > 0 && waiting.bytes + bytes > limits.waitingBytesMax) {
       return Promise.reject(new WalError('overloaded', `more than ${limits.waitingBytesMax} bytes wait for the disk`))
     }
     let group = this.#groups.at(-1)
-    if (group === undefined || group.bytes + bytes > this.#groupBytesMax() || group.frames.length >= limits.groupFramesMax) {
-      group = new Group()
+    if (group === undefined || group.bytes + bytes > this.#groupBytesMax() || group.frames >= limits.groupFramesMax) {
+      const { copiedPayloadBytesMax } = limits
+      group = new Group({ copiedPayloadBytesMax, initialBytes: this.#groups.length === 0 ? this.#lastGroupBytes : 0 })
       this.#groups.push(group)
     }
-    group.frames.push(frame)
-    group.bytes += bytes
+    group.add(frame)
+    if (observer?.observes(frame) === true) group.observed.push(frame)
     waiting.bytes += bytes
     this.#scheduleWork()
     return group.durable.promise
@@ -139,11 +141,12 @@ export class Log {
 
   async #commit(group: Group): Promise<void> {
     try {
-      group.durable.resolve(await this.#segment.append(group.frames, group.bytes))
+      group.durable.resolve(await this.#segment.append(group))
     } catch (error) {
       if (!(error instanceof WalError)) throw error
       group.durable.reject(error)
     } finally {
+      this.#lastGroupBytes = group.laidOutBytes
       this.#options.waiting.bytes -= group.bytes
     }
   }

@@ -5,10 +5,9 @@
  * Law: `append` resolves after fdatasync. If it fails, either the file was cut back to its last durable frame and stays open, or the
  * segment is poisoned and never written to or synced again.
  */
-import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
-import { crcAt, encodedBytes, encodeInto, type FrameInput, payloadBytes } from './frame.ts'
+import type { FrameGroup } from './frame-group.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from './segment-file.ts'
 import { rescueSegment } from './segment-rescue.ts'
 import { SegmentTally } from './segment-tally.ts'
@@ -19,7 +18,6 @@ export type SegmentWriterOptions = {
   /** An empty file whose name is durable. */
   readonly file: OpenFile
   readonly header: SegmentHeader
-  readonly copiedPayloadBytesMax: number
 }
 
 /**
@@ -37,16 +35,14 @@ export class SegmentWriter {
   readonly header: SegmentHeader
   readonly #files: Files
   readonly #file: OpenFile
-  readonly #copiedPayloadBytesMax: number
   readonly #tally: SegmentTally
   #durableBytes = 0
   #state: SegmentWriterState = 'open'
 
-  constructor({ files, file, header, copiedPayloadBytesMax }: SegmentWriterOptions) {
+  constructor({ files, file, header }: SegmentWriterOptions) {
     this.#files = files
     this.#file = file
     this.header = header
-    this.#copiedPayloadBytesMax = copiedPayloadBytesMax
     this.#tally = new SegmentTally(this.header.salt)
   }
 
@@ -67,12 +63,14 @@ export class SegmentWriter {
     return this.#state
   }
 
-  /** Writes the frames as one group. Either all become durable, or it throws and none may be acknowledged. */
-  async append(frames: readonly FrameInput[]): Promise<void> {
-    const group = this.#encode(frames)
-    await this.#write(group.chunks)
-    this.#durableBytes += group.bytes
-    for (const [index, frame] of frames.entries()) this.#tally.add(frame, payloadBytes(frame), group.crcs[index] ?? 0)
+  /** Either all frames become durable, or it throws and none may be acknowledged. */
+  async append(group: FrameGroup): Promise<void> {
+    const chunks = group.complete(this.header.salt)
+    const startsFile = this.#durableBytes === 0
+    if (startsFile) chunks.unshift(encodeHeader(this.header))
+    await this.#write(chunks)
+    this.#durableBytes += (startsFile ? HEADER_BYTES : 0) + group.bytes
+    group.tally(this.#tally)
     if (!this.#file.isLinked()) this.#unlinked()
   }
 
@@ -149,41 +147,5 @@ export class SegmentWriter {
     } catch {
       this.#fail()
     }
-  }
-
-  /** Copies headers and small payloads into one buffer. Larger payloads are written without a copy. */
-  #encode(frames: readonly FrameInput[]): { readonly chunks: Uint8Array[]; readonly bytes: number; readonly crcs: Uint32Array } {
-    const header = this.#durableBytes === 0 ? HEADER_BYTES : 0
-    let bytes = header
-    let uncopiedBytes = 0
-    for (const frame of frames) {
-      bytes += encodedBytes(frame)
-      if (!this.#isCopied(frame)) uncopiedBytes += payloadBytes(frame)
-    }
-    const buffer = Buffer.allocUnsafe(bytes - uncopiedBytes)
-    if (header > 0) encodeHeader(this.header).copy(buffer, 0)
-
-    const chunks: Uint8Array[] = []
-    const crcs = new Uint32Array(frames.length)
-    let at = header
-    let flushed = 0
-    for (const [index, frame] of frames.entries()) {
-      const withPayload = this.#isCopied(frame)
-      const end = encodeInto(buffer, at, frame, { salt: this.header.salt, startsGroup: index === 0, withPayload })
-      crcs[index] = crcAt(buffer, at)
-      at = end
-      if (!withPayload) {
-        chunks.push(buffer.subarray(flushed, at))
-        // Not as arguments of one call, which have a limit: a payload may have very many pieces.
-        for (const piece of frame.payload) chunks.push(piece)
-        flushed = at
-      }
-    }
-    if (flushed < at) chunks.push(buffer.subarray(flushed, at))
-    return { chunks, bytes, crcs }
-  }
-
-  #isCopied(frame: FrameInput): boolean {
-    return payloadBytes(frame) <= this.#copiedPayloadBytesMax
   }
 }

@@ -119,8 +119,11 @@ export class StoredRequests implements Service, SealObserver {
     }
   }
 
+  observes(frame: FrameInput): boolean {
+    return this.#appending.has(frame)
+  }
+
   appended(seq: number, frames: readonly FrameInput[]): void {
-    if (this.#appending.size === 0) return
     for (const frame of frames) {
       const request = this.#appending.get(frame)
       if (request === undefined) continue
