@@ -111,7 +111,7 @@ export function toTable({ machine, isQuick, results }: Report): string {
     '',
     row('', 'ours', 'floor or peer', 'ratio', 'goal'),
     ...results.flatMap(({ benchmark, figures }) => [benchmark, ...figures.flatMap(rowsOf), '']),
-    ...missingPeers(results).map(([name, install]) => `without ${name}: ${install}`),
+    ...missingPeers(results).map(([install, names]) => `without ${names}: ${install}`),
   ].join('\n')
 }
 
@@ -178,10 +178,14 @@ export function describe({ cpu, cores, memoryBytes, kernel, node, commit, date }
   return `${cpu}, ${cores} cores, ${(memoryBytes / 2 ** 30).toFixed(0)} GiB, ${kernel}, Node ${node}; ${commit}, ${date}`
 }
 
-/** Returns names of programs that are not installed, and how to install them. */
-export function missingPeers(results: readonly Results[]): readonly (readonly [name: string, install: string])[] {
+/** Returns how to install what is missing, and the names of it. */
+export function missingPeers(results: readonly Results[]): readonly (readonly [install: string, names: string])[] {
   const peers = results.flatMap(({ figures }) => figures.flatMap(({ peers = [] }) => peers))
-  return [...new Map(peers.flatMap((peer) => ('install' in peer ? [[peer.name, peer.install] as const] : [])))]
+  const missing = Map.groupBy(
+    peers.filter((peer) => 'install' in peer),
+    ({ install }) => install,
+  )
+  return [...missing].map(([install, all]) => [install, [...new Set(all.map(({ name }) => name))].join(', ')])
 }
 
 /** Breaks the first cell into lines if it is too long. */

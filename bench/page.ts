@@ -1,8 +1,8 @@
 /**
- * Writes docs/benchmarks.md from runs: `node bench/page.ts RUN.json … [--spread RUN.json …] > docs/benchmarks.md`
+ * Writes docs/benchmarks.md from runs: `node bench/page.ts RUN.json … [--spread RUN.json …] [--note TEXT] > docs/benchmarks.md`
  *
  * A RUN.json is what `npm run bench -- --json` prints. Of a benchmark that several runs have, the last one counts. Runs after `--spread` are
- * repetitions of `--quick`, which show how much ratios differ from run to run.
+ * repetitions of `--quick`, which show how much ratios differ from run to run. The note says what else the machine did.
  */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -12,39 +12,49 @@ import { median } from './measure.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { spread: { type: 'string', multiple: true, default: [] } },
+  options: { spread: { type: 'string', multiple: true, default: [] }, note: { type: 'string', default: '' } },
 })
 // JSON has no NaN, which is the figure of a peer that failed.
 const read = (path: string) =>
   JSON.parse(readFileSync(path, 'utf8'), (_, value) => (value === null ? Number.NaN : value)) as Report
 const reports = positionals.map(read)
-const results = [...new Map(reports.flatMap((report) => report.results.map((each) => [each.benchmark, each]))).values()]
+
+const results = [
+  ...new Map(
+    reports.flatMap(({ isQuick, results }) => results.map((each) => [each.benchmark, { ...each, isQuick }] as const)),
+  ).values(),
+]
 console.log(page(reports, results, values.spread.map(read)))
 
-function page(all: readonly Report[], measured: readonly Results[], spread: readonly Report[]): string {
-  const missing = missingPeers(measured).map(([name, install]) => `${name} (\`${install}\`)`)
+function page(
+  all: readonly Report[],
+  measured: readonly (Results & { readonly isQuick: boolean })[],
+  spread: readonly Report[],
+): string {
+  const missing = missingPeers(measured)
   return [
     '# Benchmarks',
     '',
-    'What Inlet does, each figure beside its floor: the least work that gives the same result, measured in the same run on the same cores. **A ratio above 1 means better than the floor, whatever the unit.**',
-    'Figures of other machines differ; ratios hardly do. A goal is checked by the benchmark itself.',
+    'Each figure stands beside its floor: the least work that gives the same result, measured in the same run on the same cores. **A ratio above 1 means better than the floor, whatever the unit.**',
+    'Compare ratios, not figures: those belong to the machine. `npm run bench` fails if a goal is missed.',
     '',
     ...machineLines(all),
+    ...(values.note === '' ? [] : ['', values.note]),
     '',
     'Where another program does the same work, its figure of the same run follows, with what it guarantees at that figure. The ratio then is ours beside it.',
-    ...(missing.length === 0 ? [] : [`Not installed when this was measured: ${missing.join(', ')}.`]),
+    ...missing.map(([install, names]) => `Not installed when this was measured: ${names} (\`${install}\`).`),
     'Vector, Fluent Bit and Redpanda Connect are in none of the registries that the benchmarks install from, so they are not here.',
     '',
     '```sh',
-    'npm run bench                                  # all of this, about 20 minutes; --help shows how to choose',
-    'npm run bench -- --json > run.json             # and this page again:',
+    'npm run bench                                  # about 20 minutes; --help shows how to choose',
+    'npm run bench -- --json > run.json             # this page, from a run:',
     'node bench/page.ts run.json > docs/benchmarks.md',
     '```',
     '',
-    ...measured.flatMap(({ benchmark, about, figures }) => [
+    ...measured.flatMap(({ benchmark, about, figures, isQuick }) => [
       `## \`${benchmark}\``,
       '',
-      about,
+      about + (isQuick ? ' This was a quick run.' : ''),
       '',
       '| | ours | floor or peer | ratio | goal |',
       '|---|---:|---:|---:|---|',
@@ -96,7 +106,7 @@ function noise(spread: readonly Report[]): readonly string[] {
   return [
     '## How noisy it is',
     '',
-    `${spread.length} quick runs one after the other, while other programs used the same two cores:`,
+    `Ratios of ${spread.length} quick runs, one after the other:`,
     '',
     '| ratio of | lowest | median | highest | lowest below the median | compared by CI |',
     '|---|---:|---:|---:|---:|---|',
