@@ -1,4 +1,4 @@
-import { GiB } from '#lib/bytes.ts'
+import { GiB, MiB } from '#lib/bytes.ts'
 
 /** Tuning of delivery. Bounds that clients are promised are in `model/limits.ts`. */
 export const deliveryLimits = {
@@ -14,6 +14,9 @@ export const deliveryLimits = {
   conversionFileBytesMax: 64 * GiB,
   /** A detached view may take less time on a segment than others: this factor. */
   detachedViewTimeoutFactor: 0.25,
+  /** A conversion uses slots that nobody else wants for groups of at least so many views, and of so many bytes times views. */
+  groupViewsMin: 4,
+  groupBytesMin: 256 * MiB,
   /** How often a stop says what it still delivers. */
   stopProgressMs: 3_000,
   /** Delay between attempts for one segment, and for one destination that is backing off. */

@@ -24,12 +24,14 @@ type Request = SlotTask & { readonly start: () => void; readonly preempted: Abor
 type SlotUse = { readonly priority?: SlotPriority; readonly signal: AbortSignal }
 
 export class FairSlots {
+  readonly capacity: number
   readonly #schedule: SlotSchedule<Request>
   readonly #clock: Clock
   #requests = 0
   #cancelCheck: (() => void) | undefined
 
   constructor({ clock, ...schedule }: FairSlotsOptions) {
+    this.capacity = schedule.capacity
     this.#schedule = new SlotSchedule(schedule)
     this.#clock = clock
   }

@@ -5,18 +5,19 @@ import type { SegmentFiles } from './build.ts'
 import type { BuiltFile } from './built-file.ts'
 
 export type BuiltArtifacts = SegmentFiles & {
-  readonly directory: string
   /** Whether all files are still there. */
   isComplete(): Promise<boolean>
   /** Removes the files. */
   remove(): Promise<void>
 }
 
+export type BuiltDirectory = BuiltArtifacts & { readonly directory: string }
+
 /** Builds files in a new directory of the scratch space. If the build throws, it leaves no file behind. */
 export async function buildInDirectory(
   scratch: string,
   build: (directory: string) => Promise<SegmentFiles>,
-): Promise<BuiltArtifacts> {
+): Promise<BuiltDirectory> {
   // Someone may have removed it since the start.
   await mkdir(scratch, { recursive: true })
   const directory = await mkdtemp(join(scratch, 'build-'))

@@ -19,7 +19,7 @@ import { deliveryLimits } from '../limits.ts'
 import type { SegmentRef } from '../segments.ts'
 import { TransientError } from '../transient-error.ts'
 import { type Attempts, convertRepeatedly, isDetached } from './attempts.ts'
-import { type BuiltArtifacts, buildInDirectory } from './build-directory.ts'
+import { type BuiltDirectory, buildInDirectory } from './build-directory.ts'
 import type { BuiltFile } from './built-file.ts'
 import type { ConversionPool } from './conversion-pool.ts'
 import { ExpensiveViews } from './expensive-views.ts'
@@ -92,7 +92,7 @@ export class Conversions {
   }
 
   /** Builds the files of a segment. Throws RequiredViewFailed, SegmentError, ConversionCrashed, a transient error, or the signal's reason. */
-  build(request: SegmentConversion): Promise<BuiltArtifacts> {
+  build(request: SegmentConversion): Promise<BuiltDirectory> {
     const { segment, bytes, outputFormats, views, memoryBytes, signal } = request
     const timeoutMs = (this.#options.viewTimeoutMs ?? viewTimeoutMs)(bytes)
     const { wal, scratch } = this.#options

@@ -24,11 +24,15 @@ import type { Conversions, SegmentConversion } from './conversions.ts'
 import { Detachment } from './detachment.ts'
 import { firstLine, RequiredViewFailed } from './failures.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
+import { buildGroups, groupsOf } from './view-groups.ts'
 import { ViewHolds } from './view-holds.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
   readonly nodeId: string
-  readonly conversions: Pick<Conversions, 'build' | 'probe'>
+  readonly conversions: {
+    readonly build: (request: SegmentConversion) => Promise<BuiltArtifacts>
+    readonly probe: Conversions['probe']
+  }
   /** For one conversion. */
   readonly memoryBytes: number
   /** Where conversions run. */
@@ -147,12 +151,27 @@ export class Converter {
       using detachment = new Detachment(this.#options.endpoints, facts.name.endpointId, request.views)
       const signal = AbortSignal.any([run.signal, detachment.signal])
       try {
-        return await this.#options.conversions.build({ ...request, segment: run.segment, signal })
+        return await this.#buildGroups({ ...request, segment: run.segment, signal }, run)
       } catch (error) {
         run.signal.throwIfAborted()
         if (!detachment.signal.aborted) throw error
       }
     }
+  }
+
+  #buildGroups(request: SegmentConversion, run: DeliveryRun): Promise<BuiltArtifacts> {
+    const { builds, conversions } = this.#options
+    const { views, outputFormats, bytes, signal } = request
+    const groups = groupsOf(views, { bytes, slots: builds.capacity })
+    if (groups.length === 1) return conversions.build(request)
+    return buildGroups({
+      groups,
+      build: (views, position, signal) =>
+        conversions.build({ ...request, views, outputFormats: position === 0 ? outputFormats : ['parquet_views'], signal }),
+      lend: (signal, work) => builds.run(this.#ownerOf(run), { priority: 'low', signal }, work),
+      others: builds.capacity - 1,
+      signal,
+    })
   }
 
   #planOf({ name, sealedAt, walBytes }: SegmentFacts): Omit<SegmentConversion, 'segment' | 'signal'> {

@@ -30,6 +30,10 @@ export type TaskFiles = {
 export class WorkerAccess {
   readonly #directory: string
   readonly #user: WorkerUser | undefined
+  /** Number of tasks that read a file. */
+  readonly #readers = new Map<string, number>()
+  /** The last change of permissions. They are made one after the other. */
+  #lastChange: Promise<void> = Promise.resolve()
 
   constructor({ directory, user }: WorkerAccessOptions) {
     this.#directory = directory
@@ -68,14 +72,32 @@ export class WorkerAccess {
   /** Runs a task whose process has access to the files meanwhile. */
   async during<T>({ inputs = [], directory }: TaskFiles, run: () => Promise<T>): Promise<T> {
     if (this.#user === undefined) return await run()
+    const counted: string[] = []
     try {
-      for (const input of inputs) await this.#open(input, 0o640)
+      for (const input of inputs) {
+        counted.push(input)
+        await this.#countReader(input, 1)
+      }
       await this.#open(directory, 0o770)
       return await run()
     } finally {
       await chmod(directory, 0o700)
-      for (const input of inputs) await chmod(input, 0o600)
+      for (const input of counted) await this.#countReader(input, -1)
     }
+  }
+
+  /** Opens a file for its first reader, and closes it after the last one. */
+  #countReader(input: string, more: 1 | -1): Promise<void> {
+    const readers = (this.#readers.get(input) ?? 0) + more
+    if (readers === 0) this.#readers.delete(input)
+    else this.#readers.set(input, readers)
+    const change = async (): Promise<void> => {
+      if (more === 1 && readers === 1) await this.#open(input, 0o640)
+      if (readers === 0) await chmod(input, 0o600)
+    }
+    const changed = this.#lastChange.then(change)
+    this.#lastChange = changed.catch(() => undefined)
+    return changed
   }
 
   /** Takes files that a process wrote, after its task. Throws if one is something else. */
