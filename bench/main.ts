@@ -82,8 +82,8 @@ async function compareWithEarlier(folder: string): Promise<void> {
   process.exitCode = 1
 }
 
-/** Keeps the figures of a benchmark that fails, too. */
-async function run(benchmark: string): Promise<Results> {
+/** Keeps the figures of a benchmark that fails, too. With `--gate` it is run once more: a port may have been taken, for example. */
+async function run(benchmark: string, attempts = values.gate === undefined ? 1 : 2): Promise<Results> {
   console.error(benchmark)
   const profile = process.env['BENCH_PROFILE']
   const child = fork(join(import.meta.dirname, 'child.ts'), [benchmark, JSON.stringify(options)], {
@@ -99,6 +99,10 @@ async function run(benchmark: string): Promise<Results> {
     else about = message.about
   })
   const [code] = await once(child, 'exit')
+  if (code !== 0 && attempts > 1) {
+    say(`${benchmark} failed, and is run once more`)
+    return run(benchmark, attempts - 1)
+  }
   if (code !== 0) {
     say(`${benchmark} failed`)
     process.exitCode = 1
