@@ -99,7 +99,8 @@ export class LogQueue {
       const sinceMs = this.#active.get(id)?.sinceMs ?? clock.monotonic()
       this.#active.set(id, reason === null ? null : { reason, failingView, sinceMs })
     }
-    const end = deliver(segment, { turn, report, signal })
+    // Of its own: whoever listens to a signal that thousands of deliveries share is looked for among all who do.
+    const end = deliver(segment, { turn, report, signal: AbortSignal.any([signal]) })
       .catch((error: unknown) => {
         // Only an abort may end a delivery early. Any other error breaks an invariant.
         if (!signal.aborted) throw error
