@@ -142,7 +142,7 @@ export class RecordRuns {
     let next = this.#indexOf(from)
     return () => {
       const run = this.#runs[next]
-      if (run === undefined || run.first >= to) return undefined
+      if (run === undefined || run.first >= to || from >= to) return undefined
       next += 1
       return this.#cut(run, Math.max(from - run.first, 0), Math.min(to - run.first, run.records))
     }

@@ -102,7 +102,9 @@ const frame: fc.Arbitrary<Frame> = fc
     envelope: encodeEnvelope(topic === '' ? { protocol: 'http' } : { protocol: 'mqtt', topic }),
   }))
 
-test('lines that are taken as they came have the same outcome as the same records one by one: values, dead letters, counts, quality', async () => {
+test('lines that are taken as they came have the same outcome as the same records one by one: values, dead letters, counts, quality', {
+  timeout: 120_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(frame, { maxLength: 8 }), { minLength: 1, maxLength: 3 }), async (groups) => {
       if (groups.flat().every(({ recordCount }) => recordCount === 0)) return
@@ -117,6 +119,6 @@ test('lines that are taken as they came have the same outcome as the same record
       expect(together).toEqual(apart)
       expect(together.rows).toHaveLength(groups.flat().reduce((sum, { recordCount }) => sum + recordCount, 0))
     }),
-    { numRuns: runs(8, 25) },
+    { numRuns: runs(6, 30) },
   )
 })
