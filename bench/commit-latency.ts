@@ -93,6 +93,9 @@ async function createEndpoints(installation: Installation, count: number): Promi
   await installation.ok('POST', `/v1/destinations/${destination_id}/validate`)
   const { id: view_id } = await installation.ok('POST', '/v1/views', { name: 'bench', definition })
   await installation.ok('POST', `/v1/views/${view_id}/publish`)
+  // The account may have 1 000 endpoints, and a first start makes one.
+  for (const { id } of (await installation.ok('GET', '/v1/endpoints')).items)
+    await installation.ok('DELETE', `/v1/endpoints/${id}`)
   const ids: string[] = []
   const create = async () => {
     while (ids.length < count) {
