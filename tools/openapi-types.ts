@@ -5,7 +5,7 @@
  */
 
 /** A JSON Schema as our description has them: see the keywords in `typeOf`. */
-type Schema = {
+export type Schema = {
   readonly $ref?: string
   readonly type?: string | readonly string[]
   readonly const?: unknown
@@ -17,14 +17,17 @@ type Schema = {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
   readonly additionalProperties?: boolean | Schema
+  readonly maximum?: number
   readonly description?: string
 }
 
 type Body = { readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>; readonly required?: boolean }
-type Parameter = { readonly name: string; readonly in: string; readonly required?: boolean; readonly schema: Schema }
-type Operation = {
+export type Parameter = { readonly name: string; readonly in: string; readonly required?: boolean; readonly schema: Schema }
+export type Operation = {
   readonly operationId: string
+  readonly 'x-scope': string
   readonly summary?: string
+  readonly description?: string
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: Body
   readonly responses: Readonly<Record<string, Body>>
@@ -34,7 +37,9 @@ export type Description = {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
-const methods = ['get', 'put', 'post', 'delete', 'patch'] as const
+export const head = '/** Written by `npm run openapi` from openapi/openapi.json: change nothing here. */\n'
+
+export const methods = ['get', 'put', 'post', 'delete', 'patch'] as const
 
 export function typesOf({ paths, components }: Description): string {
   const schemas = Object.entries(components.schemas).map(([name, schema]) => member(name, typeOf(schema), true))
@@ -47,18 +52,17 @@ export function typesOf({ paths, components }: Description): string {
     })
     return member(path, `{\n${known.join('')}}`, true)
   })
-  const head = '/** Written by `npm run openapi` from openapi/openapi.json: change nothing here. */\n'
-  return `${head}export type components = {\nschemas: {\n${schemas.join('')}}\n}\n\nexport type paths = {\n${routes.join('')}}\n`
+  const names = "export type Schemas = components['schemas']"
+  return `${head}export type components = {\nschemas: {\n${schemas.join('')}}\n}\n\n${names}\n\nexport type paths = {\n${routes.join('')}}\n`
 }
 
 function operationType({ parameters = [], requestBody, responses }: Operation): string {
   const groups = ['query', 'header', 'path'].map((place) => {
     const list = parameters.filter((parameter) => parameter.in === place)
     if (list.length === 0) return member(place, 'never', false)
-    const fields = list.map(({ name, schema, required = false }) => member(name, typeOf(schema), required))
     return member(
       place,
-      `{\n${fields.join('')}}`,
+      fieldsOf(list),
       list.some(({ required }) => required),
     )
   })
@@ -70,12 +74,16 @@ function operationType({ parameters = [], requestBody, responses }: Operation): 
   return `{\nparameters: {\n${groups.join('')}}\n${request}responses: {\n${answers.join('')}}\n}`
 }
 
+export function fieldsOf(parameters: readonly Parameter[]): string {
+  return `{\n${parameters.map(({ name, schema, required = false }) => member(name, typeOf(schema), required)).join('')}}`
+}
+
 function bodyType({ content = {} }: Body): string {
   const types = Object.entries(content).map(([type, { schema }]) => member(type, typeOf(schema ?? {}), true))
   return `{ content: ${types.length === 0 ? 'Record<never, never>' : `{\n${types.join('')}}`} }`
 }
 
-function typeOf(schema: Schema): string {
+export function typeOf(schema: Schema): string {
   const { $ref, type, enum: values, anyOf, oneOf, allOf } = schema
   if ($ref !== undefined) return `components['schemas'][${JSON.stringify($ref.slice($ref.lastIndexOf('/') + 1))}]`
   if ('const' in schema) return JSON.stringify(schema.const)
@@ -97,11 +105,11 @@ function objectType({ properties = {}, required = [], additionalProperties }: Sc
   return `Readonly<Record<string, ${typeof additionalProperties === 'object' ? typeOf(additionalProperties) : 'unknown'}>>`
 }
 
-function member(name: string, type: string, isRequired: boolean): string {
+export function member(name: string, type: string, isRequired: boolean): string {
   const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name)
   return `readonly ${key}${isRequired ? '' : '?'}: ${type}${isRequired || type === 'never' ? '' : ' | undefined'}\n`
 }
 
-function comment(text: string | undefined): string {
+export function comment(text: string | undefined): string {
   return text === undefined ? '' : `/** ${text.replaceAll('*/', '* /').replaceAll('\n', ' ')} */\n`
 }

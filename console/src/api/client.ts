@@ -4,8 +4,8 @@
  * Owns: how a call names the account that it is for, and what a failed call becomes. Does not own: what is asked for (a file per resource).
  */
 import createClient from 'openapi-fetch'
+import type { components, paths } from '../../../src/client/generated/schema.ts'
 import { forgetAskedAhead, takeAskedAhead } from './asked-ahead.ts'
-import type { components, paths } from './schema.ts'
 
 export type Schemas = components['schemas']
 export type Problem = Schemas['Problem']

@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
+import type { paths } from '../../../src/client/generated/schema.ts'
 import { client, ok, type Schemas } from './client.ts'
 import { slowMs, whileThere } from './intervals.ts'
-import type { paths } from './schema.ts'
 import { viewsKey } from './views.ts'
 
 export type DlqFile = paths['/v1/views/{id}/dlq-files']['get']['responses'][200]['content']['application/json']['files'][number]

@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import type { paths } from '../../../src/client/generated/schema.ts'
 import { client, ok } from './client.ts'
 import { slowMs, whileThere } from './intervals.ts'
-import type { paths } from './schema.ts'
 import { viewsKey } from './views.ts'
 
 export type ViewMetrics = paths['/v1/views/{id}/metrics']['get']['responses'][200]['content']['application/json']

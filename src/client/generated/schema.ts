@@ -1258,6 +1258,8 @@ readonly usage_count: number
 }
 }
 
+export type Schemas = components['schemas']
+
 export type paths = {
 readonly "/v1/token/exchange": {
 readonly get?: never

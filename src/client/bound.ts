@@ -1,0 +1,59 @@
+import { TimeoutError } from './errors.ts'
+
+export type CallOptions = {
+  /** Ends the call. It then throws the reason of the signal. */
+  readonly signal?: AbortSignal | undefined
+  /** Bound of the whole call, with all its attempts, in milliseconds. */
+  readonly timeoutMs?: number | undefined
+}
+
+/** When a call ends without a result: after its timeout, or as its caller no longer wants it. */
+export class Bound {
+  /** Aborted in both cases. */
+  readonly signal: AbortSignal
+  readonly #what: string
+  readonly #timeoutMs: number
+  readonly #deadline: number
+  readonly #given: AbortSignal | undefined
+
+  constructor(what: string, timeoutMs: number, given?: AbortSignal) {
+    const timeout = AbortSignal.timeout(timeoutMs)
+    this.signal = given === undefined ? timeout : AbortSignal.any([given, timeout])
+    this.#what = what
+    this.#timeoutMs = timeoutMs
+    this.#deadline = performance.now() + timeoutMs
+    this.#given = given
+  }
+
+  get remainingMs(): number {
+    return this.#deadline - performance.now()
+  }
+
+  /** `cause` is why there is no result yet. */
+  throwIfOver(cause?: unknown): void {
+    this.#given?.throwIfAborted()
+    if (this.signal.aborted) throw new TimeoutError(`${this.#what} took longer than ${this.#timeoutMs} ms`, { cause })
+  }
+
+  /** Returns what the promise returns, unless the call ends before. */
+  async wait<T>(promise: Promise<T>): Promise<T> {
+    this.throwIfOver()
+    const { promise: end, reject } = Promise.withResolvers<never>()
+    const onEnd = () => reject(this.signal.reason)
+    this.signal.addEventListener('abort', onEnd, { once: true })
+    try {
+      return await Promise.race([promise, end])
+    } catch (error) {
+      this.throwIfOver(error)
+      throw error
+    } finally {
+      this.signal.removeEventListener('abort', onEnd)
+    }
+  }
+
+  async pause(delayMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, delayMs)
+    await this.wait(promise).finally(() => clearTimeout(timer))
+  }
+}

@@ -1,0 +1,13 @@
+/**
+ * `inlet/client`: the management API and a producer, for Node and browsers.
+ *
+ * This is the public interface: what is not listed here may change at any time.
+ */
+// biome-ignore-start lint/performance/noBarrelFile: the one entry of the package
+
+export type { CallOptions } from './bound.ts'
+export { type Client, type ClientOptions, createClient } from './client.ts'
+export { ApiError, ConnectionError, type ErrorCode, type FieldError, InletError, TimeoutError } from './errors.ts'
+export type { Schemas } from './generated/schema.ts'
+export type { Listing } from './listing.ts'
+// biome-ignore-end lint/performance/noBarrelFile: the one entry of the package
