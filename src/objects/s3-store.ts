@@ -24,6 +24,7 @@ import {
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { type Clock, sleep } from '#lib/clock.ts'
+import { digestFile } from '#lib/digest-file.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
@@ -55,7 +56,7 @@ export class S3Store implements ObjectStore {
     signal?.throwIfAborted()
     const { size } = await stat(path)
     if (size > s3Limits.multipartThresholdBytes) return this.#putInParts(key, path, size, options)
-    const sha256 = options.sha256 ?? (await sha256Of(path))
+    const sha256 = options.sha256 ?? (await digestFile(path)).sha256
     await this.#putStream(key, () => createReadStream(path, { highWaterMark: s3Limits.readBytes }), size, { ...options, sha256 })
   }
 
@@ -322,10 +323,4 @@ function atMost(bytesMax: number, error: Error): (body: AsyncIterable<Uint8Array
 function tooLarge(key: string, bucket: string, bytesMax: number): ObjectStoreError {
   const advice = `it is larger than ${bytesMax} bytes, so Inlet did not write it; delete it`
   return new ObjectStoreError('refused', 'get', 'TooLarge', `reading ${key} in bucket ${bucket} failed: ${advice}`)
-}
-
-async function sha256Of(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path, { highWaterMark: s3Limits.readBytes }), hash)
-  return hash.digest('hex')
 }

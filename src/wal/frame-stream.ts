@@ -22,7 +22,7 @@ export type FrameRunEnd =
 
 /**
  * Yields the frames of each filled buffer. They are views, valid until the next step. `offset` is where the source starts in the file. A
- * frame larger than `bufferBytesMax` gets a buffer of its own size.
+ * frame larger than `bufferBytesMax` makes the buffer larger.
  */
 export async function* readFrames(
   source: ByteSource,
@@ -65,8 +65,9 @@ export async function* readFrames(
       return { kind: 'footer', offset: base + at, footer, trailing: left > FOOTER_BYTES }
     }
     const wanted = stop === 'footer' ? FOOTER_BYTES + 1 : peekFrameBytes(bytes, at, salt)
-    const next =
-      typeof wanted === 'number' && wanted > buffer.byteLength ? Buffer.allocUnsafe(wanted) : withUsualSize(buffer, usualBytes)
+    // A buffer that grew stays, because large frames come one after the other: with one for each, V8 would collect its whole heap all the time.
+    const isLarge = typeof wanted === 'number' && wanted > buffer.byteLength
+    const next: Buffer = isLarge ? Buffer.allocUnsafe(Math.ceil(wanted / usualBytes) * usualBytes) : buffer
     buffer.copy(next, 0, at, filled)
     base += at
     buffer = next
@@ -74,9 +75,4 @@ export async function* readFrames(
     filled = left + got
     ended = filled < buffer.byteLength
   }
-}
-
-/** Returns to the usual size after a frame that needed a larger buffer. That buffer ended where its frame ended. */
-function withUsualSize(buffer: Buffer, usualBytes: number): Buffer {
-  return buffer.byteLength > usualBytes ? Buffer.allocUnsafe(usualBytes) : buffer
 }

@@ -23,7 +23,7 @@ export const walLimits = {
   repairParallel: 2,
   /** How long a start waits for the recovery of segments. What is left is recovered while requests are accepted. */
   recoveryWaitMs: 1_000,
-  /** Buffer of a recovery scan; a larger frame gets a buffer of its own. */
+  /** Buffer of a recovery scan. A larger frame makes it larger. */
   scanBufferBytes: 4 * MiB,
   /** Bytes that must become durable on a failed disk before it counts as recovered. */
   probeBytes: 64 * KiB,

@@ -53,7 +53,7 @@ export interface SegmentReader {
   /** Size of the file. */
   readonly bytes: number
   /**
-   * Yields all frames in order, in groups that fill a buffer of `bufferBytesMax` (a larger frame gets a buffer of its own). Payloads and
+   * Yields all frames in order, in groups that fill a buffer of `bufferBytesMax` (or one larger frame). Payloads and
    * envelopes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
    */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
+import { digestFile } from '#lib/digest-file.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 
 /** A file of a segment, built on the local disk. */
@@ -18,24 +18,9 @@ export type BuiltFile = {
 const ZSTD_LEVEL = 3
 const CHUNK_BYTES = 256 * 1024
 
-/** Reads a file as a stream. Returns its size and SHA-256. */
-export async function describeFile(
-  path: string,
-  signal: AbortSignal,
-): Promise<{ readonly path: string; readonly bytes: number; readonly sha256: string }> {
-  const hash = createHash('sha256')
-  let bytes = 0
-  await pipeline(
-    createReadStream(path, { highWaterMark: CHUNK_BYTES }),
-    async (chunks: AsyncIterable<Uint8Array>) => {
-      for await (const chunk of chunks) {
-        hash.update(chunk)
-        bytes += chunk.byteLength
-      }
-    },
-    { signal },
-  )
-  return { path, bytes, sha256: hash.digest('hex') }
+/** Reads a file, to describe it. */
+export async function describeFile(path: string, signal: AbortSignal): Promise<Pick<BuiltFile, 'path' | 'bytes' | 'sha256'>> {
+  return { path, ...(await digestFile(path, signal)) }
 }
 
 /** Writes the content to a new file, compressed with zstd and with a checksum. Any zstd program can decompress it. */
