@@ -11,6 +11,10 @@ import { MemoryPeaks } from './memory-peaks.ts'
 import { cpuSeconds, Load } from './service-load.ts'
 
 const pacedMegabytesPerSecond = 100
+/** Of all processes, from a request to its Parquet. */
+const cpuSecondsMax = 15
+/** Of the cores, at the paced rate. */
+const shareMax = 2 / 3
 const processes = ['ingest', 'delivery', 'control'] as const
 const node = { node: ['ingest', 'delivery', 'conversion worker'] }
 /** MB. */
@@ -48,16 +52,17 @@ export const benchmark: Benchmark = {
     const fast = 'as fast as possible'
     if (isWanted(fast, options)) {
       say(fast)
-      const before = processes.map((name) => cpuSeconds(installation, name))
+      const cpu = startCpu(installation)
       const { bytes, acknowledged, speed } = await load.send((options.isQuick ? 500 : 1_500) * 1e6, undefined)
-      const used = processes.map((name, index) => ((cpuSeconds(installation, name) - (before[index] ?? 0)) / bytes) * 1e9)
+      const used = cpu().map((seconds) => (seconds / bytes) * 1e9)
       yield rate({ work: `${fast}: acknowledged`, unit: 'MB/s', ours: acknowledged })
       yield rate({ work: `${fast}: committed`, unit: 'MB/s', ours: speed, floor: floorSpeed })
       yield cost({
         work: `${fast}: CPU of all processes`,
         unit: 's/GB',
-        ours: used.reduce((sum, each) => sum + each, 0),
+        ours: sum(used),
         floor: (floorSeconds / floorBytes.lines.length) * 1e9,
+        goal: { ours: cpuSecondsMax },
         parts: Object.fromEntries(processes.map((name, index) => [name, used[index] ?? Number.NaN])),
       })
     }
@@ -65,6 +70,7 @@ export const benchmark: Benchmark = {
     if (isWanted(paced, options)) {
       say(paced)
       const seconds = options.isQuick ? 5 : 15
+      const cpu = startCpu(installation)
       const { acknowledged, behindSeconds } = await load.send(
         pacedMegabytesPerSecond * 1e6 * seconds,
         pacedMegabytesPerSecond * 1e6,
@@ -76,6 +82,13 @@ export const benchmark: Benchmark = {
         goal: { ours: 0.97 * pacedMegabytesPerSecond },
       })
       yield cost({ work: `${paced}: last commit behind`, unit: 's', ours: behindSeconds, goal: { ours: 10 } })
+      yield cost({
+        work: `${paced}: cores in use, of ${availableParallelism()}`,
+        unit: 'cores',
+        ours: sum(cpu()) / seconds,
+        floor: (pacedMegabytesPerSecond / floorSpeed) * availableParallelism(),
+        goal: { ours: shareMax * availableParallelism() },
+      })
     }
     for (const [name, { pss, rss }] of peaks.take()) {
       const goal = name === 'node' ? { goal: { ours: nodeMemoryMax } } : {}
@@ -83,4 +96,15 @@ export const benchmark: Benchmark = {
       yield cost({ work, unit: 'MB', ours: pss / 1e6, ...goal, parts: { rss: rss / 1e6 } })
     }
   },
+}
+
+/** Returns a function that returns the CPU seconds of each process since this call. */
+function startCpu(installation: Installation): () => readonly number[] {
+  const now = () => processes.map((name) => cpuSeconds(installation, name))
+  const before = now()
+  return () => now().map((seconds, index) => seconds - (before[index] ?? 0))
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }

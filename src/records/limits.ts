@@ -16,9 +16,11 @@ export const buildLimits = {
   spillBytesPerRecord: 128,
   /** Read size for segment files. */
   readBytes: MiB,
-  /** Rows in a Parquet row group, and their size in memory. */
+  /** Rows in a Parquet row group, and their size in memory. A conversion holds two or three times as much. */
   rowGroupRowsMax: 122_880,
-  rowGroupBytes: 8 * MiB,
+  rowGroupBytes: 4 * MiB,
+  /** Of a compacted file, which stays for long. */
+  rowGroupBytesCompacted: 16 * MiB,
   /** Of zstd: on events, as small as its default of 3, in three quarters of the time. */
   compressionLevel: 1,
   /** Texts of a column with more distinct bytes in a row group are written without a dictionary, which costs time and saves nothing then. */

@@ -43,12 +43,12 @@ export async function mergeParquet({ sources, path, memoryBytes, signal }: Merge
       throw new Error(
         'the files have different Parquet schemas, because different releases wrote them: they are left as they are',
       )
-    const copy = async (rowGroupBytes?: number): Promise<number> => {
+    const copy = async (rowGroupBytes: number): Promise<number> => {
       const { rows } = await connection.query(copyToParquetSql(parquetRowsSql(files), path, rowGroupBytes), statement)
       return Number(rows[0]?.[0])
     }
     return await fallBackIfOutOfMemory(
-      () => copy(),
+      () => copy(buildLimits.rowGroupBytesCompacted),
       () => copy(buildLimits.rowGroupBytesMerged),
     )
   } finally {

@@ -21,7 +21,7 @@ import type { Piece } from './pieces.ts'
 export const runLimits = { records: 2_048, bytes: MiB / 2 } as const
 
 /** Runs of so many bytes together stay in memory. */
-const MEMORY_BYTES_MAX = 4 * MiB
+const MEMORY_BYTES_MAX = MiB
 
 const LINE_FEED = 0x0a
 const RECORD_SEPARATOR = 0x1e
