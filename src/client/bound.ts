@@ -7,26 +7,33 @@ export type CallOptions = {
   readonly timeoutMs?: number | undefined
 }
 
-/** When a call ends without a result: after its timeout, or as its caller no longer wants it. */
+/** When something ends without a result: after its timeout, or as its caller no longer wants it. Call `release` at the end. */
 export class Bound {
-  /** Aborted in both cases. */
-  readonly signal: AbortSignal
+  readonly #controller = new AbortController()
   readonly #what: string
   readonly #timeoutMs: number
   readonly #deadline: number
   readonly #given: AbortSignal | undefined
+  readonly #timer: ReturnType<typeof setTimeout>
+  readonly #onGiven = () => this.#controller.abort(this.#given?.reason)
 
   constructor(what: string, timeoutMs: number, given?: AbortSignal) {
-    const timeout = AbortSignal.timeout(timeoutMs)
-    this.signal = given === undefined ? timeout : AbortSignal.any([given, timeout])
     this.#what = what
     this.#timeoutMs = timeoutMs
     this.#deadline = performance.now() + timeoutMs
     this.#given = given
+    this.#timer = setTimeout(() => this.#controller.abort(), timeoutMs)
+    if (given?.aborted === true) this.#onGiven()
+    given?.addEventListener('abort', this.#onGiven, { once: true })
+  }
+
+  /** Aborted in both cases. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
   }
 
   get remainingMs(): number {
-    return this.#deadline - performance.now()
+    return Math.max(0, this.#deadline - performance.now())
   }
 
   /** `cause` is why there is no result yet. */
@@ -55,5 +62,10 @@ export class Bound {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, delayMs)
     await this.wait(promise).finally(() => clearTimeout(timer))
+  }
+
+  release(): void {
+    clearTimeout(this.#timer)
+    this.#given?.removeEventListener('abort', this.#onGiven)
   }
 }

@@ -1,5 +1,6 @@
 /** A client of the management API: a method for each operation of its description. */
 import { Access, type AccessToken } from './access.ts'
+import { baseOf } from './address.ts'
 import { Bound, type CallOptions } from './bound.ts'
 import { ApiError, InletError } from './errors.ts'
 import { type Operations, operations } from './generated/operations.ts'
@@ -73,10 +74,19 @@ class Caller {
     return listingOf(paging, query, (page) => this.#send(operation, target, page, undefined, options))
   }
 
-  async #send({ method, scope, isRepeatable }: Operation, path: string, query: ListQuery, body: unknown, options: CallOptions) {
+  async #send(operation: Operation, path: string, query: ListQuery, body: unknown, options: CallOptions): Promise<unknown> {
+    const { method, isRepeatable } = operation
     const request = { method, url: this.#urlOf(path, query), isRepeatable, ...bodyOf(body) }
     const { timeoutMs = this.#timeoutMs, signal } = options
     const bound = new Bound(`${method} ${request.url.pathname}`, timeoutMs, signal)
+    try {
+      return await this.#sendWithin(bound, request, operation.scope)
+    } finally {
+      bound.release()
+    }
+  }
+
+  async #sendWithin(bound: Bound, request: OutgoingRequest, scope: Operation['scope']): Promise<unknown> {
     if (scope === 'public') return this.#sender.send(request, bound)
     if (scope === 'operator') return this.#sender.send(withToken(request, this.#requireOperatorToken()), bound)
     const access = this.#requireAccess()
@@ -93,9 +103,7 @@ class Caller {
 
   /** Many calls wait for the same token, so none of them ends the exchange. */
   async #exchange(body: object): Promise<AccessToken> {
-    const { method, path, isRepeatable } = operations.exchangeToken
-    const request = { method, url: this.#urlOf(path, {}), isRepeatable, ...bodyOf(body) }
-    return (await this.#sender.send(request, new Bound(`${method} ${path}`, this.#timeoutMs))) as AccessToken
+    return (await this.#send(operations.exchangeToken, operations.exchangeToken.path, {}, body, {})) as AccessToken
   }
 
   #urlOf(path: string, query: ListQuery): URL {
@@ -115,17 +123,6 @@ class Caller {
     if (this.#operatorToken !== undefined) return this.#operatorToken
     throw new InletError('this operation needs the token of the operator: pass `operatorToken` to createClient')
   }
-}
-
-/** A base address may have a path, such as that of a proxy. Throws an InletError. */
-function baseOf(text: string | URL): URL {
-  const url = URL.parse(String(text))
-  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw new InletError(`url must be an address such as https://inlet.example.com, not ${JSON.stringify(String(text))}`)
-  url.search = ''
-  url.hash = ''
-  if (!url.pathname.endsWith('/')) url.pathname += '/'
-  return url
 }
 
 /** Returns an id as a part of a path. An empty one, or dots, would name another operation. */

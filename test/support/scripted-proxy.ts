@@ -15,6 +15,8 @@ export type Fault =
   | 'cut-response'
   /** Never responds. */
   | 'hang'
+  /** Passes it on. */
+  | 'pass'
 
 export class ScriptedProxy implements AsyncDisposable {
   readonly url: string
