@@ -120,7 +120,13 @@ async function compare(
     best(times.map((each) => each[key] ?? Number.NaN))
   return {
     engines,
-    bare: { load: of(bares, 'load'), extract: of(bares, 'extract'), raw: of(bares, 'raw'), readJson: of(bares, 'readJson') },
+    bare: {
+      load: of(bares, 'load'),
+      extract: of(bares, 'extract'),
+      raw: of(bares, 'raw'),
+      readJson: of(bares, 'readJson'),
+      readJsonOther: of(bares, 'readJsonOther'),
+    },
     ours: {
       load: of(all, 'load'),
       loadMessages: of(all, 'loadMessages'),
@@ -133,7 +139,7 @@ async function compare(
 
 export const benchmark: Benchmark = {
   about:
-    'Frames of the log to Parquet, on one core, in CPU seconds a GB of records, with ten columns. The floor is bare DuckDB at the same records: read_json on a plain file with the types of the view, or its appender for raw Parquet, and COPY to Parquet with zstd.',
+    'Frames of the log to Parquet, on one core, in CPU seconds a GB of records, with ten columns. The floor is bare DuckDB at the same records: read_json on a plain file with the types of the view, once for each view, or its appender for raw Parquet, and COPY to Parquet with zstd.',
   async *measure(options) {
     const bytes = (options.isQuick ? 32 : 64) * MiB
     for (const workload of [generatedEvents(bytes), githubEvents(bytes)]) {
@@ -157,7 +163,7 @@ export const benchmark: Benchmark = {
       }
       yield figure('messages of MQTT to one view', ours.loadMessages + ours.one, bare.readJson, { isSteady: true })
       yield figure('frames to raw Parquet', ours.load + ours.raw, bare.load + bare.raw, { isSteady: true })
-      yield figure('frames to two views, beside one view', ours.load + ours.two, ours.load + ours.one, { goal: 1 / 1.6 })
+      yield figure('frames to two views', ours.load + ours.two, bare.readJson + bare.readJsonOther, { goal: 1 / 1.15 })
     }
   },
 }
