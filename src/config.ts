@@ -469,6 +469,9 @@ export type Config = { readonly [Name in keyof typeof options]: (typeof options)
 /** Environment of this process, to pass to its children. */
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
+/** Variables of commands that call an Inlet over HTTP. No options of a server, which may have them in its environment all the same. */
+export const remoteVariables = ['INLET_URL', 'INLET_API_KEY', 'INLET_INGEST_URL'] as const
+
 export class ConfigurationError extends UserError {
   override readonly name = 'ConfigurationError'
 }
@@ -485,7 +488,7 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
       problems.push(`${env}: ${error.message}`)
     }
   }
-  const known = new Set<string>(Object.values(options).map(({ env }) => env))
+  const known = new Set<string>([...Object.values(options).map(({ env }) => env), ...remoteVariables])
   problems.push(...findUnknownOptions(Object.keys(from), known), ...findConflicts(values, from))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string

@@ -15,6 +15,7 @@ import { keysCommands } from './commands/keys.ts'
 import { nodesCommands } from './commands/nodes.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
+import { sendCommand } from './commands/send.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
 import { signInLinkCommand } from './commands/sign-in-link.ts'
 
@@ -26,6 +27,7 @@ export const commands = buildRouteMap({
     ingest: ingestCommand,
     delivery: deliveryCommand,
     demo: demoCommand,
+    send: sendCommand,
     accounts: accountsCommands,
     keys: keysCommands,
     certificates: certificatesCommands,

@@ -9,13 +9,15 @@ import { UserError } from '#lib/user-error.ts'
 export type CliContext = CommandContext & {
   readonly process: {
     readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number }
-    readonly stderr: Writable
+    readonly stderr: Writable & { readonly isTTY?: boolean }
     /** A command that fails without an error sets this to 1. */
     exitCode?: number
   }
   /** Path of the program, to start child processes. */
   readonly program: string
   readonly clock: Clock
+  /** Reads the environment as it is, for commands that call an Inlet over HTTP. */
+  readEnvironment(): Promise<Readonly<Record<string, string | undefined>>>
   /**
    * Reads the environment, with these variables in place of those in it. Throws a UserError. Only commands that need the configuration
    * read it, so `--help` always works.

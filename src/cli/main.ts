@@ -7,6 +7,7 @@ export function runInlet(program: string): Promise<number> {
     process: { stdout: process.stdout, stderr: process.stderr },
     program,
     clock: systemClock,
+    readEnvironment: async () => (await import('#config.ts')).environment,
     readConfig: async (settings) => {
       const { environment, readConfig } = await import('#config.ts')
       return readConfig({ ...environment, ...settings })

@@ -1,5 +1,6 @@
 /** Texts of the command line: headings of the help, and error messages. */
 import { type ApplicationText, ArgumentScannerError, formatMessageForArgumentScannerError, text_en } from '@stricli/core'
+import { InletError } from '#client/errors.ts'
 import { AppError } from '#errors.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -72,6 +73,6 @@ function describeExpected(exception: unknown): string {
 
 /** Returns the message of an error for the user. Any other error is a bug: returns its stack. */
 function describe(error: unknown): string {
-  if (error instanceof UserError || error instanceof AppError) return error.message
+  if (error instanceof UserError || error instanceof AppError || error instanceof InletError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

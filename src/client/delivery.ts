@@ -35,6 +35,8 @@ export type DeliveryOptions = {
   readonly compression: 'gzip' | 'none'
   readonly requestTimeoutMs: number
   readonly fetch: Fetch
+  /** Called before each repetition. */
+  readonly onRetry?: (failure: unknown, delayMs: number) => void
 }
 
 export type Batch = {
@@ -47,7 +49,10 @@ export type Batch = {
 }
 
 /** Consecutive records of a batch that had the same end. */
-export type Part = { readonly count: number } & ({ readonly receipt: Receipt } | { readonly error: DeliveryError })
+export type Part = { readonly count: number } & (Stored | { readonly error: DeliveryError })
+
+/** `isReplay`: an earlier request with the same key had stored it. */
+type Stored = { readonly receipt: Receipt; readonly isReplay: boolean }
 
 export type DeliveryCounters = { requests: number; retries: number; replays: number; splits: number; bytesSent: number }
 
@@ -82,7 +87,7 @@ export class Delivery {
   async #deliverWithin(bound: Bound, lines: Batch['lines'], idempotencyKey: string): Promise<readonly Part[]> {
     try {
       if (this.#restMs > 0) await bound.pause(this.#restMs)
-      return [{ count: lines.length, receipt: await this.#send(bound, lines, idempotencyKey) }]
+      return [{ count: lines.length, ...(await this.#send(bound, lines, idempotencyKey)) }]
     } catch (error) {
       const failure = error instanceof DeliveryError ? error : new DeliveryError(error, { mayBeStored: false, idempotencyKey })
       const isTooLarge = failure.cause instanceof ApiError && failure.cause.status === 413
@@ -97,7 +102,7 @@ export class Delivery {
   }
 
   /** Sends until there is a receipt. Throws a DeliveryError. */
-  async #send(bound: Bound, lines: Batch['lines'], idempotencyKey: string): Promise<Receipt> {
+  async #send(bound: Bound, lines: Batch['lines'], idempotencyKey: string): Promise<Stored> {
     const backoff = new Backoff(delays)
     const { body, encoding } = await this.#encode(lines)
     let mayBeStored = false
@@ -113,6 +118,7 @@ export class Delivery {
         this.#notBefore = Math.max(this.#notBefore, performance.now() + askedMs)
         const delayMs = Math.max(backoff.next(), this.#restMs)
         if (delayMs >= bound.remainingMs) throw giveUp(error)
+        this.#options.onRetry?.(error, delayMs)
         await bound.pause(delayMs).catch((reason: unknown) => Promise.reject(giveUp(reason)))
       }
     }
@@ -129,7 +135,7 @@ export class Delivery {
     encoding: Readonly<Record<string, string>>,
     idempotencyKey: string,
     count: number,
-  ): Promise<Receipt> {
+  ): Promise<Stored> {
     const { apiKey, requestTimeoutMs, fetch } = this.#options
     const attempt = new Bound('a request', Math.min(requestTimeoutMs, bound.remainingMs), bound.signal)
     const headers = {
@@ -145,8 +151,9 @@ export class Delivery {
       const response = await fetch(this.#url.href, init)
       if (response.status !== 202) throw await errorOf(response)
       const receipt = await receiptOf(response, count)
-      if (response.headers.get('idempotent-replayed') === 'true') this.counters.replays += 1
-      return receipt
+      const isReplay = response.headers.get('idempotent-replayed') === 'true'
+      if (isReplay) this.counters.replays += 1
+      return { receipt, isReplay }
     } catch (error) {
       if (error instanceof ApiError) throw error
       bound.throwIfOver(error)
@@ -158,9 +165,9 @@ export class Delivery {
   }
 
   async #encode(lines: Batch['lines']) {
-    const raw = new Blob([...lines])
-    if (this.#options.compression === 'none' || raw.size < compressedBytesMin) return { body: await bytesOf(raw), encoding: {} }
-    const compressed = new Response(raw.stream().pipeThrough(new CompressionStream('gzip')))
+    const body = join(lines)
+    if (this.#options.compression === 'none' || body.length < compressedBytesMin) return { body, encoding: {} }
+    const compressed = new Response(new Blob([body]).stream().pipeThrough(new CompressionStream('gzip')))
     return { body: new Uint8Array(await compressed.arrayBuffer()), encoding: { 'content-encoding': 'gzip' } }
   }
 }
@@ -170,8 +177,14 @@ function tooLate({ idempotencyKey }: Batch): DeliveryError {
   return new DeliveryError(cause, { mayBeStored: false, idempotencyKey })
 }
 
-async function bytesOf(blob: Blob): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await blob.arrayBuffer())
+function join(lines: Batch['lines']): Uint8Array<ArrayBuffer> {
+  const body = new Uint8Array(lines.reduce((sum, line) => sum + line.length, 0))
+  let offset = 0
+  for (const line of lines) {
+    body.set(line, offset)
+    offset += line.length
+  }
+  return body
 }
 
 /** Throws an ApiError for anything but a receipt for that many records: some other server responded. */

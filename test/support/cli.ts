@@ -20,6 +20,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
     process: { stdout: stdout.stream, stderr: stderr.stream },
     program: 'src/main.ts',
     clock,
+    readEnvironment: async () => environment,
     readConfig: async (settings) => config ?? readConfig({ ...environment, ...settings }),
   })
   return { code, out: stdout.text(), err: stderr.text() }

@@ -1,6 +1,7 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { DemoFlags } from '../demo/command.ts'
+import { integer } from './integer.ts'
 
 export const demoCommand = buildCommand<DemoFlags, [], CliContext>({
   loader: async () => (await import('../demo/command.ts')).runDemo,
@@ -36,11 +37,3 @@ export const demoCommand = buildCommand<DemoFlags, [], CliContext>({
       'Starts a separate server, creates a destination, an endpoint and a view over the management API, sends events over MQTT and HTTP, waits for their commit and prints what arrived.',
   },
 })
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text)
-    if (text.trim() !== '' && Number.isInteger(value) && value >= min && value <= max) return value
-    throw new Error(`must be a whole number from ${min} to ${max}`)
-  }
-}

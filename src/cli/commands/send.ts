@@ -1,0 +1,49 @@
+import { buildCommand } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { SendFlags } from '../send/command.ts'
+import { integer } from './integer.ts'
+
+export const sendCommand = buildCommand<SendFlags, [endpoint: string, file?: string], CliContext>({
+  loader: async () => (await import('../send/command.ts')).send,
+  parameters: {
+    flags: {
+      parallel: {
+        kind: 'parsed',
+        parse: integer(1, 64),
+        default: '1',
+        brief: 'requests at the same time; with 1, records keep their order',
+        placeholder: 'N',
+      },
+      timeout: {
+        kind: 'parsed',
+        parse: integer(1, 82_800),
+        default: '300',
+        brief: 'how long a batch is attempted',
+        placeholder: 'SECONDS',
+      },
+      key: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'records of the same input under the same key are stored once, also of a pipe',
+        placeholder: 'TEXT',
+      },
+      again: { kind: 'boolean', default: false, withNegated: false, brief: 'store a file once more that was sent before' },
+      json: { kind: 'boolean', default: false, withNegated: false, brief: 'print the result as JSON' },
+    },
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        { parse: String, brief: 'id or name of the endpoint', placeholder: 'ENDPOINT' },
+        { parse: String, optional: true, brief: 'file of NDJSON; standard input if not set, or -', placeholder: 'FILE' },
+      ],
+    },
+  },
+  docs: {
+    brief: 'send a file or a pipe to an endpoint',
+    fullDescription: `Sends lines of NDJSON to an endpoint, in batches that are repeated until they are stored.
+
+A file that is sent again within 24 hours, for example after an interruption, is not stored again. Each run of a pipe stores its records, unless --key is given.
+INLET_URL and INLET_API_KEY say where to and as whom; with INLET_INGEST_URL control is not asked for the address.`,
+  },
+})

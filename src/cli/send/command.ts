@@ -1,0 +1,215 @@
+/** `inlet send`: sends a file or a pipe to an endpoint, so that a repetition stores nothing twice. */
+import { createHash, randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { Delivery, type DeliveryError, type Part, type Receipt } from '#client/delivery.ts'
+import { reasonOf } from '#client/sender.ts'
+import { MiB } from '#lib/bytes.ts'
+import { errorCode } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
+import { type CliContext, UsageError } from '../context.ts'
+import { Progress } from '../progress.ts'
+import { findEndpoint, openRemote } from '../remote.ts'
+import { type LineBatch, readBatches } from './batches.ts'
+
+export type SendFlags = {
+  readonly parallel: number
+  readonly timeout: number
+  readonly key?: string
+  readonly again: boolean
+  readonly json: boolean
+}
+
+type Input = { readonly name: string; readonly bytes: number | undefined; readonly chunks: Readable }
+
+/** Records of a slow pipe wait that long for others. */
+const lingerMs = 500
+
+export async function send(this: CliContext, flags: SendFlags, endpoint: string, file = '-'): Promise<void> {
+  const { key, again, parallel, timeout } = flags
+  if (again && key !== undefined) throw new UsageError('--again and --key exclude each other')
+  const input = await openInput(file)
+  const { url, apiKey, id } = await findTarget(this, endpoint)
+  const isTerminal = this.process.stderr.isTTY === true
+  const progress = new SendingProgress(this, input)
+  const delivery = new Delivery({
+    ...{ url, apiKey, endpoint: id, compression: 'gzip', requestTimeoutMs: 60_000, fetch },
+    onRetry: (failure) => progress.note(reasonOf(failure)),
+  })
+  // A pipe has other records each time, even if they look the same. Those of a file are the same when it is sent again.
+  const isRepeatable = key !== undefined || (file !== '-' && !again)
+  const sending = new Sending(delivery, progress, {
+    parallel,
+    timeoutMs: timeout * 1000,
+    salt: isRepeatable ? (key ?? '') : randomUUID(),
+  })
+  const stop = () => {
+    const reason = new UserError('interrupted')
+    sending.stop(reason)
+    input.chunks.destroy(reason)
+  }
+  process.once('SIGINT', stop)
+  try {
+    await sending.run(readBatches(input.chunks, { bytesMax: MiB, ...(isRepeatable ? {} : { lingerMs }) }))
+  } catch (error) {
+    const hint = isRepeatable
+      ? 'Send the same again to continue: what is stored is not stored twice, for 24 hours.'
+      : 'Not all of the input was sent.'
+    throw new UserError(`${messageOf(error)}\n${count(sending.stored)} stored. ${hint}`)
+  } finally {
+    process.off('SIGINT', stop)
+    progress.end(isTerminal)
+  }
+  this.process.stdout.write(flags.json ? `${JSON.stringify(sending.summary)}\n` : describe(sending))
+}
+
+function describe({ stored, replayed }: Sending): string {
+  if (stored === 0) return 'There are no records in the input.\n'
+  const earlier = replayed === 0 ? '' : ` ${count(replayed)} of them had been stored before; use --again to store them once more.`
+  return `${count(stored)} stored.${earlier}\n`
+}
+
+function count(records: number): string {
+  return `${records.toLocaleString('en-US')} ${records === 1 ? 'record' : 'records'}`
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Where to send, without asking control if the environment says it. */
+async function findTarget(context: CliContext, endpoint: string) {
+  const { client, apiKey, ingestUrl } = await openRemote(context)
+  if (ingestUrl !== undefined) return { url: ingestUrl, apiKey, id: endpoint }
+  const { id, ingest_host } = await findEndpoint(client, endpoint)
+  // A host with a port is that of a node. A name of its own is served with TLS.
+  return { url: `${ingest_host.includes(':') ? 'http' : 'https'}://${ingest_host}`, apiKey, id }
+}
+
+async function openInput(file: string): Promise<Input> {
+  if (file === '-') {
+    if (process.stdin.isTTY) throw new UsageError('name a FILE, or pipe records into this command')
+    return { name: 'standard input', bytes: undefined, chunks: process.stdin }
+  }
+  const stats = await stat(file).catch((error: unknown) => {
+    const code = errorCode(error)
+    throw new UserError(code === 'ENOENT' ? `there is no file ${file}` : `${file} cannot be read (${code ?? messageOf(error)})`)
+  })
+  if (stats.isDirectory()) throw new UserError(`${file} is a directory: name a file of NDJSON`)
+  return {
+    name: file,
+    bytes: stats.isFile() ? stats.size : undefined,
+    chunks: createReadStream(file, { highWaterMark: 256 * 1024 }),
+  }
+}
+
+type SendingOptions = { readonly parallel: number; readonly timeoutMs: number; readonly salt: string }
+
+class Sending {
+  stored = 0
+  replayed = 0
+  readonly #segments = new Map<string, Receipt>()
+  readonly #delivery: Delivery
+  readonly #progress: SendingProgress
+  readonly #options: SendingOptions
+  readonly #stopping = new AbortController()
+  #failure: Error | undefined
+
+  constructor(delivery: Delivery, progress: SendingProgress, options: SendingOptions) {
+    this.#delivery = delivery
+    this.#progress = progress
+    this.#options = options
+  }
+
+  get summary() {
+    const segments = [...this.#segments.values()]
+    return { records: this.stored, replayed_records: this.replayed, bytes_sent: this.#delivery.counters.bytesSent, segments }
+  }
+
+  stop(reason: UserError): void {
+    this.#stopping.abort(reason)
+  }
+
+  /** Sends all batches. Throws the first failure, after the batches on their way have ended. */
+  async run(batches: AsyncIterable<LineBatch>): Promise<void> {
+    const inFlight = new Set<Promise<void>>()
+    let digest = createHash('sha256').update(this.#options.salt).digest()
+    try {
+      for await (const batch of batches) {
+        // The key follows from everything up to here, so equal batches at different places have different keys.
+        const hash = createHash('sha256').update(digest)
+        for (const line of batch.lines) hash.update(line)
+        digest = hash.digest()
+        while (inFlight.size >= this.#options.parallel) await Promise.race(inFlight)
+        if (this.#failure !== undefined || this.#stopping.signal.aborted) break
+        const delivering = this.#deliver(batch, digest.toString('base64url')).finally(() => inFlight.delete(delivering))
+        inFlight.add(delivering)
+      }
+    } finally {
+      await Promise.all(inFlight)
+    }
+    if (this.#failure !== undefined) throw this.#failure
+    this.#stopping.signal.throwIfAborted()
+  }
+
+  async #deliver({ lines, firstLine, end }: LineBatch, idempotencyKey: string): Promise<void> {
+    const { timeoutMs } = this.#options
+    const parts = await this.#delivery.deliver({ idempotencyKey, lines, timeoutMs, signal: this.#stopping.signal })
+    let line = firstLine
+    for (const part of parts) {
+      this.#count(part, line)
+      line += part.count
+    }
+    if (this.#failure === undefined) this.#progress.advance(end, this.stored)
+  }
+
+  #count(part: Part, line: number): void {
+    if ('error' in part) {
+      this.#failure ??= failureOf(part.error, line)
+      return
+    }
+    const { node_id, segment_seq } = part.receipt
+    this.stored += part.count
+    if (part.isReplay) this.replayed += part.count
+    this.#segments.set(`${node_id} ${segment_seq}`, part.receipt)
+  }
+}
+
+function failureOf(error: DeliveryError, line: number): UserError {
+  if (error.cause instanceof UserError) return error.cause
+  return new UserError(`the records from line ${line} on were ${error.message}`)
+}
+
+/** On a terminal, a bar for a file and a count for a pipe. */
+class SendingProgress {
+  readonly #context: CliContext
+  readonly #input: Input
+  readonly #bar: Progress | undefined
+  #note = ''
+
+  constructor(context: CliContext, input: Input) {
+    this.#context = context
+    this.#input = input
+    const { stderr } = context.process
+    if (stderr.isTTY !== true || input.bytes === undefined) return
+    this.#bar = new Progress({ output: stderr, label: 'sending', total: input.bytes })
+  }
+
+  /** Says once what a repetition waits for. */
+  note(reason: string): void {
+    if (reason === this.#note) return
+    this.#note = reason
+    this.#context.process.stderr.write(`${this.#context.process.stderr.isTTY === true ? '\r\u001b[K' : ''}waiting: ${reason}\n`)
+  }
+
+  advance(end: number, records: number): void {
+    this.#note = ''
+    if (this.#bar !== undefined) this.#bar.show(Math.min(end, this.#input.bytes ?? end), count(records))
+    else if (this.#context.process.stderr.isTTY === true) this.#context.process.stderr.write(`\r  ${count(records)}\u001b[K`)
+  }
+
+  end(isTerminal: boolean): void {
+    if (isTerminal) this.#context.process.stderr.write('\r\u001b[K')
+  }
+}
