@@ -18,6 +18,7 @@ import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
 import { signInLinkCommand } from './commands/sign-in-link.ts'
+import { tailCommand } from './commands/tail.ts'
 
 export const commands = buildRouteMap({
   routes: {
@@ -28,6 +29,7 @@ export const commands = buildRouteMap({
     delivery: deliveryCommand,
     demo: demoCommand,
     send: sendCommand,
+    tail: tailCommand,
     accounts: accountsCommands,
     keys: keysCommands,
     certificates: certificatesCommands,
