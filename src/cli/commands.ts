@@ -13,6 +13,7 @@ import { demoCommand } from './commands/demo.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
 import { nodesCommands } from './commands/nodes.ts'
+import { queryCommand } from './commands/query.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
@@ -30,6 +31,7 @@ export const commands = buildRouteMap({
     demo: demoCommand,
     send: sendCommand,
     tail: tailCommand,
+    query: queryCommand,
     accounts: accountsCommands,
     keys: keysCommands,
     certificates: certificatesCommands,

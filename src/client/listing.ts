@@ -31,11 +31,15 @@ export function listingOf<Item, Page>(
       next = { ...next, [cursor.parameter]: position }
     }
   }
+  let first: Promise<Page> | undefined
   const whole = { ...(limitMax === undefined ? {} : { limit: limitMax }), ...query }
   return {
     pages: () => pages(query),
     // biome-ignore lint/suspicious/noThenProperty: awaiting a list requests one page of it
-    then: (onPage, onError) => request(query).then(onPage, onError),
+    then: (onPage, onError) => {
+      first ??= request(query)
+      return first.then(onPage, onError)
+    },
     async *[Symbol.asyncIterator]() {
       for await (const page of pages(whole)) yield* (page as Record<string, readonly Item[]>)[items] ?? []
     },

@@ -23,6 +23,8 @@ export type DatabaseOptions = {
   readonly orderedConnections?: number
   /** Lets DuckDB reorder joins and share subexpressions. Statements of views depend on neither being done. */
   readonly optimizesFully?: boolean
+  /** One if not set. With more, rows have no order of their own. */
+  readonly threads?: number
   readonly clock?: Clock
 }
 
@@ -40,6 +42,8 @@ export type RowReader = {
   readonly columns: (names: readonly string[], types: readonly string[]) => void
   /** Returns whether to go on. */
   readonly take: (row: readonly Value[]) => boolean
+  /** Awaited after some rows, for a reader that passes them on. */
+  readonly drain?: () => Promise<void>
 }
 
 /** Appends rows to a table, one value at a time. */
@@ -118,14 +122,22 @@ export class Database {
   }
 
   static async open(options: DatabaseOptions): Promise<Database> {
-    const { directories, spill, memoryBytes, orderedConnections = 0, optimizesFully = false, clock = systemClock } = options
+    const {
+      directories,
+      spill,
+      memoryBytes,
+      orderedConnections = 0,
+      optimizesFully = false,
+      threads = 1,
+      clock = systemClock,
+    } = options
     const ordered: DuckDBConnection[] = []
     // Loaded with the first database: an idle process needs neither the library nor its memory.
     const library = await import('@duckdb/node-api')
     const { default: bindings } = await import('@duckdb/node-bindings')
     const instance = await library.DuckDBInstance.create(':memory:', {
       // With one thread, rows nearly keep their order without `preserve_insertion_order`, which would cost memory: see `connectOrdered`.
-      threads: '1',
+      threads: String(threads),
       preserve_insertion_order: 'false',
       memory_limit: `${Math.floor(memoryBytes / MiB)}MiB`,
       temp_directory: spill?.directory ?? '',
@@ -237,7 +249,7 @@ export class Connection {
    * Runs a statement and passes its rows to `take` as they are found, until it returns false. The rest is not computed. `columns` is called
    * once, before the first row. For results of any size.
    */
-  async read(sql: string, { columns, take }: RowReader, options: StatementOptions = {}): Promise<void> {
+  async read(sql: string, { columns, take, drain }: RowReader, options: StatementOptions = {}): Promise<void> {
     const { JsonDuckDBValueConverter } = this.#library
     await this.#bounded(async () => {
       const result = await this.#connection.stream(sql)
@@ -246,6 +258,7 @@ export class Connection {
         for (let row = 0; row < chunk.rowCount; row += 1) {
           if (!take(chunk.convertRowValues(row, JsonDuckDBValueConverter) as unknown as readonly Value[])) return
         }
+        await drain?.()
       }
     }, options)
   }

@@ -41,14 +41,17 @@ export async function runStatement(sql: string, options: RunOptions): Promise<Qu
   }
 }
 
-async function createTable(connection: Connection, directory: string, fetched: FetchedTable): Promise<void> {
+export type TableFiles = Omit<FetchedTable, 'summary'>
+
+/** Makes the files of a table readable under its name. */
+export async function createTable(connection: Connection, directory: string, fetched: TableFiles): Promise<void> {
   const { schema, table } = fetched.name
   if (schema !== '') await connection.run(`CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(schema)}`)
   const source = sourceOf(directory, fetched)
   await connection.run(`CREATE VIEW ${quoteIdentifier(schema === '' ? 'main' : schema)}.${quoteIdentifier(table)} AS ${source}`)
 }
 
-function sourceOf(directory: string, { files, parts = [], columns }: FetchedTable): string {
+function sourceOf(directory: string, { files, parts = [], columns }: TableFiles): string {
   const options = 'union_by_name = true, hive_partitioning = false'
   const selects = parts.map(({ file, ranges }) => {
     const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
@@ -72,7 +75,7 @@ class BoundedResult {
   readonly #maxRows: number
   readonly #rows: Json[][] = []
   #columns: QueryResult['columns'] = []
-  #types: readonly (ColumnType | undefined)[] = []
+  #types: KnownTypes = []
   #bytes = 0
   #truncated: QueryResult['truncated'] = null
 
@@ -84,13 +87,13 @@ class BoundedResult {
     if (names.length > queryLimits.columnsMax)
       throw new StatementRefused(`the result has ${names.length} columns: select at most ${queryLimits.columnsMax}`)
     this.#columns = names.map((name, index) => ({ name, type: types[index] ?? '' }))
-    this.#types = types.map(knownType)
+    this.#types = knownTypes(types)
   }
 
   readonly take = (values: readonly Value[]): boolean => {
     if (this.#rows.length === this.#maxRows) this.#truncated = 'rows'
     else {
-      const row = values.map((value, index) => inJson(value, this.#types[index]))
+      const row = inJson(values, this.#types)
       this.#bytes += Buffer.byteLength(JSON.stringify(row))
       if (this.#bytes > queryLimits.resultBytesMax) this.#truncated = 'bytes'
       else this.#rows.push(row)
@@ -103,18 +106,26 @@ class BoundedResult {
   }
 }
 
-function inJson(value: Value, type: ColumnType | undefined): Json {
-  return type === undefined ? value : jsonForm(value, type)
+type KnownTypes = readonly (ColumnType | undefined)[]
+
+/** Returns a row as previews show it. */
+export function inJson(values: readonly Value[], types: KnownTypes): Json[] {
+  return values.map((value, index) => {
+    const type = types[index]
+    return type === undefined ? value : jsonForm(value, type)
+  })
 }
 
-/** Returns the type of a column if views know it: then its values look as they do in previews. */
-function knownType(type: string): ColumnType | undefined {
-  try {
-    return parseType(type)
-  } catch (error) {
-    if (error instanceof ColumnTypeError) return undefined
-    throw error
-  }
+/** Returns the types of the columns that views know: then their values look as they do in previews. */
+export function knownTypes(types: readonly string[]): KnownTypes {
+  return types.map((type) => {
+    try {
+      return parseType(type)
+    } catch (error) {
+      if (error instanceof ColumnTypeError) return undefined
+      throw error
+    }
+  })
 }
 
 const useWarehouse = 'Queries here are for looking: read fewer rows or columns, or a shorter time range, or use a warehouse'
@@ -124,8 +135,11 @@ function refusalOf(error: unknown, sql: string, timeoutMs: number): unknown {
     return new StatementRefused(`the statement ran longer than ${timeoutMs / 1_000} s. ${useWarehouse}`)
   if (error instanceof OutOfMemory)
     return new StatementRefused(`the statement needs more memory than ${queryLimits.memoryBytes} bytes. ${useWarehouse}`)
-  // DuckDB names the kind of its errors.
-  if (error instanceof Error && /^[A-Z][A-Za-z ]+ Error: /.test(error.message))
-    return new StatementRefused(placeError(error.message, sql))
-  return error
+  return statementError(error, sql) ?? error
+}
+
+/** Returns what is wrong with a statement if that is what the error says: DuckDB names the kind of its errors. */
+export function statementError(error: unknown, sql: string): StatementRefused | undefined {
+  if (!(error instanceof Error) || !/^[A-Z][A-Za-z ]+ Error: /.test(error.message)) return undefined
+  return new StatementRefused(placeError(error.message, sql))
 }

@@ -1,9 +1,9 @@
 /** Commands that call an Inlet over HTTP: records are sent, appear in the tail, and are queried. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { useDeployment } from '../support/deployment.ts'
 import { until } from '../support/until.ts'
 
@@ -78,4 +78,75 @@ test('inlet tail of an endpoint without records, or without raw Parquet, says so
   await send(id, ['{}'])
   const refused = await inlet('tail', id, '--no-follow')
   expect(refused).toMatchObject({ code: 1, out: '', err: expect.stringContaining('add parquet to output_formats') })
+})
+
+const orders = {
+  name: 'orders',
+  definition: {
+    columns: [
+      { name: 'id', type: 'BIGINT', path: '$.id', required: true },
+      { name: 'amount', type: 'DECIMAL(12,2)', path: '$.amount' },
+      { name: 'note', type: 'VARCHAR', path: '$.note' },
+    ],
+  },
+}
+
+describe('inlet query', () => {
+  test('runs SQL over delivered views and records', async () => {
+    const { id, viewName } = await deployment().endpoint({ bucket: 'queried', view: orders })
+    const rows = Array.from({ length: 500 }, (_, n) => `{"id":${n},"amount":"${n}.50","note":"a, \\"${n}\\""}`)
+    await send(id, rows.slice(0, 200))
+    await send(id, [...rows.slice(200), 'no JSON'])
+    const all = await inlet('query', `SELECT count(*) AS n, sum(amount) AS total, max(id) AS "last one" FROM ${viewName}`)
+    expect(all).toEqual({ code: 0, err: '', out: 'n,total,last one\n500,125000.00,499\n' })
+    const one = await inlet('query', `SELECT * FROM ${viewName}.v1 WHERE id = 7`)
+    expect(one.out).toBe('id,amount,note\n7,7.50,"a, ""7"""\n')
+    const json = await inlet('query', `SELECT id, amount, NULL AS "a b" FROM ${viewName} ORDER BY id DESC LIMIT 2`, '--json')
+    expect(json.out).toBe('{"id":"499","amount":"499.50","a b":null}\n{"id":"498","amount":"498.50","a b":null}\n')
+    const raw = await inlet('query', `SELECT payload FROM raw."${id}" WHERE NOT json_valid(payload)`)
+    expect(raw.out).toBe('payload\nno JSON\n')
+    const joined = `SELECT count(*) AS n FROM ${viewName} JOIN raw."${id}" AS r ON r.payload->>'$.id' = ${viewName}.id::VARCHAR`
+    expect(await inlet('query', joined)).toMatchObject({ code: 1, err: expect.stringContaining('Malformed JSON') })
+    expect((await inlet('query', "SELECT 1 AS x, '' AS e")).out).toBe('x,e\n1,""\n')
+  })
+
+  test('reads files in a range of time, of one endpoint, and keeps them if asked to', async () => {
+    const { id, viewName } = await deployment().endpoint({ bucket: 'ranges', view: orders })
+    await send(id, ['{"id":1}'])
+    const between = new Date().toISOString()
+    await send(id, ['{"id":2}'])
+    const ids = async (...flags: readonly string[]) =>
+      (await inlet('query', `SELECT id FROM ${viewName} ORDER BY id`, ...flags)).out
+    expect(await ids('--since', between)).toBe('id\n2\n')
+    expect(await ids('--until', between)).toBe('id\n1\n')
+    expect(await ids('--since', '1h', '--endpoint', id)).toBe('id\n1\n2\n')
+    expect(await ids('--until', '7d')).toBe('id\n')
+    const cache = join(directory, 'cache')
+    expect(await ids('--cache', cache)).toBe('id\n1\n2\n')
+    const kept = readdirSync(cache)
+    expect(kept).toHaveLength(2)
+    const first = kept.map((name) => statSync(join(cache, name)).mtimeMs)
+    expect(await ids('--cache', cache)).toBe('id\n1\n2\n')
+    expect(kept.map((name) => statSync(join(cache, name)).mtimeMs)).toEqual(first)
+  })
+
+  test('says what is wrong with a statement, and where', async () => {
+    const { id, viewName } = await deployment().endpoint({ bucket: 'mistakes', view: orders })
+    await send(id, ['{"id":1}'])
+    const cases: readonly (readonly [readonly string[], number, string])[] = [
+      [[`SELECT nope FROM ${viewName}`], 1, 'line 1, column 8:'],
+      [['SELEC 1'], 1, 'line 1, column 1: syntax error'],
+      [['DELETE FROM x'], 1, 'one SELECT statement'],
+      [[`SELECT * FROM '/etc/passwd'`], 1, 'there is no table /etc/passwd'],
+      [[`SELECT * FROM ${viewName.slice(0, -1)}`], 1, `did you mean ${viewName}?`],
+      [[`SELECT * FROM ${viewName}.v9`], 1, `there is no table ${viewName}.v9`],
+      [['SELECT * FROM raw.nowhere'], 1, 'there is no table raw.nowhere'],
+      [[`SELECT * FROM ${viewName}`, '--fetch', '0MB'], 1, 'choose a time with --since'],
+      [['SELECT 1', '--since', 'yesterday'], 2, '--since: must be a time'],
+      [['SELECT 1', '--csv', '--json'], 2, '--json and --csv exclude each other'],
+      [['SELECT 1', '--endpoint', 'nowhere'], 1, 'there is no endpoint nowhere'],
+    ]
+    for (const [args, code, message] of cases)
+      expect(await inlet('query', ...args)).toMatchObject({ code, out: '', err: expect.stringContaining(message) })
+  })
 })

@@ -1,6 +1,6 @@
 /** Files that were merged are removed. Everything in Inlet that reads delivered rows finds them where they are now. */
-import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -74,6 +74,27 @@ describe('a removal', () => {
     const [second, third] = [commits[2].uploaded_at, commits[1].uploaded_at]
     const part = await inlet.ok('POST', '/v1/query', { sql: 'SELECT n FROM numbers ORDER BY n', since: second, until: third })
     expect(part).toMatchObject({ rows: [[2], [3]], tables: [{ missing: 0, complete: true }] })
+  })
+
+  test('inlet query reads each row once too, also of a part of the time, and says if a file is gone', async () => {
+    const env = { PATH: process.env['PATH'], INLET_URL: inlet.apiUrl, INLET_API_KEY: inlet.apiKey }
+    const run = (...args: readonly string[]) => {
+      const { stdout, stderr, status } = spawnSync(process.execPath, [program, 'query', ...args], { env, encoding: 'utf8' })
+      return { stdout, stderr, status }
+    }
+    const numbers = 'SELECT n FROM numbers ORDER BY n'
+    const rows = (...found: readonly number[]) => ({ stdout: `${['n', ...found].join('\n')}\n`, stderr: '', status: 0 })
+    expect(run(numbers)).toEqual(rows(0, 1, 2, 3, 4, 5, 6, 7))
+    expect(run(`SELECT count(DISTINCT payload) AS n FROM raw."${id}"`)).toEqual(rows(8))
+    const [, third, second] = (await inlet.ok('GET', `/v1/endpoints/${id}/commits`)).items
+    const part = ['--since', second.uploaded_at, '--until', third.uploaded_at]
+    expect(run(numbers, ...part)).toEqual(rows(2, 3))
+    const last = files('views/numbers/v1').at(-1) ?? ''
+    renameSync(last, `${last}.away`)
+    const less = run(numbers)
+    renameSync(`${last}.away`, last)
+    const stderr = '1 of 2 files are no longer in the bucket: their rows are left out\n'
+    expect(less).toEqual({ ...rows(0, 1, 2, 3, 4, 5), stderr })
   })
 
   test('the records of a receipt are those of its segment alone', async () => {

@@ -1,0 +1,72 @@
+import { buildCommand } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { QueryFlags } from '../query/command.ts'
+
+const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+
+/** Parses a time, or how long ago it was: `2026-11-20`, `2026-11-20T08:15:30Z`, `90m`, `7d`. */
+function parseTime(text: string): string {
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const time = amount === undefined ? Date.parse(text) : Date.now() - Number(amount) * (units[unit] ?? 0) * 1000
+  if (!Number.isNaN(time) && (amount !== undefined || /^\d{4}-\d\d-\d\d/.test(text))) return new Date(time).toISOString()
+  throw new Error('must be a time, such as 2026-11-20T08:15:30Z, or how long ago, such as 90m or 7d')
+}
+
+function parseSize(text: string): number {
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)(MB|GB|TB)$/i.exec(text) ?? []
+  const power = ['MB', 'GB', 'TB'].indexOf(unit.toUpperCase())
+  if (amount === undefined || power < 0) throw new Error('must be a size, such as 500MB or 20GB')
+  return Number(amount) * 1e6 * 1000 ** power
+}
+
+export const queryCommand = buildCommand<QueryFlags, [sql: string], CliContext>({
+  loader: async () => (await import('../query/command.ts')).query,
+  parameters: {
+    flags: {
+      since: {
+        kind: 'parsed',
+        parse: parseTime,
+        optional: true,
+        brief: 'only files that were delivered since then: a time, or how long ago (90m, 7d)',
+        placeholder: 'TIME',
+      },
+      until: {
+        kind: 'parsed',
+        parse: parseTime,
+        optional: true,
+        brief: 'only files that were delivered before',
+        placeholder: 'TIME',
+      },
+      endpoint: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'only files of this endpoint, by its name or id',
+        placeholder: 'ENDPOINT',
+      },
+      fetch: {
+        kind: 'parsed',
+        parse: parseSize,
+        default: '10GB',
+        brief: 'how much may be fetched from the bucket',
+        placeholder: 'SIZE',
+      },
+      cache: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'directory that keeps the files for later queries; nothing is kept if not set',
+        placeholder: 'DIR',
+      },
+      json: { kind: 'boolean', default: false, withNegated: false, brief: 'print each row as a line of JSON' },
+      csv: { kind: 'boolean', default: false, withNegated: false, brief: 'print CSV, as into a pipe' },
+    },
+    positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'one SELECT statement', placeholder: 'SQL' }] },
+  },
+  docs: {
+    brief: 'run SQL over what was delivered, on this machine',
+    fullDescription: `Runs a SELECT statement of DuckDB over the files of views and endpoints. They are chosen by their commits, so each row is there once, and fetched by links of the API: this machine needs no access to the bucket.
+
+Tables are published views (orders), their versions (orders.v2), and the records of endpoints as they were received (raw."Line 1").`,
+  },
+})

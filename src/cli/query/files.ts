@@ -1,0 +1,165 @@
+/**
+ * The files of tables: chosen by their commits, downloaded by links of the API.
+ *
+ * Law: a row is in one file of a table. A file is complete on disk before a statement can read it, and has the size that its commit says.
+ */
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Client } from '#client/client.ts'
+import { InletError } from '#client/errors.ts'
+import type { Schemas } from '#client/generated/schema.ts'
+import { inParallel } from '#lib/in-parallel.ts'
+import { UserError } from '#lib/user-error.ts'
+import type { RowRange } from '#query/query-protocol.ts'
+import type { TableFiles } from '#query/run-statement.ts'
+import type { Table } from './tables.ts'
+
+type Commit = Schemas['Commit']
+type Commits = ReadonlyMap<string, readonly Commit[]>
+
+export type TimeRange = { readonly since: string | undefined; readonly until: string | undefined }
+
+/** A file in the bucket, or a merged one of which only some rows are of the table. */
+export type ChosenFile = {
+  readonly endpoint: string
+  readonly commit: string
+  readonly kind: string
+  readonly bucket: string
+  readonly key: string
+  readonly bytes: number
+  readonly ranges: RowRange[] | undefined
+}
+
+const callsAtOnce = 4
+const downloadsAtOnce = 8
+const attemptsMax = 4
+/** Calls wait for each other where control limits their rate. */
+const callTimeoutMs = 300_000
+
+/** Lists the commits of endpoints in a range of time. */
+export async function listCommits(
+  client: Client,
+  endpoints: Iterable<string>,
+  { since = '', until }: TimeRange,
+  signal: AbortSignal,
+): Promise<Commits> {
+  const commits = new Map<string, readonly Commit[]>()
+  await inParallel(callsAtOnce, endpoints, async (endpoint) => {
+    const found: Commit[] = []
+    for await (const commit of client.listCommits(endpoint, { before: until }, { signal, timeoutMs: callTimeoutMs })) {
+      if (commit.uploaded_at < since) break
+      found.push(commit)
+    }
+    commits.set(endpoint, found)
+  })
+  return commits
+}
+
+export function chooseFiles({ endpoints, hasKind }: Table, commits: Commits): readonly ChosenFile[] {
+  const files = new Map<string, ChosenFile>()
+  for (const endpoint of endpoints) {
+    for (const { id, bucket, artifacts } of commits.get(endpoint) ?? []) {
+      for (const [kind, file] of Object.entries(artifacts)) {
+        if (!hasKind(kind)) continue
+        const { key, bytes } = file.moved_to ?? file
+        const name = `${bucket} ${key}`
+        const range = file.moved_to && { first_row: file.moved_to.first_row, rows: file.moved_to.rows }
+        const chosen = files.get(name)
+        if (chosen !== undefined && range !== undefined) chosen.ranges?.push(range)
+        else files.set(name, { endpoint, commit: id, kind, bucket, key, bytes, ranges: range && [range] })
+      }
+    }
+  }
+  return [...files.values()]
+}
+
+/** The name of a file on disk. A file in a bucket never changes. */
+export function localName({ bucket, key }: ChosenFile): string {
+  return `${createHash('sha256').update(`${bucket} ${key}`).digest('hex').slice(0, 40)}.parquet`
+}
+
+export type Downloads = {
+  readonly client: Client
+  readonly directory: string
+  readonly signal: AbortSignal
+  /** Called with the bytes of each file that is there. */
+  readonly onFile: (bytes: number) => void
+}
+
+/** Brings the files to the directory, but those that are there. Returns those that are no longer in the bucket. */
+export async function download(
+  files: readonly ChosenFile[],
+  { client, directory, signal, onFile }: Downloads,
+): Promise<ReadonlySet<ChosenFile>> {
+  const missing = new Set<ChosenFile>()
+  const links = new Map<string, Promise<Schemas['CommitFiles']>>()
+  const failed = new AbortController()
+  const ended = AbortSignal.any([signal, failed.signal])
+  const linkOf = async ({ endpoint, commit, kind, key }: ChosenFile): Promise<string> => {
+    const listing =
+      links.get(commit) ?? Promise.resolve(client.listCommitFiles(endpoint, commit, { signal: ended, timeoutMs: callTimeoutMs }))
+    links.set(commit, listing)
+    const file = (await listing).files.find((each) => each.kind === kind && (each.moved_to?.key ?? each.key) === key)
+    if (file === undefined) throw new UserError('files were merged while they were read: run the query again')
+    if (file.download_url !== null) return file.download_url
+    throw new UserError(`${key} cannot be read: its destination was deleted, or denies reading`)
+  }
+  await inParallel(
+    downloadsAtOnce,
+    files,
+    async (file) => {
+      try {
+        const path = join(directory, localName(file))
+        if (!(await hasSize(path, file.bytes)) && !(await fetchFile(await linkOf(file), path, file.bytes, ended)))
+          missing.add(file)
+        onFile(file.bytes)
+      } catch (error) {
+        failed.abort(error)
+        throw error
+      }
+    },
+    ended,
+  )
+  signal.throwIfAborted()
+  return missing
+}
+
+/** Returns false if the object is gone. */
+async function fetchFile(url: string, path: string, bytes: number, signal: AbortSignal): Promise<boolean> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const response = await fetch(url, { signal })
+      if (response.status === 404) return false
+      if (!response.ok || response.body === null)
+        throw new InletError(`${new URL(url).origin} responded with status ${response.status}`)
+      const part = `${path}.${process.pid}.part`
+      await pipeline(Readable.fromWeb(response.body), createWriteStream(part), { signal })
+      if (!(await hasSize(part, bytes))) throw new InletError(`a file does not have the ${bytes} bytes that its commit says`)
+      await rename(part, path)
+      return true
+    } catch (error) {
+      signal.throwIfAborted()
+      if (attempt === attemptsMax)
+        throw new UserError(`a file of the bucket could not be fetched: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+}
+
+async function hasSize(path: string, bytes: number): Promise<boolean> {
+  const stats = await stat(path).catch(() => undefined)
+  return stats?.size === bytes
+}
+
+/** Returns a table over the files that are on disk. */
+export function tableOf({ name, columns }: Table, files: readonly ChosenFile[], missing: ReadonlySet<ChosenFile>): TableFiles {
+  const read = files.filter((file) => !missing.has(file))
+  return {
+    ...{ name, columns },
+    files: read.filter(({ ranges }) => ranges === undefined).map(localName),
+    parts: read.flatMap((file) => (file.ranges === undefined ? [] : [{ file: localName(file), ranges: file.ranges }])),
+  }
+}
