@@ -86,7 +86,7 @@ async function attempt(attempts: Attempts, plan: ViewPlan, progress: Progress): 
   const endStep = (): void => {
     const [view, ...others] = step?.views ?? []
     // If this process was suspended meanwhile, that must not use up the time of all views.
-    if (view !== undefined && others.length === 0)
+    if (view !== undefined && others.length === 0 && step?.isTrial !== true)
       progress.leftMs -= Math.min(clock.monotonic() - startedAt, limitOf(view, attempts))
   }
   const onReport = (report: Step): number => {

@@ -33,10 +33,17 @@ const pool = badConversionPool(manual)
 const run = pool.run.bind(pool)
 /** The views that each step worked on. */
 const steps: string[] = []
+/** How long a step takes, if not no time. */
+const tookMs = new Map<string, number>()
+/** After which a process is killed, for each step. */
+const limits: number[] = []
 pool.run = (task, options) => {
   const onReport = (step: Step) => {
+    manual.advance(tookMs.get(steps.at(-1) ?? '') ?? 0)
     steps.push(step.views.map((position) => (task.kind === 'segment' ? task.views[position]?.name : '')).join())
-    return options.onReport?.(step) ?? 0
+    const limit = options.onReport?.(step) ?? 0
+    limits.push(limit)
+    return limit
   }
   return run(task, { ...options, onReport })
 }
@@ -52,14 +59,14 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** Seals a segment of two records. */
-async function seal(): Promise<SegmentConversion['segment'] & { readonly bytes: number }> {
+/** Seals a segment of two lines. */
+async function seal(records = '{"n":1}\n{"n":2}'): Promise<SegmentConversion['segment'] & { readonly bytes: number }> {
   const log = new Wal({ directory: wal, files: systemFiles, clock, logger: createLogger('wal', 'silent') })
   await log.start()
   log.configure('log', { segmentBytes: MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   await log.append('log', {
     ...{ layout: 'lines', receivedAtMicros: Date.now() * 1000, recordCount: 2 },
-    ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: [Buffer.from('{"n":1}\n{"n":2}')] },
+    ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: [Buffer.from(records)] },
   })
   await log.stop(AbortSignal.timeout(10_000))
   return must((await new SegmentDirectory({ directory: wal, files: systemFiles }).list())[0], 'a segment')
@@ -72,7 +79,7 @@ async function convert(
   options: Partial<SegmentConversion> = {},
   by = conversions(),
 ): Promise<BuiltArtifacts> {
-  steps.length = 0
+  steps.length = limits.length = 0
   const { bytes, ...segment } = await seal()
   return await by.build({
     ...{ segment, bytes, outputFormats: ['parquet', 'parquet_views'], views, memoryBytes: 256 * MiB },
@@ -156,6 +163,22 @@ test('once all views have used their time together, those that are left fail, an
     'others too_expensive the views of the segment took longer than 120 s together, and this one was not built by then',
   ])
   expect(steps.filter((step) => step === 'numbers')).toHaveLength(3)
+})
+
+test('the time of views in a shared database, where another one fails then, is not taken from their time together', async () => {
+  const columns = [{ name: 's', type: 'VARCHAR', path: '$.s' }]
+  const filters = Array(4).fill({ condition: "regexp_matches(s, '[ab]*a[ab]{900}[ab]{900}')" })
+  const greedy = aBoundView({ name: 'patterns', definition: { columns, filters } })
+  const { bytes, ...segment } = await seal(`{"s":"${'ab'.repeat(120_000)}"}\n{"n":2}`)
+  // Each in two steps: it is compiled, and built.
+  tookMs.set('late1', limitMs / 2 - 1).set('late2', limitMs / 2 - 1)
+  const built = await convert([...named('late1', 'late2'), greedy, ...named('numbers')], { segment, bytes })
+  tookMs.clear()
+  expect(limits.filter((_, index) => steps[index] === 'late1')).toEqual(Array(4).fill(limitMs))
+  expect(errors(built)).toMatchObject([
+    { view_name: 'patterns', code: 'too_expensive', message: expect.stringMatching(/pattern/) },
+  ])
+  expect(kinds(built)).toEqual(['parquet: 2', 'views/late1/v1: 2', 'views/late2/v1: 2', 'views/numbers/v1: 2'])
 })
 
 test('views that end the process fail alone, with the reason', async () => {

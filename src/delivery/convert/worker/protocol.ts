@@ -41,7 +41,12 @@ export type MergeTask = Pick<Build, 'directory' | 'memoryBytes'> & {
 export type ConvertTask = SegmentTask | ProbeTask | UnitTask | MergeTask
 
 /** Sent before each step of a task: the positions of the views that it works on. None, if it works on the records. */
-export type Step = { readonly views: readonly number[]; readonly settled?: SettledView | undefined }
+export type Step = {
+  readonly views: readonly number[]
+  readonly settled?: SettledView | undefined
+  /** If a view fails, the same work is done again: what this takes is not taken from the time of all views. */
+  readonly isTrial?: boolean
+}
 
 /** A built file, by its name in the directory of the task. */
 export type NamedFile = {

@@ -27,6 +27,8 @@ const MERGE_SHARE = 2 / 3
 
 /** Size of the largest segment that uses the shared database. */
 const sharedBytesMax = 256 * KiB
+/** For a view that takes longer, sharing saves nothing. */
+const sharedViewTimeoutMsMax = 5_000
 const shared = new SharedDatabase()
 
 export async function runTask(
@@ -35,7 +37,7 @@ export async function runTask(
   files: Files = systemFiles,
 ): Promise<ConvertReply> {
   try {
-    const built = await build(task, (views, settled) => report({ views, settled }), files)
+    const built = await build(task, report, files)
     return { ...built, files: built.files.map(toNamed) }
   } catch (error) {
     return { failure: toFailure(error, task) }
@@ -44,9 +46,10 @@ export async function runTask(
 
 async function build(
   task: ConvertTask,
-  report: (views: readonly number[], settled?: SettledView) => void,
+  reportStep: (step: Step) => void,
   files: Files,
 ): Promise<Omit<SegmentFiles, 'failed'> & { readonly failed: readonly { readonly view: number; readonly reason: string }[] }> {
+  const report = (views: readonly number[], settled?: SettledView) => reportStep({ views, settled })
   if (task.kind === 'merge') return { files: [await merge(task, report)], views: [], failed: [] }
   const common = { ...task, report, signal, clock: systemClock }
   switch (task.kind) {
@@ -55,7 +58,7 @@ async function build(
       const reader = await new SegmentDirectory({ directory: task.wal, files }).open(task.segment)
       try {
         const { failed, ...built } =
-          (await buildShared(task, reader, report)) ?? (await buildFiles({ ...common, ...task, segment: reader }))
+          (await buildShared(task, reader, reportStep)) ?? (await buildFiles({ ...common, ...task, segment: reader }))
         const reasons = failed.map(({ view, error }) => ({ view: task.views.indexOf(view), reason: firstLine(error) }))
         return { ...built, failed: reasons }
       } finally {
@@ -73,22 +76,26 @@ async function build(
 
 /**
  * Builds the files of a small segment in the shared database. Returns undefined, and leaves no file, if the segment is not small or anything
- * fails: only a database of its own shows whether that is due to the segment. A view is therefore not reported as settled.
+ * fails: only a database of its own shows whether that is due to the segment. So the first view that fails ends it, and none is reported as
+ * settled.
  */
 async function buildShared(
   task: SegmentTask,
   segment: OpenSegment,
-  report: (views: readonly number[]) => void,
+  report: (step: Step) => void,
 ): Promise<SegmentFiles | undefined> {
   const { directory, plan } = task
   const isRepeated = plan.isApart || plan.failed.length > 0 || (plan.built ?? []).length > 0
   if (segment.bytes > sharedBytesMax || isRepeated) return undefined
   const options = { directory: dirname(directory), memoryBytes: duckdbBytes(task.memoryBytes) }
-  const built = await shared.use(options, async (database) => {
-    const common = { ...task, segment, database, signal, clock: systemClock, report: (views: readonly number[]) => report(views) }
-    const built = await buildFiles(common)
-    return built.failed.length === 0 ? built : undefined
-  })
+  const built = await shared.use(options, (database) =>
+    buildFiles({
+      ...{ ...task, segment, database, signal, clock: systemClock },
+      views: task.views.map((view) => ({ ...view, is_required: true })),
+      viewTimeoutMs: Math.min(task.viewTimeoutMs, sharedViewTimeoutMsMax),
+      report: (views) => report({ views, isTrial: true }),
+    }),
+  )
   if (built === undefined)
     for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true, force: true })
   return built
