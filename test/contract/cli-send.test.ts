@@ -66,7 +66,7 @@ describe('inlet send', () => {
       segments,
     })
     const third = await target.send(target.endpoint, file)
-    expect(third.out).toContain('12,000 records of them had been stored before; use --again')
+    expect(third.out).toContain('All of them had been stored before; use --again')
     expect(await target.send(target.endpoint, file, '--again')).toMatchObject({ out: '12,000 records stored.\n' })
     expect(await target.stored()).toEqual([...lines, ...lines])
   })

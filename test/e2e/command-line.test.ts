@@ -110,6 +110,16 @@ describe('inlet query', () => {
     expect((await inlet('query', "SELECT 1 AS x, '' AS e")).out).toBe('x,e\n1,""\n')
   })
 
+  test.each([
+    ['query', '--json', "SELECT repeat('x', 1000) AS x FROM range(10000000)"],
+    ['query', "SELECT repeat('x', 1000) AS x FROM range(10000000)"],
+  ])('%s %s ends early, without an error, if nobody reads it', async (...args) => {
+    const { child, output, ended } = follow(...args)
+    await until('the first rows', () => output.out !== '', 30_000)
+    child.stdout.destroy()
+    expect({ code: await ended, err: output.err }).toEqual({ code: 0, err: '' })
+  })
+
   test('reads files in a range of time, of one endpoint, and keeps them if asked to', async () => {
     const { id, viewName } = await deployment().endpoint({ bucket: 'ranges', view: orders })
     await send(id, ['{"id":1}'])

@@ -1,5 +1,4 @@
 /** Rows of a result as CSV, as lines of JSON, or as a table on a terminal. */
-import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import type { RowReader, Value } from '#duckdb/database.ts'
 import type { Json } from '#lib/json.ts'
@@ -11,6 +10,8 @@ export type Form = 'table' | 'json' | 'csv'
 
 /** A table is aligned once all of its rows are known. */
 const tableRowsMax = 1_000
+const widthMin = 40
+const widthIfUnknown = 120
 
 export type Output = RowReader & { readonly finish: () => void }
 
@@ -28,10 +29,15 @@ class TextOutput implements Output {
   #names: readonly string[] = []
   #types: ReturnType<typeof knownTypes> = []
   #lines: string[] = []
+  /** A reader such as `head` has left. The output is not destroyed by that if it is the one of the process. */
+  #isClosed = false
 
   constructor(stdout: Stdout, form: 'json' | 'csv') {
     this.#stdout = stdout
     this.#form = form
+    stdout.once('error', () => {
+      this.#isClosed = true
+    })
   }
 
   readonly columns = (names: readonly string[], types: readonly string[]): void => {
@@ -47,12 +53,18 @@ class TextOutput implements Output {
       this.#lines.push(
         `{${row.map((value, index) => `${JSON.stringify(this.#names[index])}:${JSON.stringify(value)}`).join(',')}}`,
       )
-    return !this.#stdout.destroyed
+    return !this.#isClosed
   }
 
   readonly drain = async (): Promise<void> => {
-    if (this.#write() || this.#stdout.destroyed) return
-    await Promise.race([once(this.#stdout, 'drain'), once(this.#stdout, 'close')])
+    if (this.#write() || this.#isClosed) return
+    await new Promise<void>((resolve) => {
+      const go = () => {
+        for (const event of ['drain', 'error'] as const) this.#stdout.off(event, go)
+        resolve()
+      }
+      for (const event of ['drain', 'error'] as const) this.#stdout.on(event, go)
+    })
   }
 
   finish(): void {
@@ -94,7 +106,9 @@ class TableOutput implements Output {
     const more = this.#hasMore
       ? `The first ${count} rows; --csv and --json print all.`
       : `${count} ${count === 1 ? 'row' : 'rows'}`
-    this.#stdout.write(`${formatTable(this.#names, this.#rows, { width: this.#stdout.columns ?? 120 })}\n\n  ${more}\n`)
+    this.#stdout.write(
+      `${formatTable(this.#names, this.#rows, { width: Math.max(widthMin, this.#stdout.columns || widthIfUnknown) })}\n\n  ${more}\n`,
+    )
   }
 }
 

@@ -88,7 +88,9 @@ async function* wholeLines(
     }
     let start = 0
     for (let at = chunk.indexOf(lineFeed); at !== -1; at = chunk.indexOf(lineFeed, start)) {
-      yield joined([...rest, chunk.subarray(start, at + 1)])
+      // Most lines are in one chunk: a copy of each would be most of the memory.
+      const line = chunk.subarray(start, at + 1) as Uint8Array<ArrayBuffer>
+      yield restBytes === 0 ? line : joined([...rest, line])
       rest = []
       restBytes = 0
       start = at + 1
@@ -101,7 +103,6 @@ async function* wholeLines(
   if (restBytes > 0) yield joined([...rest, Uint8Array.of(lineFeed)])
 }
 
-/** Returns a copy: a chunk may be a part of a larger piece of memory. */
 function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const line = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let offset = 0

@@ -66,7 +66,8 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
 
 function describe({ stored, replayed }: Sending): string {
   if (stored === 0) return 'There are no records in the input.\n'
-  const earlier = replayed === 0 ? '' : ` ${count(replayed)} of them had been stored before; use --again to store them once more.`
+  const before = replayed === stored ? 'All of them' : `${replayed.toLocaleString('en-US')} of them`
+  const earlier = replayed === 0 ? '' : ` ${before} had been stored before; use --again to store them once more.`
   return `${count(stored)} stored.${earlier}\n`
 }
 

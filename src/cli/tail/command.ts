@@ -32,14 +32,14 @@ export async function tail(this: CliContext, flags: TailFlags, nameOrId: string)
   const stopping = new AbortController()
   const stop = () => stopping.abort()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop)
-  this.process.stdout.once('close', stop)
+  this.process.stdout.once('error', stop)
   try {
     await new Tail(this, client, id, flags, stopping.signal).run()
   } catch (error) {
     if (!stopping.signal.aborted) throw error
   } finally {
     for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, stop)
-    this.process.stdout.off('close', stop)
+    this.process.stdout.off('error', stop)
   }
 }
 
