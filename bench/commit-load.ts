@@ -1,7 +1,7 @@
 /**
- * Sends one request a second to each of many endpoints, and finds out when their commits can be read.
+ * Sends events to many endpoints, one at a time, and finds out when their commits can be read.
  *
- * Owns: the schedule, and following segments to their commits. To leave the cores to Inlet, it follows at most 40 endpoints, reads the bucket
+ * Owns: the schedule, and following segments to their commits. To leave the cores to Inlet, it follows at most 40 segments a second, reads the bucket
  * from its directory, and asks the API only for commits whose marker is there.
  */
 import { createHash } from 'node:crypto'
@@ -21,6 +21,8 @@ export type CommitLoadOptions = {
   /** Its destination has no prefix. */
   readonly bucket: string
   readonly endpointIds: readonly string[]
+  /** How often each of them gets an event. */
+  readonly everyMs: number
 }
 
 /** In milliseconds since the acknowledgement; NaN if it did not happen. */
@@ -51,13 +53,13 @@ export class CommitLoad {
   }
 
   /**
-   * Sends for that long: to each endpoint once a second, at a random time, so that requests do not keep step with seals. While it ramps up,
+   * Sends for that long: to each endpoint once in a while, at a random time, so that requests do not keep step with seals. While it ramps up,
    * more and more of the endpoints get events.
    */
   async send(ms: number, { rampMs = 0 } = {}): Promise<void> {
     const { endpointIds } = this.#options
-    const everyMs = 1000 / endpointIds.length
-    const stride = Math.ceil(endpointIds.length / followedMax)
+    const everyMs = this.#options.everyMs / endpointIds.length
+    const stride = Math.ceil(1000 / everyMs / followedMax)
     const startedAt = performance.now()
     const requests: Promise<void>[] = []
     const looking = new AbortController()
