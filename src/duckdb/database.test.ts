@@ -126,6 +126,21 @@ describe('a sandboxed DuckDB', () => {
     expect((await connection.query('SELECT 2')).rows).toEqual([[2]])
   })
 
+  test('the error of a function that fails while a signal aborts is not the error of a later statement', async () => {
+    const controller = new AbortController()
+    connection.registerTable({
+      name: 'failing',
+      columns: { number: 'BIGINT' },
+      open: () => () => {
+        controller.abort(new Error('enough'))
+        throw new Error('of the function')
+      },
+    })
+    const failing = connection.run('SELECT * FROM failing(0, 1)', { signal: controller.signal })
+    await expect(failing).rejects.toThrow('enough')
+    await expect(connection.run('SELECT nothing')).rejects.toThrow('nothing')
+  })
+
   test('space for spilled data is limited, and a statement that needs more fails like one that needs more memory', async () => {
     await mkdir(inside, { recursive: true })
     const sql = 'CREATE TEMP TABLE large AS SELECT md5(range::VARCHAR) || md5((range + 1)::VARCHAR) AS text FROM range(3000000)'

@@ -367,10 +367,10 @@ export class Connection {
     try {
       return await start()
     } catch (error) {
-      signal?.throwIfAborted()
-      if (timedOut) throw new StatementTimeout(`statement timed out after ${timeoutMs} ms`, { cause: error })
       const { error: thrown } = this.#failed
       this.#failed.error = undefined
+      signal?.throwIfAborted()
+      if (timedOut) throw new StatementTimeout(`statement timed out after ${timeoutMs} ms`, { cause: error })
       throw thrown ?? toKnownError(error)
     } finally {
       cancelTimer()
