@@ -120,11 +120,11 @@ export const systemFiles: Files = {
     await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o700 })
   },
   async syncDirectory(path) {
-    const descriptor = await call<number>((done) => fs.open(path, 'r', done))
+    const descriptor = fs.openSync(path, 'r')
     try {
       await call<void>((done) => fs.fsync(descriptor, done))
     } finally {
-      await call<void>((done) => fs.close(descriptor, done))
+      fs.closeSync(descriptor)
     }
   },
   rename: (from, to) => fs.promises.rename(from, to),
@@ -199,7 +199,7 @@ class SystemFile implements OpenFile {
   }
 
   async bytes(): Promise<number> {
-    return (await call<fs.Stats>((done) => fs.fstat(this.#descriptor, done))).size
+    return fs.fstatSync(this.#descriptor).size
   }
 
   isLinked(): boolean {
@@ -225,8 +225,8 @@ class SystemFile implements OpenFile {
     return call((done) => fs.fdatasync(this.#descriptor, done))
   }
 
-  close(): Promise<void> {
-    return call((done) => fs.close(this.#descriptor, done))
+  async close(): Promise<void> {
+    fs.closeSync(this.#descriptor)
   }
 }
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { copyFile, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { assert } from '#lib/assert.ts'
-import { makeDurableDirectory } from '#lib/durable-directory.ts'
+import { systemFiles } from '#lib/files.ts'
 import { BucketAccess } from './bucket-access.ts'
 import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
 import type { ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
@@ -82,13 +82,22 @@ class DirectoryStore implements ObjectStore {
   }
 
   async putFile(key: string, path: string, options: PutOptions): Promise<void> {
-    await this.#write(key, options, (incoming) => copyFile(path, incoming, constants.COPYFILE_FICLONE))
+    await this.#write(key, options, async (incoming) => {
+      await copyFile(path, incoming, constants.COPYFILE_FICLONE)
+      return open(incoming, 'r+')
+    })
   }
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
     await this.#write(key, options, async (incoming) => {
-      await using file = await open(incoming, 'w', 0o600)
-      await file.writeFile(body)
+      const file = await open(incoming, 'w', 0o600)
+      try {
+        await file.writeFile(body)
+      } catch (error) {
+        await file.close()
+        throw error
+      }
+      return file
     })
   }
 
@@ -153,35 +162,29 @@ class DirectoryStore implements ObjectStore {
     return pathOf(this.#context.root, await this.#context.folders.folderOf(this.#bucket), key)
   }
 
-  async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<unknown>): Promise<void> {
+  async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<FileHandle>): Promise<void> {
     signal?.throwIfAborted()
     const { root, access } = this.#context
     const path = await this.#path(key)
     const incomingDirectory = join(root, '.incoming')
-    await mkdir(incomingDirectory, { recursive: true, mode: 0o700 })
+    if (!existsSync(incomingDirectory)) await mkdir(incomingDirectory, { recursive: true, mode: 0o700 })
     // Named after the object, so that a retry overwrites what a crash left.
     const incoming = join(incomingDirectory, createHash('sha256').update(path).digest('hex'))
-    await write(incoming)
     {
-      await using file = await open(incoming, 'r+')
+      await using file = await write(incoming)
       await access.shareFile(file)
       await file.sync()
     }
     signal?.throwIfAborted()
-    await makeDurableDirectory(dirname(path), { syncDirectory, mode: 0o700 })
+    await systemFiles.makeDirectory(dirname(path))
     await access.shareDirectory(dirname(path))
     await rename(incoming, path)
-    await syncDirectory(dirname(path))
+    await systemFiles.syncDirectory(dirname(path))
   }
 }
 
 function pathOf(root: string, bucket: string, key: string): string {
   return join(root, bucket, ...key.split('/').map(toFileName))
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  await using directory = await open(path, 'r')
-  await directory.sync()
 }
 
 function toFileName(part: string): string {

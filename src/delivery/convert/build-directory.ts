@@ -1,12 +1,12 @@
-import { lstat, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorCode } from '#lib/files.ts'
 import type { SegmentFiles } from './build.ts'
 import type { BuiltFile } from './built-file.ts'
 
 export type BuiltArtifacts = SegmentFiles & {
   /** Whether all files are still there. */
-  isComplete(): Promise<boolean>
+  isComplete(): boolean
   /** Removes the files. */
   remove(): Promise<void>
 }
@@ -18,25 +18,36 @@ export async function buildInDirectory(
   scratch: string,
   build: (directory: string) => Promise<SegmentFiles>,
 ): Promise<BuiltDirectory> {
-  // Someone may have removed it since the start.
-  await mkdir(scratch, { recursive: true })
-  const directory = await mkdtemp(join(scratch, 'build-'))
-  const remove = () => rm(directory, { recursive: true, force: true })
+  const make = () => mkdtemp(join(scratch, 'build-'))
+  const directory = await make().catch(async () => {
+    // Someone may have removed it since the start.
+    await mkdir(scratch, { recursive: true })
+    return make()
+  })
   try {
     const built = await build(directory)
-    const isComplete = async () => (await Promise.all(built.files.map(isThere))).every(Boolean)
-    return { directory, ...built, isComplete, remove }
+    return {
+      directory,
+      ...built,
+      isComplete: () => built.files.every(({ path }) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true),
+      remove: () => remove(directory, built.files),
+    }
   } catch (error) {
-    await remove()
+    await removeAll(directory)
     throw error
   }
 }
 
-async function isThere({ path }: BuiltFile): Promise<boolean> {
+/** Knows what there is: to find it out takes longer than to remove the few files of a small segment. */
+async function remove(directory: string, files: readonly BuiltFile[]): Promise<void> {
   try {
-    return (await lstat(path)).isFile()
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
+    await Promise.all(files.map(({ path }) => unlink(path)))
+    await rmdir(directory)
+  } catch {
+    await removeAll(directory)
   }
+}
+
+async function removeAll(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true })
 }

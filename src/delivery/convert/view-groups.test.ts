@@ -86,7 +86,7 @@ class Builds {
       ],
       views: [],
       failed: [],
-      isComplete: async () => this.alive.has(group),
+      isComplete: () => this.alive.has(group),
       remove: async () => void this.alive.delete(group),
     }
   }
@@ -104,7 +104,7 @@ test('groups are built at once in slots that nobody else wants, and raw Parquet 
   }
   const built = await converted
   expect(namesOf(built)).toEqual(['parquet', '1', '2', '3'])
-  expect(await built.isComplete()).toBe(true)
+  expect(built.isComplete()).toBe(true)
   await built.remove()
   expect(builds.alive.size).toBe(0)
 })

@@ -87,7 +87,7 @@ function joined(all: readonly BuiltArtifacts[]): BuiltArtifacts {
     ),
     views: all.flatMap((each) => each.views),
     failed: all.flatMap((each) => each.failed),
-    isComplete: async () => (await Promise.all(all.map((each) => each.isComplete()))).every(Boolean),
+    isComplete: () => all.every((each) => each.isComplete()),
     remove: async () => void (await Promise.all(all.map((each) => each.remove()))),
   }
 }
