@@ -470,7 +470,7 @@ export type Config = { readonly [Name in keyof typeof options]: (typeof options)
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
 /** Variables of commands that call an Inlet over HTTP. No options of a server, which may have them in its environment all the same. */
-export const remoteVariables = ['INLET_URL', 'INLET_API_KEY', 'INLET_INGEST_URL'] as const
+export const remoteVariables = ['INLET_URL', 'INLET_API_KEY', 'INLET_INGEST_URL', 'INLET_PROFILE'] as const
 
 export class ConfigurationError extends UserError {
   override readonly name = 'ConfigurationError'

@@ -32,12 +32,24 @@ const createApplication = (args: readonly string[]) =>
 
 /** Runs the command and returns the exit code. */
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
-  const inputs = args[0] === 'help' ? [...args.slice(1), '--help'] : args
-  await run(createApplication(inputs), inputs, context)
+  const { profile, rest } = takeProfile(args)
+  const inputs = rest[0] === 'help' ? [...rest.slice(1), '--help'] : rest
+  await run(createApplication(inputs), inputs, profile === undefined ? context : withProfile(context, profile))
   const code = context.process.exitCode ?? 0
   const isUsageError = code === 2 || code === ExitCode.UnknownCommand || code === ExitCode.InvalidArgument
   if (isUsageError) context.process.stderr.write(`See: ${['inlet', ...commandNames(inputs), '--help'].join(' ')}\n`)
   return isUsageError ? 2 : code === 0 ? 0 : 1
+}
+
+/** Every command takes a profile, before its name. */
+function takeProfile(args: readonly string[]): { readonly profile?: string; readonly rest: readonly string[] } {
+  const [first = '', second] = args
+  if (first.startsWith('--profile=')) return { profile: first.slice('--profile='.length), rest: args.slice(1) }
+  return first === '--profile' && second !== undefined ? { profile: second, rest: args.slice(2) } : { rest: args }
+}
+
+function withProfile(context: CliContext, profile: string): CliContext {
+  return { ...context, readEnvironment: async () => ({ ...(await context.readEnvironment()), INLET_PROFILE: profile }) }
 }
 
 /** Returns the leading arguments that name a command or a group of commands. */

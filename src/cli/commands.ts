@@ -5,6 +5,14 @@
  * Declarations must import nothing large: they are loaded for every command.
  */
 import { buildRouteMap } from '@stricli/core'
+import {
+  bindingsCommands,
+  destinationsCommands,
+  dlqCommands,
+  endpointsCommands,
+  jobsCommands,
+  viewsCommands,
+} from './commands/account-resources.ts'
 import { accountsCommands } from './commands/accounts.ts'
 import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
@@ -12,6 +20,7 @@ import { compactCommand } from './commands/compact.ts'
 import { demoCommand } from './commands/demo.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
+import { loginCommand, logoutCommand, profilesCommand } from './commands/login.ts'
 import { nodesCommands } from './commands/nodes.ts'
 import { queryCommand } from './commands/query.ts'
 import { segmentCommands } from './commands/segment.ts'
@@ -29,9 +38,18 @@ export const commands = buildRouteMap({
     ingest: ingestCommand,
     delivery: deliveryCommand,
     demo: demoCommand,
+    login: loginCommand,
+    logout: logoutCommand,
+    profiles: profilesCommand,
     send: sendCommand,
     tail: tailCommand,
     query: queryCommand,
+    endpoints: endpointsCommands,
+    destinations: destinationsCommands,
+    views: viewsCommands,
+    bindings: bindingsCommands,
+    dlq: dlqCommands,
+    jobs: jobsCommands,
     accounts: accountsCommands,
     keys: keysCommands,
     certificates: certificatesCommands,
@@ -47,7 +65,8 @@ export const commands = buildRouteMap({
     brief: 'Open, self-hosted ingest: HTTP and MQTT in, Parquet in your own bucket',
     fullDescription: `Open, self-hosted ingest: HTTP and MQTT in, Parquet in your own bucket.
 
-Configuration comes from environment variables: docs/configuration.md lists them.
+Commands on a server take their configuration from environment variables: docs/configuration.md lists them.
+Commands that call an Inlet use the profile of inlet login: inlet --profile NAME COMMAND uses another one.
 Exit codes: 0 success, 1 failure, 2 wrong usage.`,
     // Children of start and node.
     hideRoute: { ingest: true, delivery: true },

@@ -1,9 +1,12 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { RebuildFlags } from '../commits/rebuild-command.ts'
 import type { CliContext } from '../context.ts'
+import { commitsFilesCommand, commitsListCommand } from './account-resources.ts'
 
 export const commitsCommands = buildRouteMap({
   routes: {
+    list: commitsListCommand,
+    files: commitsFilesCommand,
     rebuild: buildCommand<RebuildFlags, [], CliContext>({
       loader: async () => (await import('../commits/rebuild-command.ts')).rebuildCommits,
       parameters: {
@@ -26,5 +29,5 @@ Exits with 1 if something could not be read or was rejected.`,
       },
     }),
   },
-  docs: { brief: 'manage commits' },
+  docs: { brief: 'look at commits, and record those that the database lost' },
 })

@@ -10,7 +10,8 @@ import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
-import { findEndpoint, openRemote } from '../remote.ts'
+import { openRemote } from '../remote.ts'
+import { findEndpoint } from '../resources/find.ts'
 import { type LineBatch, readBatches } from './batches.ts'
 
 export type SendFlags = {

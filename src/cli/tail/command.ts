@@ -4,7 +4,8 @@ import type { Client } from '#client/client.ts'
 import { ApiError, ConnectionError, TimeoutError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
 import { type CliContext, tolerateClosedPipe } from '../context.ts'
-import { findEndpoint, openRemote } from '../remote.ts'
+import { openRemote } from '../remote.ts'
+import { findEndpoint } from '../resources/find.ts'
 
 export type TailFlags = {
   readonly lines: number

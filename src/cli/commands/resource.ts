@@ -1,0 +1,117 @@
+/** Builds the commands about the things of an account. Each calls one operation of the API. */
+import { buildCommand, type FlagParametersForType } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { CallFlags, CallSpec, Column, ListFlags, ListSpec, OperationName, Target } from '../resources/run.ts'
+import { integer } from './integer.ts'
+
+const limitMax = 100_000
+
+const placeholders: Readonly<Record<Target, string>> = {
+  endpoint: 'ENDPOINT',
+  destination: 'DESTINATION',
+  view: 'VIEW',
+  'published view': 'VIEW',
+  id: 'ID',
+}
+
+const json = { kind: 'boolean', default: false, withNegated: false, brief: 'print JSON' } as const
+
+type Filter = ListSpec['filters'][string] & { readonly brief: string; readonly placeholder: string }
+
+type ListOptions = {
+  readonly brief: string
+  readonly operation: OperationName
+  readonly noun: string
+  readonly query?: ListSpec['query']
+  readonly targets?: readonly Target[]
+  readonly filters?: Readonly<Record<string, Filter>>
+  readonly columns: readonly Column[]
+}
+
+export function listCommand({ brief, operation, noun, query = {}, targets = [], filters = {}, columns }: ListOptions) {
+  const spec: ListSpec = { operation, noun, query, targets, filters, columns }
+  const own = Object.entries(filters).map(([name, { brief, placeholder }]) => [
+    name,
+    { kind: 'parsed', parse: String, optional: true, brief, placeholder },
+  ])
+  return buildCommand<ListFlags, string[], CliContext>({
+    loader: async () => {
+      const { runList } = await import('../resources/run.ts')
+      return function (this: CliContext, flags: ListFlags, ...given: readonly string[]) {
+        return runList(this, spec, flags, given)
+      }
+    },
+    parameters: {
+      flags: {
+        ...Object.fromEntries(own),
+        limit: { kind: 'parsed', parse: integer(1, limitMax), default: '50', brief: 'how many to show', placeholder: 'N' },
+        all: { kind: 'boolean', default: false, withNegated: false, brief: 'show all' },
+        json,
+      } as unknown as FlagParametersForType<ListFlags, CliContext>,
+      positional: positional(targets),
+    },
+    docs: { brief },
+  })
+}
+
+type CallOptions = Omit<CallSpec, 'targets' | 'query'> & {
+  readonly brief: string
+  readonly help?: string
+  readonly targets?: readonly Target[]
+  /** Brief of each boolean that is passed on. */
+  readonly query?: Readonly<Record<string, string>>
+}
+
+export function callCommand({ brief, help, targets = [], query, ...rest }: CallOptions) {
+  const spec: CallSpec = { ...rest, targets, ...(query === undefined ? {} : { query: Object.keys(query) }) }
+  const booleans = Object.entries(query ?? {}).map(([name, text]) => [
+    name,
+    { kind: 'boolean', default: false, withNegated: false, brief: text },
+  ])
+  const fields = {
+    file: {
+      kind: 'parsed',
+      parse: String,
+      optional: true,
+      brief: 'fields as YAML or JSON; - reads them from a pipe',
+      placeholder: 'FILE',
+    },
+    set: {
+      kind: 'parsed',
+      parse: String,
+      optional: true,
+      variadic: true,
+      brief: 'a field, such as name=shop; may be repeated',
+      placeholder: 'FIELD=VALUE',
+    },
+  }
+  const yes = { kind: 'boolean', default: false, withNegated: false, brief: 'do not ask' }
+  return buildCommand<CallFlags, string[], CliContext>({
+    loader: async () => {
+      const { runCall } = await import('../resources/run.ts')
+      return function (this: CliContext, flags: CallFlags, ...given: readonly string[]) {
+        return runCall(this, spec, flags, given)
+      }
+    },
+    parameters: {
+      flags: {
+        ...(spec.body === true ? fields : {}),
+        ...Object.fromEntries(booleans),
+        ...(spec.warning === undefined ? {} : { yes }),
+        json,
+      } as unknown as FlagParametersForType<CallFlags, CliContext>,
+      positional: positional(targets),
+      ...(spec.body === true ? { aliases: { f: 'file' } } : {}),
+    } as never,
+    docs: { brief, ...(help === undefined ? {} : { fullDescription: help }) },
+  })
+}
+
+function positional(targets: readonly Target[]) {
+  const parameters = targets.map((target) => ({
+    parse: String,
+    brief: target === 'id' ? 'its id' : `name or id of the ${target}`,
+    placeholder: placeholders[target],
+  }))
+  return { kind: 'tuple', parameters } as never
+}

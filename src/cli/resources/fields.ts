@@ -1,0 +1,60 @@
+/** The body of a request, from a file and from options. */
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { MiB } from '#lib/bytes.ts'
+import { UserError } from '#lib/user-error.ts'
+import { UsageError } from '../context.ts'
+
+export type FieldFlags = { readonly file?: string; readonly set?: readonly string[] }
+export type Fields = Record<string, unknown>
+
+const bytesMax = 4 * MiB
+
+/** Reads the fields of the file, which is YAML or JSON, and then those of `--set`. Throws a UserError. */
+export async function readFields({ file, set = [] }: FieldFlags): Promise<Fields> {
+  const fields = file === undefined ? {} : await parseFile(file)
+  for (const each of set) {
+    const at = each.indexOf('=')
+    if (at < 1) throw new UsageError(`--set: must be FIELD=VALUE, not ${JSON.stringify(each)}`)
+    setField(fields, each.slice(0, at).split('.'), parseValue(each.slice(at + 1)))
+  }
+  return fields
+}
+
+async function parseFile(file: string): Promise<Fields> {
+  const { parse, YAMLParseError } = await import('yaml')
+  const content = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8').catch(cannotRead)
+  if (content.length > bytesMax) throw new UserError(`${file} is larger than ${bytesMax} bytes`)
+  try {
+    const value: unknown = parse(content, { maxAliasCount: 100, prettyErrors: true })
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
+  } catch (error) {
+    if (error instanceof YAMLParseError) throw new UserError(`${file}: ${error.message}`)
+    throw error
+  }
+  throw new UserError(`${file}: must have one object, in YAML or JSON`)
+}
+
+function cannotRead(error: Error): never {
+  throw new UserError(`cannot read the file: ${error.message}`)
+}
+
+/** JSON is taken as such. Anything else is text, so that names need no quotes. */
+function parseValue(given: string): unknown {
+  try {
+    return JSON.parse(given)
+  } catch {
+    return given
+  }
+}
+
+function setField(fields: Fields, [name = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) {
+    fields[name] = value
+    return
+  }
+  const inner = fields[name]
+  const into = typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? (inner as Fields) : {}
+  fields[name] = into
+  setField(into, rest, value)
+}

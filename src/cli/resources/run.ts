@@ -1,0 +1,134 @@
+/**
+ * Runs the commands about the things of an account: calls one operation of the API, and prints what it returned.
+ *
+ * Owns: names to ids, output. Does not own: which commands there are (commands/), what the API allows.
+ */
+import type { Client } from '#client/client.ts'
+import { UserError } from '#lib/user-error.ts'
+import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import { openRemote } from '../remote.ts'
+import { formatBytes } from '../segments/format.ts'
+import { toTable } from '../table.ts'
+import { confirm } from './confirm.ts'
+import { type FieldFlags, readFields } from './fields.ts'
+import { findId, type Named } from './find.ts'
+
+export type OperationName = keyof Client
+
+/** What a column shows: a field, dotted if it is inside another one. */
+export type Column = { readonly title: string; readonly field: string; readonly as?: 'bytes' | 'list' | 'count' }
+
+/** An argument of a command: a resource, or the id of something that has no name. */
+export type Target = Named | 'id'
+
+export type ListFlags = { readonly json: boolean; readonly limit: number; readonly all: boolean } & Readonly<
+  Record<string, unknown>
+>
+export type ListSpec = {
+  readonly operation: OperationName
+  readonly targets: readonly Target[]
+  readonly columns: readonly Column[]
+  /** Options that are passed on, by the name of the query parameter. Those that name a resource become its id. */
+  readonly filters: Readonly<Record<string, { readonly parameter: string; readonly names?: Named }>>
+  /** What is asked for if no option says otherwise. */
+  readonly query?: Readonly<Record<string, string>>
+  /** What is listed, in the plural. */
+  readonly noun: string
+}
+
+export type CallFlags = { readonly json: boolean; readonly yes?: boolean } & FieldFlags & Readonly<Record<string, unknown>>
+export type CallSpec = {
+  readonly operation: OperationName
+  readonly targets: readonly Target[]
+  /** Whether it has a body. Fields that name a resource may have its name: they become `<name>_id`. */
+  readonly body?: boolean
+  /** Booleans that are passed on in the query. */
+  readonly query?: readonly string[]
+  /** What happens to what is named, if it cannot be undone. */
+  readonly warning?: string
+  /** What is said if nothing is returned. */
+  readonly done: string
+}
+
+type AnyCall = (...args: readonly unknown[]) => PromiseLike<unknown> & AsyncIterable<Record<string, unknown>>
+
+export async function runList(context: CliContext, spec: ListSpec, flags: ListFlags, given: readonly string[]): Promise<void> {
+  tolerateClosedPipe(context)
+  const { client } = await openRemote(context)
+  const ids = await idsOf(client, spec.targets, given)
+  const query: Record<string, unknown> = { ...spec.query }
+  for (const [flag, { parameter, names }] of Object.entries(spec.filters)) {
+    const value = flags[flag]
+    if (value !== undefined) query[parameter] = names === undefined ? value : await findId(client, names, String(value))
+  }
+  const items: Record<string, unknown>[] = []
+  let hasMore = false
+  for await (const item of itemsOf((client[spec.operation] as unknown as AnyCall)(...ids, query))) {
+    hasMore = !flags.all && items.length === flags.limit
+    if (hasMore) break
+    items.push(item)
+  }
+  const { stdout, stderr } = context.process
+  if (flags.json) stdout.write(`${JSON.stringify(items, undefined, 2)}\n`)
+  else if (items.length === 0) stdout.write(`There are no ${spec.noun}.\n`)
+  else
+    stdout.write(
+      toTable([
+        spec.columns.map(({ title }) => title),
+        ...items.map((item) => spec.columns.map((column) => cellOf(item, column))),
+      ]),
+    )
+  if (hasMore) stderr.write(`There are more: --all shows all of them, --limit N shows N.\n`)
+}
+
+export async function runCall(context: CliContext, spec: CallSpec, flags: CallFlags, given: readonly string[]): Promise<void> {
+  tolerateClosedPipe(context)
+  const { client } = await openRemote(context)
+  const ids = await idsOf(client, spec.targets, given)
+  if (spec.warning !== undefined && flags.yes !== true) await confirm(context, `${given.join(' ')}: ${spec.warning}`)
+  const query = Object.fromEntries((spec.query ?? []).filter((name) => flags[name] === true).map((name) => [name, true]))
+  const input = spec.body === true ? [await withIds(client, await readFields(flags))] : spec.query === undefined ? [] : [query]
+  const returned = await (client[spec.operation] as unknown as AnyCall)(...ids, ...input)
+  const { stdout } = context.process
+  if (flags.json) stdout.write(`${JSON.stringify(returned ?? null, undefined, 2)}\n`)
+  else if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
+  else stdout.write((await import('yaml')).stringify(returned))
+}
+
+/** A short list of the API comes whole, in a field of its own. */
+async function* itemsOf(list: ReturnType<AnyCall>): AsyncIterable<Record<string, unknown>> {
+  if (Symbol.asyncIterator in list) return yield* list
+  const found = Object.values((await list) as object).find((value) => Array.isArray(value))
+  yield* (found ?? []) as readonly Record<string, unknown>[]
+}
+
+function idsOf(client: Client, targets: readonly Target[], given: readonly string[]): Promise<readonly string[]> {
+  return Promise.all(
+    targets.map((target, index) =>
+      target === 'id' ? (given[index] ?? '').toLowerCase() : findId(client, target, given[index] ?? ''),
+    ),
+  )
+}
+
+/** Fields `endpoint`, `view` and `destination` may have a name. The API knows ids only. */
+async function withIds(client: Client, fields: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const result: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (name !== 'endpoint' && name !== 'view' && name !== 'destination') result[name] = value
+    else if (typeof value === 'string')
+      result[`${name}_id`] = await findId(client, name === 'view' ? 'published view' : name, value)
+    else throw new UserError(`${name}: must be a name or an id`)
+  }
+  return result
+}
+
+function cellOf(item: Record<string, unknown>, { field, as }: Column): string {
+  const value = field
+    .split('.')
+    .reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], item)
+  if (value === null || value === undefined || value === '') return '-'
+  if (as === 'count') return String(Object.keys(value as object).length)
+  if (as === 'list') return (value as readonly unknown[]).join(',') || '-'
+  if (as === 'bytes') return formatBytes(Number(value))
+  return String(value).replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+}
