@@ -1,9 +1,11 @@
 import type { Buffer } from 'node:buffer'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadSegment } from '#delivery/convert/build.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { Reread } from '#records/record-runs.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
@@ -39,7 +41,7 @@ function* framesOf(lines: Buffer): Generator<readonly Frame[]> {
   for (let start = 0; start < lines.length; ) {
     const feed = lines.indexOf(10, Math.min(start + FRAME_BYTES, lines.length - 1))
     const end = feed === -1 ? lines.length : feed + 1
-    group.push({ ...fields, payload: lines.subarray(start, end) })
+    group.push({ ...fields, payload: lines.subarray(start, end), at: start })
     start = end
     if (group.length < FRAMES_IN_GROUP) continue
     yield group
@@ -62,7 +64,7 @@ function* messagesOf(lines: Buffer): Generator<readonly Frame[]> {
   }
 }
 
-async function openTable(directory: string): Promise<RecordTable> {
+async function openTable(directory: string, reread?: Reread): Promise<RecordTable> {
   await mkdir(directory)
   return RecordTable.open({
     directory,
@@ -71,6 +73,7 @@ async function openTable(directory: string): Promise<RecordTable> {
     signal: new AbortController().signal,
     spillBytesMax: 16 * GiB,
     viewTimeoutMs: 600_000,
+    reread,
   })
 }
 
@@ -79,7 +82,11 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
     { name: 'one', version: 1, compiled: await compileView(definition) },
     { name: 'two', version: 1, compiled: await compileView(otherView(definition)) },
   ]
-  const table = await openTable(directory)
+  // The segment, which is there already.
+  const segment = `${directory}.lines`
+  await writeFile(segment, lines)
+  const file = openSync(segment, 'r')
+  const table = await openTable(directory, (into, at) => readSync(file, into, 0, into.byteLength, at))
   const load = await coreSeconds(() => loadSegment(table, framesOf(lines)))
   const messages = [...messagesOf(lines)]
   const fromMessages = await openTable(join(directory, 'messages'))
@@ -96,6 +103,7 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
   const one = await made(1)
   const two = await made(2)
   table.close()
+  closeSync(file)
   return { load, loadMessages, raw, one, two }
 }
 

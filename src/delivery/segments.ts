@@ -4,6 +4,7 @@
  * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (wal/) reads them from local files; another log engine
  * implements the same interface on its own storage, and opens segments in conversion processes (convert/worker/run-task.ts).
  */
+import type { Reread } from '#records/record-runs.ts'
 import type { Frame } from '#wal/frame.ts'
 
 /** Identifies one segment among all segments of this node. */
@@ -83,6 +84,8 @@ export interface OpenSegment {
    * SegmentError at the first damage, after the frames before it.
    */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  /** Reads stored bytes again, at the `at` of a frame. Without it, records are copied to scratch space. */
+  readonly reread?: Reread | undefined
   /** Yields the stored bytes of the segment, including header and footer. */
   content(): AsyncIterable<Uint8Array>
   close(): Promise<void>

@@ -13,6 +13,8 @@ export interface OpenFile {
   write(chunks: readonly Uint8Array[], position: number): Promise<void>
   /** Reads `into.length` bytes and returns how many it read: fewer only at the end of the file, 0 beyond it. */
   read(into: Uint8Array, position: number): Promise<number>
+  /** As `read`, for bytes that were just read and are in memory. */
+  readSync?(into: Uint8Array, position: number): number
   /** Current size in bytes. */
   bytes(): Promise<number>
   truncate(bytes: number): Promise<void>
@@ -192,6 +194,16 @@ class SystemFile implements OpenFile {
     while (filled < into.byteLength) {
       const at = position + filled
       const got = await call<number>((done) => fs.read(this.#descriptor, into, filled, into.byteLength - filled, at, done))
+      if (got === 0) break
+      filled += got
+    }
+    return filled
+  }
+
+  readSync(into: Uint8Array, position: number): number {
+    let filled = 0
+    while (filled < into.byteLength) {
+      const got = fs.readSync(this.#descriptor, into, filled, into.byteLength - filled, position + filled)
       if (got === 0) break
       filled += got
     }

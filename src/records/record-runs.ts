@@ -7,14 +7,16 @@
  *   separated   joined by the record separator (1e), for records that contain line feeds
  *   encoded     in base64, with a letter before that tells text (t) from bytes that are not UTF-8 (b)
  *
- * Owns: the forms, and where runs are kept: in memory, above a bound in a file. Does not own: the origin of records, their table in DuckDB.
+ * Runs are kept in memory, and above a bound in a file. The lines of large frames stay where they are, and are read again.
+ *
+ * Owns: the forms, and where runs are kept. Does not own: the origin of records, their table in DuckDB.
  * Law: each record is read back once, in order and byte for byte. A run keeps its form until it is full, so hostile records cannot make many
  * short runs.
  */
 import { Buffer } from 'node:buffer'
 import { closeSync, openSync, readSync, rmSync, writeSync, writevSync } from 'node:fs'
 import { assert } from '#lib/assert.ts'
-import { MiB } from '#lib/bytes.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import type { Piece } from './pieces.ts'
 
 /** DuckDB processes the records of a run at once. */
@@ -22,6 +24,12 @@ export const runLimits = { records: 2_048, bytes: MiB / 2 } as const
 
 /** Runs of so many bytes together stay in memory. */
 const MEMORY_BYTES_MAX = MiB
+
+/** Fewer bytes are copied: to read them again one by one would take longer. */
+const REREAD_BYTES_MIN = 8 * KiB
+
+/** What a run is read into grows by so many bytes. */
+const READ_BYTES = 256 * KiB
 
 const LINE_FEED = 0x0a
 const RECORD_SEPARATOR = 0x1e
@@ -42,6 +50,12 @@ export type RecordOrigin = {
 /** A range of records that are joined by line feeds, and nothing else: none is blank or ends with a carriage return. At most a run. */
 export type Lines = { readonly start: number; readonly end: number; readonly records: number }
 
+/** Fills the array with what is at the position of what the frames were read from. Returns the number of bytes. */
+export type Reread = (into: Uint8Array, position: number) => number
+
+/** Lines of one frame, which were not copied. */
+type Part = RecordOrigin & { readonly at: number; readonly bytes: number; readonly records: number }
+
 type StoredRun = {
   readonly form: Form
   /** The index of its first record in the segment. */
@@ -49,8 +63,8 @@ type StoredRun = {
   readonly records: number
   /** Size of the text. The times and sources of the records are stored before it. */
   readonly bytes: number
-  /** Where it is in the file, or its bytes. */
-  readonly at: number | Buffer
+  /** Where it is in the file, its bytes, or the parts that are read again. */
+  readonly at: number | Buffer | readonly Part[]
 }
 
 /** A run or a part of it. The bytes are valid until the next one is read. */
@@ -78,10 +92,13 @@ export class RecordRuns {
   readonly #receivedAt = new BigInt64Array(runLimits.records)
   readonly #source = new Int32Array(runLimits.records)
   #read = Buffer.alloc(0)
+  #parts: Part[] = []
+  readonly #reread: Reread | undefined
 
   /** Without a path, all records stay in memory. */
-  constructor(path?: string) {
+  constructor(path?: string, reread?: Reread) {
     this.#path = path
+    this.#reread = reread
   }
 
   /** Number of records that were added. */
@@ -98,9 +115,12 @@ export class RecordRuns {
     else this.#append(form, origin, Buffer.from(`${isText ? 't' : 'b'}${record.toString('base64')}`, 'latin1'), 1)
   }
 
-  /** Adds lines of a payload that is valid UTF-8. */
-  addLines(origin: RecordOrigin, payload: Buffer, { start, end, records }: Lines): void {
-    if (this.#form !== undefined && this.#form !== 'lines') {
+  /** Adds lines of a payload that is valid UTF-8, and that is at `at` of what is read again, if it can be. */
+  addLines(origin: RecordOrigin, payload: Buffer, { start, end, records }: Lines, at?: number): void {
+    const bytes = end - start
+    if (at !== undefined && this.#reread !== undefined && bytes >= REREAD_BYTES_MIN)
+      this.#refer({ ...origin, at: at + start, bytes, records })
+    else if (this.#form !== undefined && this.#form !== 'lines') {
       for (let at = start; at <= end; ) {
         const feed = payload.indexOf(LINE_FEED, at)
         const stop = feed === -1 || feed > end ? end : feed
@@ -163,7 +183,7 @@ export class RecordRuns {
 
   #append(form: Form, { receivedAt, source }: RecordOrigin, bytes: Buffer, records: number): void {
     const isTooMuch = this.#records + records > runLimits.records || this.#bytes + 1 + bytes.length > runLimits.bytes
-    if (this.#form !== undefined && (form !== this.#form || isTooMuch)) this.#close()
+    if (form !== this.#form || isTooMuch) this.#close()
     this.#form = form
     this.#makeRoom(this.#bytes + 1 + bytes.length)
     if (this.#records > 0) {
@@ -185,6 +205,16 @@ export class RecordRuns {
     if (end === runLimits.records || this.#bytes >= runLimits.bytes) this.#close()
   }
 
+  /** Adds lines that stay where they are. They are in runs of their own. */
+  #refer(part: Part): void {
+    const isTooMuch = this.#records + part.records > runLimits.records || this.#bytes + 1 + part.bytes > runLimits.bytes
+    if (this.#parts.length === 0 || isTooMuch) this.#close()
+    this.#bytes += part.bytes + (this.#parts.length === 0 ? 0 : 1)
+    this.#parts.push(part)
+    this.#records += part.records
+    this.#recordCount += part.records
+  }
+
   #makeRoom(bytes: number): void {
     if (bytes <= this.#text.length) return
     const larger = Buffer.alloc(Math.max(bytes, 2 * this.#text.length))
@@ -194,8 +224,16 @@ export class RecordRuns {
 
   /** Stores the run. The next record begins another one, of the first form that fits. */
   #close(): void {
-    if (this.#form === undefined) return
     const records = this.#records
+    if (records === 0) return
+    if (this.#parts.length > 0) {
+      this.#runs.push({ form: 'lines', first: this.#recordCount - records, records, bytes: this.#bytes, at: this.#parts })
+      this.#parts = []
+      this.#records = 0
+      this.#bytes = 0
+      return
+    }
+    assert(this.#form !== undefined, 'records have a form')
     const parts = [
       new Uint8Array(this.#receivedAt.buffer, 0, records * RECEIVED_AT_BYTES),
       new Uint8Array(this.#source.buffer, 0, records * SOURCE_BYTES),
@@ -216,7 +254,7 @@ export class RecordRuns {
       // Nobody else needs the name, and without it nothing is left behind.
       rmSync(this.#path)
       for (const [index, run] of this.#runs.entries()) {
-        if (typeof run.at !== 'number') this.#runs[index] = { ...run, at: this.#write(this.#file, [run.at]) }
+        if (Buffer.isBuffer(run.at)) this.#runs[index] = { ...run, at: this.#write(this.#file, [run.at]) }
       }
     }
     return this.#write(this.#file, parts)
@@ -247,6 +285,26 @@ export class RecordRuns {
     return low
   }
 
+  /** Reads parts as a run that was stored. */
+  #readParts(parts: readonly Part[], records: number, length: number): Buffer {
+    const { buffer, byteOffset } = this.#read
+    const receivedAt = new BigInt64Array(buffer, byteOffset, records)
+    const source = new Int32Array(buffer, byteOffset + records * RECEIVED_AT_BYTES, records)
+    let record = 0
+    let textAt = records * (RECEIVED_AT_BYTES + SOURCE_BYTES)
+    for (const part of parts) {
+      receivedAt.fill(part.receivedAt, record, record + part.records)
+      source.fill(part.source, record, record + part.records)
+      if (record > 0) this.#read[textAt++] = LINE_FEED
+      const end = textAt + part.bytes
+      const read = this.#reread?.(this.#read.subarray(textAt, end), part.at)
+      assert(read === part.bytes, 'what the frames were read from is complete')
+      record += part.records
+      textAt = end
+    }
+    return this.#read.subarray(0, length)
+  }
+
   #cut(run: StoredRun, from: number, to: number): Run {
     const bytes = this.#bytesOf(run)
     const sourcesAt = run.records * RECEIVED_AT_BYTES
@@ -265,9 +323,11 @@ export class RecordRuns {
   }
 
   #bytesOf({ at, records, bytes }: StoredRun): Buffer {
-    if (typeof at !== 'number') return at
+    if (Buffer.isBuffer(at)) return at
     const length = records * (RECEIVED_AT_BYTES + SOURCE_BYTES) + bytes
-    if (this.#read.length < length) this.#read = Buffer.alloc(length)
+    // Memory of its own: a part of a shared one might not be aligned.
+    if (this.#read.length < length) this.#read = Buffer.allocUnsafeSlow(Math.ceil(length / READ_BYTES) * READ_BYTES)
+    if (typeof at === 'object') return this.#readParts(at, records, length)
     assert(this.#file !== undefined, 'the file of the records is closed')
     for (let done = 0; done < length; ) {
       const read = readSync(this.#file, this.#read, done, length - done, at + done)

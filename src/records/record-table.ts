@@ -23,7 +23,7 @@ import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
 import { concatenate, writePieces } from './piece-files.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from './pieces.ts'
 import { RecordDatabase } from './record-database.ts'
-import { type Lines, RecordRuns } from './record-runs.ts'
+import { type Lines, RecordRuns, type Reread } from './record-runs.ts'
 import { RecordSampler } from './record-sampler.ts'
 import { recordsSql } from './runs-in-sql.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
@@ -40,6 +40,8 @@ export type RecordTableOptions = ViewDeadlineOptions & {
   /** Above the memory, so much is spilled to disk. */
   readonly spillBytesMax: number
   readonly segmentSeq: number
+  /** Reads what frames were read from. The records of large frames are then left where they are. */
+  readonly reread?: Reread | undefined
   /** Used instead of a new one, and not closed. It may write to the directory. */
   readonly database?: RecordDatabase | undefined
 }
@@ -81,7 +83,7 @@ export class RecordTable {
     const database = options.database ?? (await RecordDatabase.open({ directories: [directory], spill, memoryBytes }))
     try {
       const sources = await Sources.create(database.connection)
-      const runs = new RecordRuns(join(directory, 'records'))
+      const runs = new RecordRuns(join(directory, 'records'), options.reread)
       database.use(runs)
       return new RecordTable(options, database, sources, runs)
     } catch (error) {
@@ -92,7 +94,7 @@ export class RecordTable {
 
   /** Starts a frame. Returns functions that append records, which are ranges of its payload. The bytes are copied. */
   addFrame(
-    origin: { readonly receivedAtMicros: number } & (RecordSource | { readonly envelope: Uint8Array }),
+    origin: { readonly receivedAtMicros: number; readonly at?: number } & (RecordSource | { readonly envelope: Uint8Array }),
     payload: Buffer,
   ): FrameRecords {
     const source = 'envelope' in origin ? this.#sources.addEnvelope(origin.envelope) : this.#sources.add(origin)
@@ -107,7 +109,7 @@ export class RecordTable {
       },
       addLines: (lines) => {
         this.#sampler.offerLines(this.recordCount, payload, lines)
-        this.#runs.addLines(from, payload, lines)
+        this.#runs.addLines(from, payload, lines, origin.at)
         if (lines.longest > this.#largestRecord) this.#largestRecord = lines.longest
       },
     }

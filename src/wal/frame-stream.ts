@@ -43,7 +43,7 @@ export async function* readFrames(
         stop = 'footer'
         break
       }
-      const decoded = decodeFrame(bytes, at, salt)
+      const decoded = decodeFrame(bytes, at, salt, base)
       if (typeof decoded === 'string') {
         stop = decoded
         break

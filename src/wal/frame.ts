@@ -36,7 +36,11 @@ type FrameFields = {
 /** A frame to append. Its payload must not change until the append has settled. */
 export type FrameInput = FrameFields & { readonly payload: readonly Uint8Array[] }
 
-export type Frame = FrameFields & { readonly payload: Uint8Array }
+export type Frame = FrameFields & {
+  readonly payload: Uint8Array
+  /** Where the payload is in what the frame was read from; undefined for a frame that was not read. */
+  readonly at?: number
+}
 
 export type DecodedFrame = {
   readonly frame: Frame
@@ -157,7 +161,7 @@ export function peekFrameBytes(bytes: Buffer, offset: number, salt: Salt): numbe
 }
 
 /** Decodes the frame at `offset`. Its envelope and payload are views of `bytes`. */
-export function decodeFrame(bytes: Buffer, offset: number, salt: Salt): DecodedFrame | 'short' | 'corrupt' {
+export function decodeFrame(bytes: Buffer, offset: number, salt: Salt, base = 0): DecodedFrame | 'short' | 'corrupt' {
   const frameBytes = peekFrameBytes(bytes, offset, salt)
   if (typeof frameBytes === 'string') return frameBytes
   if (bytes.byteLength - offset < frameBytes) return 'short'
@@ -175,6 +179,7 @@ export function decodeFrame(bytes: Buffer, offset: number, salt: Salt): DecodedF
     recordCount: bytes.readUInt32LE(offset + 24),
     envelope: bytes.subarray(envelopeAt, payloadAt),
     payload: bytes.subarray(payloadAt, end),
+    at: base + payloadAt,
   }
   return { frame, bytes: frameBytes, crc, startsGroup: ((bytes[offset + 14] ?? 0) & STARTS_GROUP) !== 0 }
 }

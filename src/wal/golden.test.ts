@@ -84,6 +84,13 @@ describe('sealed', () => {
     expect(reader.footer).toEqual({ ...footer, offset: 359, chain: 0x4fc7_fb71 })
     expect(reader.bytes).toBe(455)
     expect(await all(reader.frames(1_000))).toEqual(ndjson)
+    for await (const group of reader.frames(200)) {
+      for (const { payload, at = 0 } of group) {
+        const again = Buffer.alloc(payload.byteLength)
+        expect(reader.reread?.(again, at)).toBe(payload.byteLength)
+        expect(again.equals(payload)).toBe(true)
+      }
+    }
     await reader.close()
   })
 
@@ -201,6 +208,6 @@ async function all(groups: AsyncIterable<readonly Frame[]>) {
 
 /** Converts the frame's bytes to text, one character per byte. */
 function plain(frame: Frame) {
-  const { envelope, payload, ...fields } = frame
+  const { envelope, payload, at: _, ...fields } = frame
   return { ...fields, envelope: Buffer.from(envelope).toString('latin1'), payload: Buffer.from(payload).toString('latin1') }
 }

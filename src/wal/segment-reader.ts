@@ -57,6 +57,8 @@ export interface SegmentReader {
    * envelopes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
    */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  /** Reads bytes of the file again, at the `at` of a frame. Not every file can. */
+  readonly reread?: ((into: Uint8Array, position: number) => number) | undefined
   /** Yields the bytes of the file as they are. */
   content(): AsyncIterable<Uint8Array>
   close(): Promise<void>
@@ -77,6 +79,7 @@ export async function openSegment(files: Files, path: string, expected?: Expecte
       footer,
       bytes,
       frames: (bufferBytesMax) => intactFrames(path, plainSource(file, HEADER_BYTES), header, bufferBytesMax, footer),
+      reread: file.readSync?.bind(file),
       content: () => fileChunks(file),
       close: () => file.close(),
     }

@@ -25,7 +25,7 @@ import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
 import { RequiredViewFailed } from './failures.ts'
 
 export type BuildOptions = {
-  readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'content'>
+  readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'reread' | 'content'>
   readonly outputFormats: readonly OutputFormat[]
   /** The views that apply to this segment. */
   readonly views: readonly BoundView[]
@@ -78,6 +78,7 @@ export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
     memoryBytes: duckdbBytes(options.memoryBytes),
     spillBytesMax: spillBytesMax({ bytes: segment.bytes, records: rows }),
     segmentSeq: segment.header.seq,
+    reread: segment.reread,
     viewTimeoutMs: options.viewTimeoutMs,
     signal,
     database: options.database,

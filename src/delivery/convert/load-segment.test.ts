@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { Reread } from '#records/record-runs.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { Frame } from '#wal/frame.ts'
@@ -28,11 +29,12 @@ const definition: Definition = {
 }
 const otherDefinition: Definition = { columns: [{ name: 'b', type: 'BOOLEAN', path: '$.b', cast_failures: 'dlq' }] }
 
-async function outcomeOf(load: (table: RecordTable) => Promise<void>) {
+async function outcomeOf(load: (table: RecordTable) => Promise<void>, reread?: Reread) {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-load-'))
   const table = await RecordTable.open({
     ...{ directory, memoryBytes: 256 * MiB, segmentSeq: 7, spillBytesMax: GiB, viewTimeoutMs: 600_000 },
     signal: new AbortController().signal,
+    reread,
   })
   try {
     await load(table)
@@ -102,6 +104,20 @@ const frame: fc.Arbitrary<Frame> = fc
     envelope: encodeEnvelope(topic === '' ? { protocol: 'http' } : { protocol: 'mqtt', topic }),
   }))
 
+/** The frames with their place behind each other, in a buffer that is overwritten once they were read. */
+function* storedAs(groups: readonly (readonly Frame[])[]): Generator<readonly Frame[]> {
+  let at = 0
+  for (const group of groups) {
+    const copies = group.map((frame) => ({ ...frame, payload: Buffer.from(frame.payload) }))
+    yield copies.map((frame) => {
+      const placed = { ...frame, at }
+      at += frame.payload.length
+      return placed
+    })
+    for (const { payload } of copies) payload.fill(0)
+  }
+}
+
 test('lines that are taken as they came have the same outcome as the same records one by one: values, dead letters, counts, quality', {
   timeout: 120_000,
 }, async () => {
@@ -117,6 +133,10 @@ test('lines that are taken as they came have the same outcome as the same record
         table.finish()
       })
       expect(together).toEqual(apart)
+      const stored = Buffer.concat(groups.flat().map(({ payload }) => payload))
+      const reread: Reread = (into, at) => stored.copy(into, 0, at, at + into.length)
+      const inPlace = await outcomeOf((table) => loadSegment(table, storedAs(groups)), reread)
+      expect(inPlace).toEqual(apart)
       expect(together.rows).toHaveLength(groups.flat().reduce((sum, { recordCount }) => sum + recordCount, 0))
     }),
     { numRuns: runs(6, 30) },
