@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { MiB } from '#lib/bytes.ts'
 import { UserError } from '#lib/user-error.ts'
 import { UsageError } from '../context.ts'
+import { parseYaml } from './yaml.ts'
 
 export type FieldFlags = { readonly file?: string; readonly set?: readonly string[] }
 export type Fields = Record<string, unknown>
@@ -22,16 +23,10 @@ export async function readFields({ file, set = [] }: FieldFlags): Promise<Fields
 }
 
 async function parseFile(file: string): Promise<Fields> {
-  const { parse, YAMLParseError } = await import('yaml')
   const content = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8').catch(cannotRead)
   if (content.length > bytesMax) throw new UserError(`${file} is larger than ${bytesMax} bytes`)
-  try {
-    const value: unknown = parse(content, { maxAliasCount: 100, prettyErrors: true })
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
-  } catch (error) {
-    if (error instanceof YAMLParseError) throw new UserError(`${file}: ${error.message}`)
-    throw error
-  }
+  const value = parseYaml(content, file)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
   throw new UserError(`${file}: must have one object, in YAML or JSON`)
 }
 

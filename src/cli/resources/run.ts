@@ -12,6 +12,7 @@ import { toTable } from '../table.ts'
 import { confirm } from './confirm.ts'
 import { type FieldFlags, readFields } from './fields.ts'
 import { findId, type Named } from './find.ts'
+import { printYaml } from './yaml.ts'
 
 export type OperationName = keyof Client
 
@@ -92,7 +93,7 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   const { stdout } = context.process
   if (flags.json) stdout.write(`${JSON.stringify(returned ?? null, undefined, 2)}\n`)
   else if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
-  else stdout.write((await import('yaml')).stringify(returned))
+  else stdout.write(printYaml(returned))
 }
 
 /** A short list of the API comes whole, in a field of its own. */
