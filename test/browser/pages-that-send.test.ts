@@ -2,7 +2,9 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { resolve } from 'node:path'
 import type { Browser } from 'playwright-core'
+import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
 import { Installation } from '../support/installation.ts'
@@ -20,7 +22,11 @@ describeInBrowser('a page of another origin', () => {
   let site: Server
   let origin: string
   beforeAll(async () => {
-    site = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<title>shop</title>'))
+    const client = await clientForBrowsers()
+    site = createServer(({ url }, response) => {
+      if (url === '/client.js') response.setHeader('content-type', 'text/javascript').end(client)
+      else response.setHeader('content-type', 'text/html').end('<title>shop</title>')
+    })
     await once(site.listen(0, '127.0.0.1'), 'listening')
     origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`
     inlet = await Installation.create({ environment: { INLET_PUBLIC_KEYS: 'true', INLET_CORS_ORIGINS: origin } })
@@ -57,6 +63,28 @@ describeInBrowser('a page of another origin', () => {
     expect(await payloads(rows())).toEqual(['{"by":"fetch"}', '{"event":"left","seconds":12.5}'])
   })
 
+  test('sends with the producer of inlet/client', async () => {
+    const { id } = await inlet.endpoint({ bucket: 'produced' })
+    const page = await browser.newPage()
+    await page.goto(origin)
+    await page.addScriptTag({ url: '/client.js' })
+    const { receipt, stats } = await page.evaluate(
+      async ([url, apiKey, endpoint]) => {
+        const { createProducer } = (globalThis as unknown as { readonly inlet: typeof import('#client/index.ts') }).inlet
+        const producer = createProducer({ url, apiKey, endpoint })
+        const [receipt] = await Promise.all(Array.from({ length: 1_000 }, (_, n) => producer.send({ n, text: 'ü' })))
+        await producer.close()
+        return { receipt, stats: producer.stats }
+      },
+      [inlet.ingestUrl, inlet.apiKey, id] as const,
+    )
+    expect(stats).toMatchObject({ recordsStored: 1_000, requests: 1, recordsFailed: 0 })
+    await inlet.committed(id, [receipt?.segment_seq ?? -1])
+    const found = await payloads(inlet.artifacts('produced', id, 'parquet'))
+    expect(found).toEqual(Array.from({ length: 1_000 }, (_, n) => `{"n":${n},"text":"ü"}`).toSorted())
+    await page.close()
+  })
+
   async function createPublicKey({ page, account }: Visitor, endpointId: string) {
     await page.goto(`/in/${account}/keys/new`)
     await page.getByLabel('Name').fill('shop')
@@ -68,3 +96,16 @@ describeInBrowser('a page of another origin', () => {
     return { key: await code('API key'), beacon: await code('sendBeacon') }
   }
 })
+
+/** Bundles the client as the site of a user would. */
+async function clientForBrowsers(): Promise<string> {
+  const source = resolve(import.meta.dirname, '../../src')
+  const [result] = (await build({
+    configFile: false,
+    logLevel: 'silent',
+    resolve: { alias: [{ find: /^#(.*\.ts)$/, replacement: `${source}/$1` }] },
+    build: { write: false, lib: { entry: resolve(source, 'client/index.ts'), formats: ['iife'], name: 'inlet' } },
+  })) as readonly Rolldown.RolldownOutput[]
+  const [chunk] = result?.output ?? []
+  return chunk?.code ?? ''
+}
