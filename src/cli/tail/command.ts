@@ -52,6 +52,7 @@ class Tail {
   readonly #signal: AbortSignal
   /** Commits that are shown, or older than the first look; the oldest first. */
   readonly #seen = new Set<string>()
+  /** Commits before this time are not new, although they were not seen. */
   #since = ''
   #isWaiting = false
 
@@ -67,7 +68,8 @@ class Tail {
     const { lines, follow, interval } = this.#flags
     const signal = this.#signal
     const { items } = await this.#client.listCommits(this.#endpoint, { limit: commitsPerPage }, { signal })
-    this.#since = items[0]?.uploaded_at ?? ''
+    // A node that was cut off from control reports commits late: those are new too.
+    this.#since = (items.length === commitsPerPage ? items.at(-1)?.uploaded_at : undefined) ?? ''
     for (const { id } of items) this.#remember(id)
     if (lines > 0) this.#print(await this.#records({ limit: lines }))
     while (follow) {
