@@ -21,6 +21,8 @@ const program = join(root, 'src/main.ts')
 export type InstallationAddress = Address & { readonly directory: string; readonly nodeApiUrl: string }
 
 type Options = {
+  /** The `inlet` to run, if not that of the sources. */
+  readonly executable?: string
   readonly environment?: Readonly<Record<string, string>>
   /** Command that runs `inlet <command>`, such as one that enters a namespace. */
   readonly enter?: readonly string[]
@@ -31,6 +33,7 @@ export class Installation extends ApiClient implements AsyncDisposable {
   readonly nodeApiUrl: string
   #environment: Readonly<Record<string, string | undefined>>
   readonly #enter: readonly string[]
+  readonly #inlet: readonly string[]
   readonly #running = new Map<string, ChildProcess>()
   readonly #log: string[] = []
 
@@ -38,11 +41,12 @@ export class Installation extends ApiClient implements AsyncDisposable {
 
   private constructor(
     { directory, nodeApiUrl, ...address }: InstallationAddress,
-    { environment = {}, enter = [] }: Options,
+    { environment = {}, enter = [], executable }: Options,
     isAttached = false,
   ) {
     super(address)
     this.#enter = enter
+    this.#inlet = executable === undefined ? [process.execPath, program] : [executable]
     this.directory = directory
     this.nodeApiUrl = nodeApiUrl
     this.#isAttached = isAttached
@@ -92,8 +96,8 @@ export class Installation extends ApiClient implements AsyncDisposable {
     command: string,
     { instead, args = [] }: { readonly instead?: string; readonly args?: readonly string[] } = {},
   ): ChildProcess {
-    const script = instead === undefined ? [program, command] : [instead]
-    const [first, rest] = commandAt({ ...loopback, enter: this.#enter }, process.execPath, [...script, ...args])
+    const [file = '', ...script] = instead === undefined ? [...this.#inlet, command] : [process.execPath, instead]
+    const [first, rest] = commandAt({ ...loopback, enter: this.#enter }, file, [...script, ...args])
     const child = spawn(first, rest, { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
     return this.#keep(command, child)
   }

@@ -5,6 +5,7 @@
  * Law: one request is converted at a time, and accounts take turns. A request that the thread does not survive takes no other one with it.
  */
 import { Buffer } from 'node:buffer'
+import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -13,6 +14,8 @@ import type { SlotOwner } from '#lib/slot-schedule.ts'
 import type { ConversionAnswer } from './conversion-thread.ts'
 import type { ConversionTask } from './convert.ts'
 import type { OtlpEncoding } from './encoding.ts'
+
+const program = join(import.meta.dirname, `conversion-thread${extname(import.meta.filename)}`)
 
 /** JSON that is mostly brackets becomes objects of twenty times its size. */
 const heapMiBMax = 512
@@ -83,7 +86,7 @@ export class Conversions {
   }
 
   #startThread(): Worker {
-    const thread = new Worker(new URL('./conversion-thread.ts', import.meta.url), {
+    const thread = new Worker(program, {
       resourceLimits: { maxOldGenerationSizeMb: this.#heapMiB },
       name: 'otlp',
     })

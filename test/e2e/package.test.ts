@@ -1,0 +1,155 @@
+/** The npm package, installed as a user installs it: built JavaScript on a machine without the repository, with an older Node. */
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeWith } from '../support/deployment.ts'
+import { Installation } from '../support/installation.ts'
+import { readWithDuckDb } from '../support/parquet.ts'
+import { until } from '../support/until.ts'
+
+const run = promisify(execFile)
+const root = resolve(import.meta.dirname, '../..')
+
+/** The environment of a user: nothing of npm or of this repository. */
+const environment = {
+  HOME: process.env['HOME'],
+  PATH: (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.includes('node_modules'))
+    .join(delimiter),
+}
+
+let directory: string
+let inlet: string
+let installed: string
+
+describeWith('processes', 'the package', () => {
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'inlet-package-'))
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+    await run(process.execPath, ['tools/pack.ts'], { cwd: root })
+    const tarball = join(root, `dist/inlet-${version}.tgz`)
+    await run('npm', ['install', '--global', '--prefix', directory, '--prefer-offline', tarball], {
+      cwd: directory,
+      env: environment,
+    })
+    inlet = join(directory, 'bin/inlet')
+    installed = join(directory, 'lib/node_modules/inlet')
+  }, 280_000)
+
+  afterAll(() => rm(directory, { recursive: true, force: true }))
+
+  test('holds what runs, and neither tests nor sources', async () => {
+    const { stdout } = await run('find', [installed, '-name', 'node_modules', '-prune', '-o', '-type', 'f', '-print'])
+    const files = stdout
+      .trim()
+      .split('\n')
+      .map((path) => path.slice(installed.length + 1))
+    expect(files.filter((name) => /\.test\.|(?<!\.d)\.tsx?$|^console\/src/.test(name))).toEqual([])
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'LICENSE',
+        'README.md',
+        'openapi/openapi.json',
+        'console/dist/index.html',
+        'src/client/index.d.ts',
+      ]),
+    )
+    const modules = files.filter((name) => name.startsWith('src/') && name.endsWith('.js') && name !== 'src/main.js')
+    expect(modules.length).toBeGreaterThan(100)
+    expect(modules.filter((name) => !files.includes(`${name}.map`))).toEqual([])
+  })
+
+  test('names its version, and runs with the Node that it brought', async () => {
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+    expect(await run(inlet, ['--version'], { env: environment })).toMatchObject({ stdout: `${version}\n`, stderr: '' })
+  })
+
+  test('the demo delivers, in a directory of its own', async () => {
+    const { stdout } = await run(inlet, ['demo', '--events', '500', '--seed', '3'], { cwd: directory, env: environment })
+    expect(stdout).toMatch(/500 records were acknowledged/)
+    expect(stdout).toMatch(/Typed Parquet: \d+ rows/)
+  })
+
+  test('start takes records and delivers them; previews, queries, OTLP and the console work', async () => {
+    const settings = { ...environment, INLET_LOG_FORMAT: 'json' } as Record<string, string>
+    await using installation = await Installation.create({ executable: inlet, environment: settings })
+    await installation.start('start')
+    const definition = { columns: [{ name: 'n', type: 'BIGINT', path: '$.n' }] }
+    const { id } = await installation.endpoint({ bucket: 'packed', view: { name: 'numbers', definition } })
+    expect(await installation.ingest(id, '{"n":1}\n{"n":2}\n')).toMatchObject({ status: 202 })
+    const paths = () => installation.artifacts('packed', id, 'views/numbers/v1')
+    await until('the Parquet file', () => paths().length > 0, 30_000)
+    expect(await readWithDuckDb(paths())).toMatchObject([{ n: '1' }, { n: '2' }])
+    await until('the commit', async () => (await installation.commits(id)).length > 0, 30_000)
+    expect((await installation.ok('POST', '/v1/query', { sql: 'SELECT sum(n) AS total FROM numbers' })).rows).toEqual([['3']])
+    expect(await installation.ok('POST', '/v1/views/preview', { definition, samples: ['{"n":7}'] })).toMatchObject({
+      rowCount: 1,
+    })
+
+    const logs = { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: 'hello' } }] }] }] }
+    const otlp = await fetch(`${installation.ingestUrl}/v1/logs?endpoint=${id}`, {
+      method: 'POST',
+      headers: { 'x-api-key': installation.apiKey, 'content-type': 'application/json' },
+      body: JSON.stringify(logs),
+    })
+    expect(otlp.status, await otlp.text()).toBe(200)
+
+    const page = await (await fetch(`${installation.apiUrl}/sign-in`)).text()
+    const [, script = ''] = /src="(\/console\/assets\/[^"]+\.js)"/.exec(page) ?? []
+    expect((await fetch(`${installation.apiUrl}${script}`)).headers.get('content-type')).toMatch(/javascript/)
+    expect(await installation.end('start', 'SIGTERM')).toBe(0)
+  })
+
+  test('says what to install where no Node fits', async () => {
+    const bare = join(directory, 'bare')
+    await mkdir(join(bare, 'tools'), { recursive: true })
+    for (const part of ['bin', 'src']) await cp(join(installed, part), join(bare, 'inlet', part), { recursive: true })
+    for (const tool of ['readlink', 'uname', 'tr', 'sed']) {
+      const { stdout } = await run('which', [tool])
+      await symlink(stdout.trim(), join(bare, 'tools', tool))
+    }
+    const failed = await run(join(bare, 'inlet/bin/inlet'), ['--version'], { env: { PATH: join(bare, 'tools') } }).then(
+      () => expect.unreachable('it found a Node'),
+      ({ code, stderr }) => ({ code, stderr }),
+    )
+    expect(failed).toEqual({ code: 1, stderr: 'Inlet needs Node 24 or newer, and none is installed: see https://nodejs.org\n' })
+  })
+
+  test('inlet/client has types and runs', async () => {
+    const project = join(directory, 'project')
+    await mkdir(join(project, 'node_modules'), { recursive: true })
+    await symlink(installed, join(project, 'node_modules/inlet'))
+    await writeFile(join(project, 'package.json'), '{"type":"module"}')
+    const program = (option: string) => `
+      import { createClient, InletError } from 'inlet/client'
+      const client = createClient({ url: 'http://127.0.0.1:1', ${option}: 'ing_live_x' })
+      console.log(typeof client, InletError.name)
+    `
+    const check = async (option: string) => {
+      await writeFile(join(project, 'index.ts'), program(option))
+      const options = [
+        '--noEmit',
+        '--strict',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2024',
+        '--lib',
+        'es2024,dom,esnext.disposable',
+      ]
+      const tsc = join(root, 'node_modules/.bin/tsc')
+      return await run(tsc, [...options, '--types', '', 'index.ts'], { cwd: project }).then(
+        () => '',
+        ({ stdout }) => stdout as string,
+      )
+    }
+    expect(await check('apiKey')).toBe('')
+    expect(await check('apiKy')).toMatch(/apiKy/)
+    await writeFile(join(project, 'index.ts'), program('apiKey'))
+    expect((await run(process.execPath, ['index.ts'], { cwd: project })).stdout).toBe('object InletError\n')
+  })
+})
