@@ -7,6 +7,7 @@ import { FairSlots } from '#lib/fair-slots.ts'
 import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { until } from '../../../test/support/until.ts'
+import { deliveryLimits } from '../limits.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
 import { buildGroups, groupsOf } from './view-groups.ts'
 
@@ -26,6 +27,24 @@ describe('groups', () => {
     const groups = groupsOf(all, { bytes, slots })
     expect(groups.map((group) => group.length)).toEqual(sizes)
     expect(groups.flat()).toEqual(all)
+  })
+
+  test('none is small, and none is much larger than another', () => {
+    const property = fc.property(
+      fc.nat({ max: 300 }),
+      fc.nat({ max: 2 * GiB }),
+      fc.integer({ min: 1, max: 64 }),
+      (count, bytes, slots) => {
+        const all = views(count)
+        const groups = groupsOf(all, { bytes, slots })
+        const sizes = groups.map((group) => group.length)
+        expect(groups.flat()).toEqual(all)
+        expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1)
+        expect(groups.length).toBeLessThanOrEqual(2 * slots)
+        if (groups.length > 1) expect(Math.min(...sizes)).toBeGreaterThanOrEqual(deliveryLimits.groupViewsMin)
+      },
+    )
+    fc.assert(property, { numRuns: runs(300, 10_000) })
   })
 })
 

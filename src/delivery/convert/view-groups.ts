@@ -8,7 +8,7 @@ import type { BoundView } from '#model/snapshot.ts'
 import { deliveryLimits } from '../limits.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
 
-/** Returns the views in groups, in order. One group, unless reading the segment once more for each is little beside the work. */
+/** Returns the views in groups of nearly one size, in order. One group, unless reading the segment once more for each is little beside the work. */
 export function groupsOf(
   views: readonly BoundView[],
   { bytes, slots }: { readonly bytes: number; readonly slots: number },
@@ -17,8 +17,8 @@ export function groupsOf(
   const worthwhile = Math.min(views.length / groupViewsMin, (views.length * bytes) / groupBytesMin)
   // More than there are slots, so that one that is lent late still has something to build.
   const count = slots === 1 ? 1 : Math.max(1, Math.min(2 * slots, Math.floor(worthwhile)))
-  const size = Math.max(1, Math.ceil(views.length / count))
-  return Array.from({ length: count }, (_, group) => views.slice(group * size, (group + 1) * size))
+  const startOf = (group: number): number => Math.ceil((group * views.length) / count)
+  return Array.from({ length: count }, (_, group) => views.slice(startOf(group), startOf(group + 1)))
 }
 
 export type GroupsRequest<Group> = {
