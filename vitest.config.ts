@@ -48,6 +48,7 @@ export default defineConfig({
             'test/cluster/**/*.test.ts',
             'test/support/**/*.test.ts',
             'test/architecture.test.ts',
+            'test/deploy.test.ts',
           ],
           exclude: processes,
           testTimeout: 20_000,
