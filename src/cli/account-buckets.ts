@@ -5,11 +5,12 @@ import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts.ts
 import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 
-export type BucketFlags = { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
+export type BucketFlags = JsonFlags & { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
 
-export async function setBuckets(this: CliContext, { allow = [], remove = [] }: BucketFlags, id: string): Promise<void> {
+export async function setBuckets(this: CliContext, { allow = [], remove = [], json }: BucketFlags, id: string): Promise<void> {
   const [added, removed] = [parse('--allow', allow), parse('--remove', remove)]
   await using store = await openMigratedStore(this)
   if (added.length + removed.length > 0) {
@@ -17,6 +18,7 @@ export async function setBuckets(this: CliContext, { allow = [], remove = [] }: 
     await audited(store, this.clock, what, () => applyChange(store, (db) => change(db, id, added, removed)))
   }
   const { allowed } = await getBucketAccess(store.db, id)
+  if (json) return printJson(this, allowed)
   const none = 'The account may use no bucket by the credentials of Inlet.\n'
   this.process.stdout.write(allowed.length === 0 ? none : allowed.map((entry) => `${entry}\n`).join(''))
 }

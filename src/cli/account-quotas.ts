@@ -7,6 +7,7 @@ import { readQuotaUse } from '#store/quotas.ts'
 import { readConsistently } from '#store/store.ts'
 import { changeAccount } from './accounts.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
@@ -22,11 +23,12 @@ export type QuotaFlags = {
   readonly weight?: Limit
 }
 
-export async function setQuotas(this: CliContext, flags: QuotaFlags, id: string): Promise<void> {
+export async function setQuotas(this: CliContext, { json, ...flags }: QuotaFlags & JsonFlags, id: string): Promise<void> {
   const change = parseChange(flags)
   await using store = await openMigratedStore(this)
   if (Object.values(flags).some((value) => value !== undefined)) await changeAccount(store, this.clock, id, change)
   const { weight, quotas } = await readConsistently(store, (db) => readQuotaUse(db, id, this.clock.now()))
+  if (json) return printJson(this, { weight, quotas })
   const rows = quotaNames.map((name) => [name, String(quotas[name].limit), String(quotas[name].used)])
   this.process.stdout.write(`${toTable([['QUOTA', 'LIMIT', 'USED'], ...rows])}\nThe weight of the account is ${weight}.\n`)
 }

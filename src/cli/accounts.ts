@@ -9,6 +9,7 @@ import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
@@ -31,7 +32,7 @@ export async function createAccount(this: CliContext, flags: NameFlags): Promise
   )
 }
 
-export async function listAllAccounts(this: CliContext): Promise<void> {
+export async function listAllAccounts(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openMigratedStore(this)
   const accounts: Account[] = []
   for (let offset: number | null = 0; offset !== null; ) {
@@ -39,6 +40,7 @@ export async function listAllAccounts(this: CliContext): Promise<void> {
     accounts.push(...page.items)
     offset = page.next_offset
   }
+  if (json) return printJson(this, accounts)
   const rows = accounts.map(({ id, name, status, created_at }) => [id, name, status, created_at])
   const table = toTable([['ID', 'NAME', 'STATUS', 'CREATED'], ...rows])
   this.process.stdout.write(accounts.length === 0 ? 'There are no accounts.\n' : table)

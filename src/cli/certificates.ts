@@ -1,14 +1,21 @@
 /** `inlet certificates`: shows and renews certificates that control issued, directly in the database. */
+import { isoTimestamp } from '#lib/clock.ts'
 import { UserError } from '#lib/user-error.ts'
 import { type CertificateState, findRoot, listCertificates, requestCertificate } from '#store/certificates.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
-export async function listIssued(this: CliContext): Promise<void> {
+export async function listIssued(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openMigratedStore(this)
   const certificates = await listCertificates(store.db)
+  if (json)
+    return printJson(
+      this,
+      certificates.map(({ due_at, ...rest }) => ({ ...rest, due_at: isoTimestamp(due_at) })),
+    )
   const now = this.clock.now()
   const rows = certificates.map((certificate) => [
     certificate.name,

@@ -32,6 +32,11 @@ const createApplication = (args: readonly string[]) =>
 
 /** Runs the command and returns the exit code. */
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
+  if (args[0] === '__complete') {
+    const { printCompletions } = await import('./completions.ts')
+    await printCompletions(createApplication(args), args.slice(1), context)
+    return 0
+  }
   const { profile, rest } = takeProfile(args)
   const inputs = rest[0] === 'help' ? [...rest.slice(1), '--help'] : rest
   await run(createApplication(inputs), inputs, profile === undefined ? context : withProfile(context, profile))

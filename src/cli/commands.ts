@@ -17,6 +17,7 @@ import { accountsCommands } from './commands/accounts.ts'
 import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
 import { compactCommand } from './commands/compact.ts'
+import { completionCommand } from './commands/completion.ts'
 import { demoCommand } from './commands/demo.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
@@ -60,6 +61,7 @@ export const commands = buildRouteMap({
     segments: segmentsCommands,
     commits: commitsCommands,
     compact: compactCommand,
+    completion: completionCommand,
   },
   docs: {
     brief: 'Open, self-hosted ingest: HTTP and MQTT in, Parquet in your own bucket',
@@ -67,6 +69,7 @@ export const commands = buildRouteMap({
 
 Commands on a server take their configuration from environment variables: docs/configuration.md lists them.
 Commands that call an Inlet use the profile of inlet login: inlet --profile NAME COMMAND uses another one.
+--json prints what scripts can read, with the names of fields of the API: a list is an array.
 Exit codes: 0 success, 1 failure, 2 wrong usage.`,
     // Children of start and node.
     hideRoute: { ingest: true, delivery: true },

@@ -14,6 +14,7 @@ import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/join-to
 import { type Store, transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
@@ -44,7 +45,7 @@ export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFl
   )
 }
 
-export async function listAllJoinTokens(this: CliContext): Promise<void> {
+export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openMigratedStore(this)
   const tokens: JoinToken[] = []
   for (let offset: number | null = 0; offset !== null; ) {
@@ -52,6 +53,7 @@ export async function listAllJoinTokens(this: CliContext): Promise<void> {
     tokens.push(...page.items)
     offset = page.next_offset
   }
+  if (json) return printJson(this, tokens)
   const rows = tokens.map(({ id, name, region, status, uses, uses_max, expires_at }) => [
     ...[id, name, region ?? 'any', status, uses_max === null ? String(uses) : `${uses} of ${uses_max}`, expires_at],
   ])

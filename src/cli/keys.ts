@@ -9,10 +9,12 @@ import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type KeyFlags = { readonly account?: string }
+export type ListKeysFlags = KeyFlags & JsonFlags
 export type CreateKeyFlags = KeyFlags & {
   readonly name: string
   readonly scope: readonly string[]
@@ -46,9 +48,10 @@ function flagOf(path: string): string {
   return path.startsWith('endpoint_ids') ? '--endpoint' : '--scope'
 }
 
-export async function listKeys(this: CliContext, { account }: KeyFlags): Promise<void> {
+export async function listKeys(this: CliContext, { account, json }: ListKeysFlags): Promise<void> {
   await using store = await openMigratedStore(this)
   const keys = await listApiKeys(store.db, await findAccountId(store, account))
+  if (json) return printJson(this, keys)
   const rows = keys.map(({ id, prefix, name, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }) => [
     ...[id, `${prefix}…`, name, scopes.join(','), endpoint_ids?.join(',') ?? 'all', origins?.join(',') ?? '-', created_at],
     ...[last_used_at ?? '-', revoked_at ?? '-'],

@@ -10,12 +10,13 @@ import type { ProcessFacts } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
+import { type JsonFlags, printJson } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type RemoveFlags = { readonly yes: boolean }
 
-export async function listAllNodes(this: CliContext): Promise<void> {
+export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openMigratedStore(this)
   const nodes: NodeInventory[] = []
   for (let offset: number | null = 0; offset !== null; ) {
@@ -23,6 +24,7 @@ export async function listAllNodes(this: CliContext): Promise<void> {
     nodes.push(...page.items)
     offset = page.next_offset
   }
+  if (json) return printJson(this, nodes)
   const now = this.clock.now()
   const rows = nodes.map(({ id, region, version, ingest_address, ipv4, ipv6, credential, ingest, delivery, segments, disk }) => [
     ...[

@@ -39,7 +39,9 @@ describeDatabases('inlet accounts', (kind) => {
     const { out } = await inlet(store.url, 'accounts', 'list')
     const [head, ...rows] = out.trimEnd().split('\n')
     expect(head).toMatch(/^ID +NAME +STATUS +CREATED$/)
-    expect(rows.map((row) => row.split(' ')[0])).toEqual(ids.reverse())
+    expect(rows.map((row) => row.split(' ')[0])).toEqual(ids.toReversed())
+    const { out: json } = await inlet(store.url, 'accounts', 'list', '--json')
+    expect(JSON.parse(json).map(({ id }: { id: string }) => id)).toEqual(ids.toReversed())
   })
 
   test('suspend, resume and rename change an account, and nodes see it', async () => {
@@ -149,6 +151,9 @@ describeDatabases('inlet accounts', (kind) => {
     const id = key?.id ?? ''
     expect((await inlet(store.url, 'keys', 'list', '--account', second)).out).toContain(id)
     expect((await inlet(store.url, 'keys', 'list')).out).toBe('There are no keys.\n')
+    const { out: json } = await inlet(store.url, 'keys', 'list', '--account', second, '--json')
+    expect(JSON.parse(json)).toMatchObject([{ id, revoked_at: null }])
+    expect(json).not.toContain('hash')
     expect(await inlet(store.url, 'keys', 'revoke', id)).toMatchObject({ code: 1, err: 'no such API key\n' })
     expect(await inlet(store.url, 'keys', 'revoke', id, '--account', second)).toMatchObject({ code: 0 })
     expect(await inlet(store.url, 'keys', 'list', '--account', 'nobody')).toMatchObject({ code: 1, err: 'no such account\n' })

@@ -4,7 +4,9 @@ import type { BucketFlags } from '../account-buckets.ts'
 import type { Limit, QuotaFlags } from '../account-quotas.ts'
 import type { NameFlags } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
+import type { JsonFlags } from '../print-json.ts'
 import { parseId } from './id.ts'
+import { json } from './json.ts'
 
 const accounts = () => import('../accounts.ts')
 const buckets = () => import('../account-buckets.ts')
@@ -26,9 +28,9 @@ export const accountsCommands = buildRouteMap({
       parameters: { flags: { name } },
       docs: { brief: 'create an account and print its first key once' },
     }),
-    list: buildCommand<object, [], CliContext>({
+    list: buildCommand<JsonFlags, [], CliContext>({
       loader: async () => (await accounts()).listAllAccounts,
-      parameters: {},
+      parameters: { flags: { json } },
       docs: { brief: 'list accounts' },
     }),
     rename: buildCommand<NameFlags, [id: string], CliContext>({
@@ -46,7 +48,7 @@ export const accountsCommands = buildRouteMap({
       parameters: { positional: id },
       docs: { brief: 'end the suspension of an account' },
     }),
-    quota: buildCommand<QuotaFlags, [id: string], CliContext>({
+    quota: buildCommand<QuotaFlags & JsonFlags, [id: string], CliContext>({
       loader: async () => (await quotas()).setQuotas,
       parameters: {
         flags: {
@@ -57,6 +59,7 @@ export const accountsCommands = buildRouteMap({
           bytesPerDay: limit('payload bytes that nodes accept in a UTC day'),
           recordsPerSecond: limit('records that nodes accept in each region'),
           weight: limit('share of the account where accounts compete for a node'),
+          json,
         },
         positional: id,
       },
@@ -72,6 +75,7 @@ export const accountsCommands = buildRouteMap({
         flags: {
           allow: entries('bucket, or bucket and prefix such as lake/raw, that the account may use'),
           remove: entries('one that it may no longer use'),
+          json,
         },
         positional: id,
       },

@@ -1,13 +1,15 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
+import type { JsonFlags } from '../print-json.ts'
+import { json } from './json.ts'
 
 const certificates = () => import('../certificates.ts')
 
 export const certificatesCommands = buildRouteMap({
   routes: {
-    list: buildCommand<object, [], CliContext>({
+    list: buildCommand<JsonFlags, [], CliContext>({
       loader: async () => (await certificates()).listIssued,
-      parameters: {},
+      parameters: { flags: { json } },
       docs: { brief: 'list certificates that control issued, with their renewal' },
     }),
     renew: buildCommand<object, [name: string], CliContext>({

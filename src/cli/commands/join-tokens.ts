@@ -2,7 +2,9 @@ import { buildCommand, buildRouteMap } from '@stricli/core'
 import { UserError } from '#lib/user-error.ts'
 import type { CliContext } from '../context.ts'
 import type { CreateJoinTokenFlags } from '../join-tokens.ts'
+import type { JsonFlags } from '../print-json.ts'
 import { parseId } from './id.ts'
+import { json } from './json.ts'
 
 const tokens = () => import('../join-tokens.ts')
 
@@ -42,9 +44,9 @@ export const joinTokensCommands = buildRouteMap({
           'Creates a token with which nodes join, and prints it once. With the settings of control, the token pins the root certificate of control, if that is not one of a public CA.',
       },
     }),
-    list: buildCommand<object, [], CliContext>({
+    list: buildCommand<JsonFlags, [], CliContext>({
       loader: async () => (await tokens()).listAllJoinTokens,
-      parameters: {},
+      parameters: { flags: { json } },
       docs: { brief: 'list join tokens' },
     }),
     revoke: buildCommand<object, [id: string], CliContext>({

@@ -1,7 +1,8 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
-import type { CreateKeyFlags, KeyFlags } from '../keys.ts'
+import type { CreateKeyFlags, KeyFlags, ListKeysFlags } from '../keys.ts'
 import { parseId } from './id.ts'
+import { json } from './json.ts'
 
 const keys = () => import('../keys.ts')
 
@@ -50,9 +51,9 @@ export const keysCommands = buildRouteMap({
       },
       docs: { brief: 'create a key and print it once' },
     }),
-    list: buildCommand<KeyFlags, [], CliContext>({
+    list: buildCommand<ListKeysFlags, [], CliContext>({
       loader: async () => (await keys()).listKeys,
-      parameters: { flags: { account } },
+      parameters: { flags: { account, json } },
       docs: { brief: 'list keys' },
     }),
     revoke: buildCommand<KeyFlags, [id: string], CliContext>({

@@ -1,6 +1,7 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { ListProfilesFlags, LoginFlags } from '../login.ts'
+import { json } from './json.ts'
 
 const load = () => import('../login.ts')
 
@@ -39,6 +40,6 @@ export const logoutCommand = buildCommand<Record<never, never>, [], CliContext>(
 
 export const profilesCommand = buildCommand<ListProfilesFlags, [], CliContext>({
   loader: async () => (await load()).listProfiles,
-  parameters: { flags: { json: { kind: 'boolean', default: false, withNegated: false, brief: 'print JSON' } } },
+  parameters: { flags: { json } },
   docs: { brief: 'list the profiles of this user' },
 })

@@ -1,7 +1,9 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { RemoveFlags } from '../nodes.ts'
+import type { JsonFlags } from '../print-json.ts'
 import { parseId } from './id.ts'
+import { json } from './json.ts'
 
 const nodes = () => import('../nodes.ts')
 
@@ -9,9 +11,9 @@ const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the nod
 
 export const nodesCommands = buildRouteMap({
   routes: {
-    list: buildCommand<object, [], CliContext>({
+    list: buildCommand<JsonFlags, [], CliContext>({
       loader: async () => (await nodes()).listAllNodes,
-      parameters: {},
+      parameters: { flags: { json } },
       docs: { brief: 'list nodes, when they last reported, and what is on their disks' },
     }),
     remove: buildCommand<RemoveFlags, [id: string], CliContext>({

@@ -3,6 +3,7 @@ import { buildCommand, type FlagParametersForType } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { CallFlags, CallSpec, Column, ListFlags, ListSpec, OperationName, Target } from '../resources/run.ts'
 import { integer } from './integer.ts'
+import { json } from './json.ts'
 
 const limitMax = 100_000
 
@@ -13,8 +14,6 @@ const placeholders: Readonly<Record<Target, string>> = {
   'published view': 'VIEW',
   id: 'ID',
 }
-
-const json = { kind: 'boolean', default: false, withNegated: false, brief: 'print JSON' } as const
 
 type Filter = ListSpec['filters'][string] & { readonly brief: string; readonly placeholder: string }
 

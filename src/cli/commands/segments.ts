@@ -5,6 +5,7 @@ import type { DiscardFlags } from '../segments/discard.ts'
 import type { ExportFlags } from '../segments/export.ts'
 import type { ListFlags } from '../segments/list.ts'
 import type { RetryFlags } from '../segments/parked.ts'
+import { json } from './json.ts'
 
 const list = () => import('../segments/list.ts')
 const exportCommand = () => import('../segments/export.ts')
@@ -21,7 +22,7 @@ export const segmentsCommands = buildRouteMap({
   routes: {
     list: buildCommand<ListFlags, [], CliContext>({
       loader: async () => (await list()).listNodeSegments,
-      parameters: { flags: { json: { kind: 'boolean', default: false, brief: 'print JSON for scripts', withNegated: false } } },
+      parameters: { flags: { json } },
       docs: {
         brief: 'list every segment on this node, with its owner and why it is still here',
         fullDescription:
