@@ -43,7 +43,6 @@ export default defineConfig({
             'src/**/*.test.ts',
             'bench/**/*.test.ts',
             'console/src/**/*.test.ts',
-            'bench/**/*.test.ts',
             'test/torture/**/*.test.ts',
             'test/cluster/**/*.test.ts',
             'test/support/**/*.test.ts',
