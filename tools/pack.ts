@@ -11,8 +11,10 @@ import { dirname, join, relative, resolve } from 'node:path'
 const root = resolve(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 const out = join(dist, 'package')
+// Whatever the environment says: otherwise the console is built with warnings for developers, and larger.
+const env = { ...process.env, NODE_ENV: 'production' }
 const run = (program: string, ...args: readonly string[]) =>
-  execFileSync(program, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
+  execFileSync(program, args, { cwd: root, env, stdio: ['ignore', 'ignore', 'inherit'] })
 const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 
 /** Each has the binary of Node for one platform, and runs no script when it is installed. */
