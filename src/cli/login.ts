@@ -8,6 +8,7 @@ import { ApiError } from '#client/errors.ts'
 import { isLoopback } from '#lib/ip-addresses.ts'
 import { UserError } from '#lib/user-error.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { printJson } from './print-json.ts'
 import { profilesPath, readProfiles, writeProfiles } from './profiles.ts'
 import { urlDefault } from './remote.ts'
 import { toTable } from './table.ts'
@@ -56,7 +57,7 @@ export async function listProfiles(this: CliContext, { json }: ListProfilesFlags
   const all = Object.entries(profiles).map(([name, { url, apiKey }]) => ({
     ...{ name, url, key: `${apiKey.slice(0, 12)}…`, is_current: name === current },
   }))
-  if (json) this.process.stdout.write(`${JSON.stringify(all, undefined, 2)}\n`)
+  if (json) printJson(this, all)
   else if (all.length === 0) this.process.stdout.write('There are no profiles. Create one with inlet login.\n')
   else
     this.process.stdout.write(

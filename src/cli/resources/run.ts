@@ -6,6 +6,7 @@
 import type { Client } from '#client/client.ts'
 import { UserError } from '#lib/user-error.ts'
 import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import { printJson } from '../print-json.ts'
 import { openRemote } from '../remote.ts'
 import { formatBytes } from '../segments/format.ts'
 import { toTable } from '../table.ts'
@@ -70,7 +71,7 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
     items.push(item)
   }
   const { stdout, stderr } = context.process
-  if (flags.json) stdout.write(`${JSON.stringify(items, undefined, 2)}\n`)
+  if (flags.json) printJson(context, items)
   else if (items.length === 0) stdout.write(`There are no ${spec.noun}.\n`)
   else
     stdout.write(
@@ -91,7 +92,7 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   const input = spec.body === true ? [await withIds(client, await readFields(flags))] : spec.query === undefined ? [] : [query]
   const returned = await (client[spec.operation] as unknown as AnyCall)(...ids, ...input)
   const { stdout } = context.process
-  if (flags.json) stdout.write(`${JSON.stringify(returned ?? null, undefined, 2)}\n`)
+  if (flags.json) printJson(context, returned ?? null)
   else if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
   else stdout.write(printYaml(returned))
 }
