@@ -72,7 +72,10 @@ describeInBrowser('control that fails', () => {
     ada.tolerate(/Failed to load resource|MIME type|dynamically imported module|ScreenNotLoaded/)
     await ada.page.getByRole('table').waitFor()
     const loads: string[] = []
-    ada.page.on('load', () => loads.push(ada.page.url()))
+    // Requests, not `load` events: the event of the first page may come after the click.
+    ada.page.on('request', (request) => {
+      if (request.isNavigationRequest()) loads.push(request.url())
+    })
     const gone = '**/assets/keys-page-*.js'
     await ada.page.route(gone, (route) => (loads.length === 0 ? route.fulfill({ status: 404 }) : route.continue()))
     await ada.page.getByRole('link', { name: 'API keys' }).click()
