@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../test/support/cli.ts'
 
@@ -70,4 +72,8 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
 test('an invalid configuration prints one message without a stack', async () => {
   const { code, err } = await runCli(['keys', 'list'], { environment: { INLET_NO_SUCH_OPTION: '1' } })
   expect([code, err]).toEqual([1, 'invalid configuration:\n  INLET_NO_SUCH_OPTION: unknown option\n'])
+})
+
+test('docs/cli.md is up to date', () => {
+  execFileSync(process.execPath, [resolve(import.meta.dirname, '../../tools/write-cli-docs.ts'), '--check'])
 })

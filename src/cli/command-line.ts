@@ -11,7 +11,7 @@ import { type CliContext, UsageError } from './context.ts'
 import { textFor } from './text.ts'
 
 /** `args` is the command line, for its error messages. */
-const createApplication = (args: readonly string[]) =>
+export const createApplication = (args: readonly string[]) =>
   buildApplication<CliContext>(
     commands,
     {

@@ -19,6 +19,7 @@ import { commitsCommands } from './commands/commits.ts'
 import { compactCommand } from './commands/compact.ts'
 import { completionCommand } from './commands/completion.ts'
 import { demoCommand } from './commands/demo.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
 import { loginCommand, logoutCommand, profilesCommand } from './commands/login.ts'
@@ -61,6 +62,7 @@ export const commands = buildRouteMap({
     segments: segmentsCommands,
     commits: commitsCommands,
     compact: compactCommand,
+    doctor: doctorCommand,
     completion: completionCommand,
   },
   docs: {

@@ -40,7 +40,7 @@ import * as automaticCompactions from './migrations/0032-automatic-compactions.t
 import * as keptHeaders from './migrations/0033-kept-headers.ts'
 import * as removedSources from './migrations/0034-removed-sources.ts'
 import * as endpointsThatCompact from './migrations/0035-endpoints-that-compact.ts'
-import { type Store, type Tx, transact } from './store.ts'
+import { type Db, type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -116,6 +116,13 @@ export async function migrate(store: Store, migrations = released, now = Date.no
   })
 }
 
+/** Returns the schema version of the database, 0 before the first migration, and that of this release. Changes nothing. */
+export async function readSchemaVersion({ db }: Store): Promise<{ readonly present: number; readonly newest: number }> {
+  const tables = await db.introspection.getTables()
+  const hasVersion = tables.some(({ name }) => name === 'schema_migrations')
+  return { present: hasVersion ? await newestVersion(db) : 0, newest: released.at(-1)?.version ?? 0 }
+}
+
 async function currentVersion(db: Tx): Promise<number> {
   await db.schema
     .createTable('schema_migrations')
@@ -124,6 +131,10 @@ async function currentVersion(db: Tx): Promise<number> {
     .addColumn('name', 'text', (column) => column.notNull())
     .addColumn('applied_at', 'bigint', (column) => column.notNull())
     .execute()
+  return newestVersion(db)
+}
+
+async function newestVersion(db: Db): Promise<number> {
   const { version } = await db
     .selectFrom('schema_migrations')
     .select(({ fn }) => fn.max('version').as('version'))

@@ -1,0 +1,46 @@
+/** `inlet doctor`: checks this machine, its installation and the connection of this user, and says what to do. Changes nothing. */
+import { errorMessage } from '#lib/error-message.ts'
+import type { CliContext } from '../context.ts'
+import { type JsonFlags, printJson } from '../print-json.ts'
+import { readProfiles } from '../profiles.ts'
+import { checkConnection } from './connection.ts'
+import { type Finding, fail } from './finding.ts'
+import { checkInstallation } from './installation.ts'
+import { checkMachine } from './machine.ts'
+
+/** The exit code is 1 if a check fails. Warnings do not change it. */
+export async function examine(this: CliContext, { json }: JsonFlags): Promise<void> {
+  const findings = [...(await checkHere(this)), ...((await isSignedIn(this)) ? await checkThere(this) : [])]
+  if (json) printJson(this, findings)
+  else for (const finding of findings) this.process.stdout.write(describe(finding))
+  if (findings.some(({ status }) => status === 'fail')) this.process.exitCode = 1
+}
+
+async function checkHere(context: CliContext): Promise<readonly Finding[]> {
+  try {
+    const config = await context.readConfig()
+    return [...(await checkMachine(config, context.clock.now())), ...(await checkInstallation(config, context.clock))]
+  } catch (error) {
+    return [fail('configuration', errorMessage(error), 'correct the environment variables: docs/configuration.md lists them')]
+  }
+}
+
+async function checkThere(context: CliContext): Promise<readonly Finding[]> {
+  try {
+    return await checkConnection(context)
+  } catch (error) {
+    return [fail('connection', errorMessage(error), 'sign in again (inlet login)')]
+  }
+}
+
+async function isSignedIn(context: CliContext): Promise<boolean> {
+  const environment = await context.readEnvironment()
+  if (environment['INLET_API_KEY'] || environment['INLET_PROFILE']) return true
+  const { profiles } = await readProfiles(environment)
+  return Object.keys(profiles).length > 0
+}
+
+function describe({ check, status, message, next_step }: Finding): string {
+  const text = message.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+  return `${status.padEnd(4)}  ${check}: ${text}\n${next_step === null ? '' : `      → ${next_step}\n`}`
+}

@@ -1,0 +1,100 @@
+/** Checks of an installation, in its database and on the disk of its node. Nothing is changed: an older schema is left as it is. */
+import { stat } from 'node:fs/promises'
+import type { Config } from '#config.ts'
+import type { Clock } from '#lib/clock.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { nodeLimits, pageLimits } from '#model/limits.ts'
+import { listAccounts } from '#store/accounts.ts'
+import { listCertificates } from '#store/certificates.ts'
+import { listDestinations } from '#store/destinations.ts'
+import { readSchemaVersion } from '#store/migrate.ts'
+import { listNodeInventories } from '#store/node-inventory.ts'
+import { openStore, type Store } from '#store/store.ts'
+import { readNodeSegments } from '../segments/node-segments.ts'
+import { attempt, type Finding, fail, ok, warn } from './finding.ts'
+import { describeExpiry } from './machine.ts'
+
+/** Lists that are longer are checked in part. */
+const page = { limit: pageLimits.max, offset: 0 }
+
+export async function checkInstallation(config: Config, clock: Clock): Promise<readonly Finding[]> {
+  const { databaseUrl, paths } = config
+  const isThere = databaseUrl !== '' || (await stat(paths.database).catch(() => undefined)) !== undefined
+  return [
+    ...(isThere
+      ? await attempt('database', 'start it, or correct INLET_DATABASE_URL', () =>
+          checkDatabase(databaseUrl || paths.database, clock),
+        )
+      : []),
+    ...(await attempt('segments', 'see: inlet segments', () => checkSegments(config, clock))),
+  ]
+}
+
+async function checkDatabase(url: string, clock: Clock): Promise<readonly Finding[]> {
+  const store = await openStore(url, { mustExist: true })
+  try {
+    const { present, newest } = await readSchemaVersion(store)
+    const versions = `it has schema version ${present}, and this release has ${newest}`
+    if (present > newest) return [fail('database', versions, 'run the newer release')]
+    if (present < newest) return [warn('database', versions, 'back up the database, and start Inlet: the start migrates it')]
+    return [
+      ok('database', `${store.dialect}, schema version ${present}`),
+      ...(await checkNodes(store, clock.now())),
+      ...(await checkDestinations(store)),
+      ...(await checkCertificates(store, clock.now())),
+    ]
+  } finally {
+    await store.close()
+  }
+}
+
+async function checkNodes(store: Store, now: number): Promise<readonly Finding[]> {
+  const { items } = await listNodeInventories(store.db, page)
+  return items.flatMap((node) =>
+    (['ingest', 'delivery'] as const).map((name) => {
+      const state = node[name]
+      const who = `${name} of node ${node.id}`
+      const seconds = state === null ? null : Math.max(0, Math.round((now - Date.parse(state.last_seen_at)) / 1000))
+      if (state === null || seconds === null) return warn('node', `${who} was never seen`, 'start it (inlet start or inlet node)')
+      if (seconds > nodeLimits.healthySeconds)
+        return warn('node', `${who} is silent for ${seconds} s`, 'start it, or remove the node (inlet nodes remove)')
+      return state.healthy
+        ? ok('node', `${who} reported ${seconds} s ago`)
+        : fail('node', `${who} is not healthy: ${state.reasons.join('; ')}`, 'see the log of the node')
+    }),
+  )
+}
+
+async function checkDestinations(store: Store): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  for (const account of (await listAccounts(store.db, page)).items)
+    for (const { id, name, status, last_error } of (await listDestinations(store.db, account.id, page)).items)
+      findings.push(
+        last_error !== null
+          ? fail('destination', `${name}: ${last_error}`, `correct it, then: inlet destinations validate ${id}`)
+          : status === 'valid'
+            ? ok('destination', `${name} can be written to`)
+            : warn('destination', `${name} is ${status}`, `inlet destinations validate ${id}`),
+      )
+  return findings
+}
+
+async function checkCertificates(store: Store, now: number): Promise<readonly Finding[]> {
+  return (await listCertificates(store.db)).map(({ name, not_after, last_error }) => {
+    const next = `see: inlet certificates list; order it now: inlet certificates renew ${name}`
+    if (last_error !== null) return warn('certificate', `the last order of ${name} failed: ${last_error}`, next)
+    return not_after === null
+      ? warn('certificate', `${name} is not issued yet`, next)
+      : describeExpiry(name, Date.parse(not_after), now, next)
+  })
+}
+
+async function checkSegments(config: Config, clock: Clock): Promise<readonly Finding[]> {
+  const { segments, problems } = await readNodeSegments(config, { clock, logger: createLogger('doctor', 'silent') })
+  const count = (state: string) => segments.filter((segment) => segment.state === state).length
+  const [parked, quarantined] = [count('parked'), count('quarantined')]
+  const counts = `${segments.length} on this node: ${count('open')} open, ${count('sealed')} sealed, ${parked} parked, ${quarantined} quarantined`
+  const next = 'inlet segments says why; docs/operations.md says what to do'
+  if (problems.length > 0) return [fail('segments', `${problems.length} could not be read: ${problems[0]}`, next)]
+  return [parked + quarantined > 0 ? warn('segments', counts, next) : ok('segments', counts)]
+}
