@@ -1,6 +1,6 @@
 /** Writes docs/cli.md from the declarations of the commands. With `--check` it only fails if the file is out of date. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { generateHelpTextForAllCommands } from '@stricli/core'
+import { type Application, type CommandContext, generateHelpTextForAllCommands } from '@stricli/core'
 import { createApplication } from '../src/cli/command-line.ts'
 
 const path = new URL('../docs/cli.md', import.meta.url)
@@ -8,7 +8,10 @@ const path = new URL('../docs/cli.md', import.meta.url)
 /** What the help of every command has. */
 const common = /^ +inlet .* --help\n|^ +-h +--help .*\n|^ +-- .*\n?/gm
 
-const commands = generateHelpTextForAllCommands(createApplication([])).map(
+/** Help runs no command, and so needs none of their context. */
+const application = createApplication([]) as unknown as Application<CommandContext>
+
+const commands = generateHelpTextForAllCommands(application).map(
   ([command, help]) =>
     `## ${command}\n\n\`\`\`text\n${help
       .replaceAll(common, '')
