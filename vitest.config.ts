@@ -8,7 +8,7 @@ import { ProgressReporter } from './test/support/progress-reporter.ts'
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
 /** The suites, the longest first: a long file that starts late delays the end of the run. */
-const order = ['s3', 'engines', 'crash', 'browser', 'e2e', 'names', 'delivery', 'contract', 'processes', 'unit', 'store']
+const order = ['s3', 'engines', 'crash', 'browser', 'e2e', 'how-to', 'names', 'delivery', 'contract', 'processes', 'unit', 'store']
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -73,6 +73,7 @@ export default defineConfig({
         test: { ...isolated, name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
       },
       { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000, hookTimeout: 60_000 } },
+      { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 } },
       { test: { ...isolated, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
     ],
     reporters: [new ProgressReporter()],

@@ -37,6 +37,13 @@ describe('the banner', () => {
     for (const text of [start, later]) expect(text).toContain('npm run inlet -- keys create --name laptop --scope ingest')
   })
 
+  test('says where the first record gets to', () => {
+    const on = (settings: Record<string, string>) =>
+      lines({ config: readConfig({ INLET_OBJECT_STORE: 's3', ...settings }) }).join('\n')
+    expect(on({ INLET_S3_CREDENTIALS: 'own', INLET_S3_BUCKETS: 'lake/events' })).toContain('as Parquet under s3://lake/events')
+    expect(on({})).toContain('until the endpoint has a destination')
+  })
+
   test('names the file that has the key where there is no terminal, also in the line to paste', () => {
     const text = lines({ firstKey: { path: "/srv/it's/first-api-key" } }).join('\n')
     expect(text).toContain("API key          /srv/it's/first-api-key")

@@ -136,10 +136,14 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** Delivery to a bucket on S3 needs a role that only the bucket's owner can create. */
-function nextSteps({ objectStore, paths }: Config, { endpoint_id, segment_max_age_seconds }: Bootstrapped): readonly string[] {
-  if (objectStore === 'directory')
-    return [`  After about ${segment_max_age_seconds} seconds it is stored as Parquet under ${paths.buckets}/local`]
+/** Delivery to a bucket on S3 needs a role that only the bucket's owner can create, or a bucket that the operator named. */
+function nextSteps(
+  { objectStore, s3Buckets, paths }: Config,
+  { endpoint_id, segment_max_age_seconds }: Bootstrapped,
+): readonly string[] {
+  const after = `  After about ${segment_max_age_seconds} seconds it is stored as Parquet under`
+  if (objectStore === 'directory') return [`${after} ${paths.buckets}/local`]
+  if (s3Buckets !== null) return [`${after} s3://${s3Buckets[0]}`]
   return [
     '  It stays on this machine until the endpoint has a destination. docs/destinations.md describes each step:',
     '',

@@ -1,0 +1,64 @@
+/** The tutorial and the how-to pages, as a reader follows them. */
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { keyFromFile, keyOn, Reader, testPage } from '../support/page.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+
+test('a test follows each page', () => {
+  const tests = execFileSync(
+    'grep',
+    ['--recursive', '--include=*.test.ts', '--only-matching', '--no-filename', 'how-to/[a-z0-9-]*\\.md', join(root, 'test')],
+    { encoding: 'utf8' },
+  )
+  const followed = new Set(tests.split('\n'))
+  expect(readdirSync(join(root, 'docs/how-to')).filter((name) => !followed.has(`how-to/${name}`))).toEqual([])
+})
+
+describe('pages', () => {
+  testPage('tutorial.md', [], async () => {
+    await using reader = new Reader()
+    await reader.follow('tutorial.md', (code) => code.replace('ing_live_…', () => keyOn(reader.terminal)))
+  })
+
+  testPage('how-to/mqtt-devices.md', ['openssl', 'mosquitto_pub'], async () => {
+    await using reader = new Reader()
+    await reader.follow('how-to/mqtt-devices.md', keyFromFile(reader))
+  })
+
+  testPage('how-to/minio.md', ['aws', 'versitygw'], async () => {
+    await using reader = new Reader()
+    const keys = await startStore(reader)
+    await reader.follow('how-to/minio.md', (code) => keyFromFile(reader)(keys(code)))
+  })
+
+  testPage('how-to/r2.md', ['aws', 'versitygw'], async () => {
+    await using reader = new Reader()
+    const keys = await startStore(reader)
+    await reader.run(
+      keys(
+        'AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… AWS_REGION=us-east-1 aws --endpoint-url http://127.0.0.1:9000 s3 mb s3://lake',
+      ),
+    )
+    await reader.follow('how-to/r2.md', (code) =>
+      keyFromFile(reader)(keys(code))
+        .replace('https://ACCOUNT_ID.r2.cloudflarestorage.com', 'http://127.0.0.1:9000')
+        .replace('INLET_S3_REGION=auto', 'INLET_S3_REGION=us-east-1'),
+    )
+  })
+})
+
+/** Starts an S3 server without roles where the pages expect one. Returns what fills in its keys. */
+async function startStore(reader: Reader): Promise<(code: string) => string> {
+  const [id, secret] = [randomBytes(10).toString('hex'), randomBytes(20).toString('hex')]
+  await reader.run(`mkdir ../store
+ROOT_ACCESS_KEY=${id} ROOT_SECRET_KEY=${secret} versitygw --port 127.0.0.1:9000 --region us-east-1 posix ../store > ../store.log 2>&1 &
+timeout 30 bash -c 'until curl --silent http://127.0.0.1:9000 > /dev/null; do sleep 0.1; done'`)
+  return (code) =>
+    code
+      .replaceAll('AWS_ACCESS_KEY_ID=…', `AWS_ACCESS_KEY_ID=${id}`)
+      .replaceAll('AWS_SECRET_ACCESS_KEY=…', `AWS_SECRET_ACCESS_KEY=${secret}`)
+}
