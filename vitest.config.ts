@@ -8,7 +8,20 @@ import { ProgressReporter } from './test/support/progress-reporter.ts'
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
 /** The suites, the longest first: a long file that starts late delays the end of the run. */
-const order = ['s3', 'engines', 'crash', 'browser', 'e2e', 'how-to', 'names', 'delivery', 'contract', 'processes', 'unit', 'store']
+const order = [
+  's3',
+  'engines',
+  'crash',
+  'browser',
+  'e2e',
+  'how-to',
+  'names',
+  'delivery',
+  'contract',
+  'processes',
+  'unit',
+  'store',
+]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

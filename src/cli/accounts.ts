@@ -9,11 +9,11 @@ import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
-import { type JsonFlags, printJson } from './print-json.ts'
+import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
-export type NameFlags = { readonly name: string }
+export type NameFlags = JsonFlags & { readonly name: string }
 
 export async function createAccount(this: CliContext, flags: NameFlags): Promise<void> {
   const { name } = parseName(flags)
@@ -23,10 +23,13 @@ export async function createAccount(this: CliContext, flags: NameFlags): Promise
   const { secret, ...created } = newAccount(name)
   const { id } = created.account
   const what = { operation: 'createAccount', account_id: id, resource_id: id }
-  const { account } = await audited(store, this.clock, what, () =>
+  const { account, key } = await audited(store, this.clock, what, () =>
     applyChange(store, (db) => insertAccountWithKey(db, created, this.clock.now())),
   )
-  this.process.stdout.write(
+  printResult(
+    this,
+    flags,
+    { ...account, first_key: { ...key, api_key: secret } },
     `${secret}\n\nThis is the first key of the account "${account.name}", with every scope. Save it now: it is not shown again.\n` +
       `The id of the account is ${account.id}.\n`,
   )
@@ -47,20 +50,23 @@ export async function listAllAccounts(this: CliContext, { json }: JsonFlags): Pr
 }
 
 export async function renameAccount(this: CliContext, flags: NameFlags, id: string): Promise<void> {
-  const { name } = await change(this, id, parseName(flags))
-  this.process.stdout.write(`The account ${id} is now named "${name}".\n`)
+  const account = await change(this, id, parseName(flags))
+  printResult(this, flags, account, `The account ${id} is now named "${account.name}".\n`)
 }
 
-export async function suspendAccount(this: CliContext, _flags: object, id: string): Promise<void> {
-  const { name } = await change(this, id, { status: 'suspended' })
-  this.process.stdout.write(
-    `The account "${name}" is suspended. Nodes refuse its data within seconds, and still deliver what they acknowledged.\n`,
+export async function suspendAccount(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
+  const account = await change(this, id, { status: 'suspended' })
+  printResult(
+    this,
+    flags,
+    account,
+    `The account "${account.name}" is suspended. Nodes refuse its data within seconds, and still deliver what they acknowledged.\n`,
   )
 }
 
-export async function resumeAccount(this: CliContext, _flags: object, id: string): Promise<void> {
-  const { name } = await change(this, id, { status: 'active' })
-  this.process.stdout.write(`The account "${name}" is active. Nodes accept its data within seconds.\n`)
+export async function resumeAccount(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
+  const account = await change(this, id, { status: 'active' })
+  printResult(this, flags, account, `The account "${account.name}" is active. Nodes accept its data within seconds.\n`)
 }
 
 async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
@@ -73,8 +79,8 @@ export function changeAccount(store: Store, clock: Clock, id: string, changes: C
   return audited(store, clock, what, () => applyChange(store, (db) => updateAccount(db, id, changes)))
 }
 
-function parseName(flags: NameFlags): CreateAccount {
-  const { value, errors } = parseFields(CreateAccount, flags)
+function parseName({ name }: NameFlags): CreateAccount {
+  const { value, errors } = parseFields(CreateAccount, { name })
   if (errors === undefined) return value
   throw new UsageError(errors.map(({ message }) => `--name: ${message}`).join('\n'))
 }

@@ -10,10 +10,11 @@ import { getJob } from '#store/jobs.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
+import { type JsonFlags, printResult } from './print-json.ts'
 import { Progress } from './progress.ts'
 import { openMigratedStore } from './store.ts'
 
-export type CompactFlags = {
+export type CompactFlags = JsonFlags & {
   readonly endpoint: string
   readonly period: 'hour' | 'day'
   readonly from?: string
@@ -22,14 +23,15 @@ export type CompactFlags = {
 
 const pollMs = 500
 
-export async function compactEndpoint(this: CliContext, { endpoint, ...request }: CompactFlags): Promise<void> {
+export async function compactEndpoint(this: CliContext, { endpoint, json, ...request }: CompactFlags): Promise<void> {
   const parsed = Compact.safeParse(request)
   if (!parsed.success)
     throw new UsageError(summarize(parsed.error.issues.map(({ path, message }) => ({ path: `--${path.join('.')}`, message }))))
   await using store = await openMigratedStore(this)
   const account_id = await findAccountOfEndpoint(store.db, endpoint)
   if (account_id === undefined) throw new UserError(`there is no endpoint ${endpoint}`)
-  const { stdout } = this.process
+  // With --json, standard output has only the result.
+  const output = json ? this.process.stderr : this.process.stdout
   const what = { operation: 'compactEndpoint', account_id, resource_id: endpoint }
   let failed = 0
   let made = 0
@@ -39,20 +41,21 @@ export async function compactEndpoint(this: CliContext, { endpoint, ...request }
       startCompaction(store, { account_id, created_by: 'cli' }, endpoint, parsed.data, this.clock.now()),
     )
     if (planned === undefined) break
-    stdout.write(`job ${planned.id}: ${planned.segments.total} files\n`)
+    output.write(`job ${planned.id}: ${planned.segments.total} files\n`)
     const { segments, last_error, status } = await follow(
       store,
       account_id,
       planned,
-      new Progress({ output: stdout, label: 'merging', total: planned.segments.total }),
+      new Progress({ output, label: 'merging', total: planned.segments.total }),
     )
     made += segments.done
     failed = segments.failed
-    if (last_error !== null) stdout.write(`  ${last_error}\n`)
+    if (last_error !== null) output.write(`  ${last_error}\n`)
     // What failed would be planned again at once.
     if (status !== 'succeeded') break
   }
-  stdout.write(made === 0 && failed === 0 ? 'nothing to merge\n' : `${made} done, ${failed} failed\n`)
+  const text = made === 0 && failed === 0 ? 'nothing to merge\n' : `${made} done, ${failed} failed\n`
+  printResult(this, { json }, { done: made, failed }, text)
   if (failed > 0) this.process.exitCode = 1
 }
 

@@ -14,11 +14,11 @@ import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/join-to
 import { type Store, transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
-import { type JsonFlags, printJson } from './print-json.ts'
+import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
-export type CreateJoinTokenFlags = {
+export type CreateJoinTokenFlags = JsonFlags & {
   readonly name: string
   readonly region?: string
   /** `any` for no limit. */
@@ -32,13 +32,16 @@ export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFl
   await using store = await openMigratedStore(this)
   const root = await readRootCertificate(await this.readConfig(), store)
   const what = { operation: 'createJoinToken', account_id: null, resource_id: token.id }
-  const { region, uses_max, expires_at } = await audited(store, this.clock, what, () =>
-    transact(store, (db) => insertJoinToken(db, token, now)),
-  )
+  const created = await audited(store, this.clock, what, () => transact(store, (db) => insertJoinToken(db, token, now)))
+  const { region, uses_max, expires_at } = created
+  const join_token = printJoinToken(secret, root && pinOf(root))
   const who = uses_max === null ? 'any number of nodes' : uses_max === 1 ? 'one node' : `${uses_max} nodes`
   const pinned = root === undefined ? '' : '\nIt pins the root certificate of control, so nodes need no CA file.\n'
-  this.process.stdout.write(
-    `${printJoinToken(secret, root && pinOf(root))}\n\n` +
+  printResult(
+    this,
+    flags,
+    { ...created, join_token, root_sha256: root?.fingerprint256 ?? null },
+    `${join_token}\n\n` +
       `Save the token now: it is not shown again. Its id is ${token.id}.\n` +
       `Until ${expires_at}, ${who} may join with it ${region === null ? 'in any region' : `in region ${region}`}:\n\n` +
       `  inlet node --region ${region ?? 'REGION'} --control URL --join-token TOKEN\n${pinned}`,
@@ -61,14 +64,16 @@ export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): 
   this.process.stdout.write(tokens.length === 0 ? 'There are no join tokens.\n' : table)
 }
 
-export async function revokeOneJoinToken(this: CliContext, _flags: object, id: string): Promise<void> {
+export async function revokeOneJoinToken(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const what = { operation: 'revokeJoinToken', account_id: null, resource_id: id }
-  const { name, revoked_at, uses } = await audited(store, this.clock, what, () =>
-    transact(store, (db) => revokeJoinToken(db, id, this.clock.now())),
-  )
+  const revoked = await audited(store, this.clock, what, () => transact(store, (db) => revokeJoinToken(db, id, this.clock.now())))
+  const { name, revoked_at, uses } = revoked
   const joined = uses === 1 ? 'The node that joined with it stays' : `The ${uses} nodes that joined with it stay`
-  this.process.stdout.write(
+  printResult(
+    this,
+    flags,
+    revoked,
     `The join token "${name}" was revoked at ${revoked_at}. ${uses === 0 ? 'No node has joined with it' : joined}.\n`,
   )
 }

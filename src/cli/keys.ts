@@ -1,6 +1,6 @@
 /** `inlet keys`: manages API keys of an account, directly in the database, so that it works while control is down. */
 import { newApiKey } from '#auth/secrets.ts'
-import { CreateApiKey } from '#model/api-key.ts'
+import { ApiKey, CreateApiKey } from '#model/api-key.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { newId } from '#model/id.ts'
 import { getAccount } from '#store/accounts.ts'
@@ -9,20 +9,24 @@ import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
-import { type JsonFlags, printJson } from './print-json.ts'
+import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type KeyFlags = { readonly account?: string }
 export type ListKeysFlags = KeyFlags & JsonFlags
-export type CreateKeyFlags = KeyFlags & {
+export type RevokeKeyFlags = KeyFlags & JsonFlags
+export type CreateKeyFlags = RevokeKeyFlags & {
   readonly name: string
   readonly scope: readonly string[]
   readonly endpoint?: readonly string[]
   readonly origin?: readonly string[]
 }
 
-export async function createKey(this: CliContext, { name, scope, endpoint, origin, account }: CreateKeyFlags): Promise<void> {
+export async function createKey(
+  this: CliContext,
+  { name, scope, endpoint, origin, account, json }: CreateKeyFlags,
+): Promise<void> {
   const parsed = parseFields(CreateApiKey, {
     ...{ name, scopes: scope, endpoint_ids: endpoint ?? null },
     ...(origin === undefined ? {} : { public: true, origins: origin }),
@@ -36,8 +40,11 @@ export async function createKey(this: CliContext, { name, scope, endpoint, origi
   const { public: _, ...value } = parsed.value
   const key = { id: newId(), account_id, ...value, prefix, hash }
   const what = { operation: 'createKey', account_id, resource_id: key.id }
-  await audited(store, this.clock, what, () => applyChange(store, (db) => insertApiKey(db, key, this.clock.now())))
-  this.process.stdout.write(
+  const stored = await audited(store, this.clock, what, () => applyChange(store, (db) => insertApiKey(db, key, this.clock.now())))
+  printResult(
+    this,
+    { json },
+    { ...ApiKey.parse(stored), api_key: secret },
     `${secret}\n\nSave the key now: it is not shown again. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
   )
 }
@@ -60,15 +67,18 @@ export async function listKeys(this: CliContext, { account, json }: ListKeysFlag
   this.process.stdout.write(keys.length === 0 ? 'There are no keys.\n' : table)
 }
 
-export async function revokeKey(this: CliContext, { account }: KeyFlags, id: string): Promise<void> {
+export async function revokeKey(this: CliContext, { account, json }: RevokeKeyFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
   const what = { operation: 'revokeKey', account_id, resource_id: id }
-  const { name, revoked_at } = await audited(store, this.clock, what, () =>
+  const revoked = await audited(store, this.clock, what, () =>
     applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now())),
   )
-  this.process.stdout.write(
-    `The key "${name}" was revoked at ${revoked_at}. Control and nodes refuse it and its tokens within seconds.\n`,
+  printResult(
+    this,
+    { json },
+    revoked,
+    `The key "${revoked.name}" was revoked at ${revoked.revoked_at}. Control and nodes refuse it and its tokens within seconds.\n`,
   )
 }
 

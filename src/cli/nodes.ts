@@ -14,7 +14,7 @@ import { type JsonFlags, printJson } from './print-json.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
-export type RemoveFlags = { readonly yes: boolean }
+export type RemoveFlags = JsonFlags & { readonly yes: boolean }
 
 export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openMigratedStore(this)
@@ -44,16 +44,18 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
 }
 
 /** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
-export async function removeOneNode(this: CliContext, { yes }: RemoveFlags, id: string): Promise<void> {
+export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const { removal, obstacle } = await planRemoval(store.db, id, this.clock.now())
-  this.process.stdout.write(describeRemoval(removal))
+  if (!json) this.process.stdout.write(describeRemoval(removal))
   if (!yes) {
+    if (json) printJson(this, { ...removal, removed: false })
     const why = obstacle === undefined ? '' : `: ${obstacle}`
     throw new UserError(`nothing was removed${why}; to remove the node anyway, repeat the command with --yes`)
   }
   const what = { operation: 'removeNode', account_id: null, resource_id: id }
   await audited(store, this.clock, what, () => transact(store, (db) => removeNode(db, id, true, this.clock.now())))
+  if (json) return printJson(this, { ...removal, removed: true })
   this.process.stdout.write(`The node ${id} is removed. Drains no longer wait for it, and control refuses its credential.\n`)
 }
 

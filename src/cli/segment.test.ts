@@ -87,6 +87,14 @@ describe('segment check', () => {
     expect(out).toContain('2026-11-20T08:16:30.123456Z')
   })
 
+  test('prints JSON, also of what is damaged', async () => {
+    const whole = await run('check', 'http-ndjson.wal', '--json')
+    expect(JSON.parse(whole.out)).toMatchObject({ seq: 41, frames: 3, records: 6, payload_bytes: 78, ok: true })
+    const damaged = await run('check', 'damaged.wal', '--json')
+    expect(JSON.parse(damaged.out)).toMatchObject({ frames: 2, records: 4, ok: false })
+    expect(damaged.code).toBe(1)
+  })
+
   test('reports damage', async () => {
     const { code, out, err } = await run('check', 'damaged.wal')
     expect(code).toBe(1)
@@ -108,6 +116,6 @@ describe('a file that is not a segment', () => {
   })
 })
 
-function run(action: string, name: string) {
-  return runCli(['segment', action, join(fixtures, name)])
+function run(action: string, name: string, ...options: readonly string[]) {
+  return runCli(['segment', action, join(fixtures, name), ...options])
 }

@@ -3,7 +3,6 @@
  *
  * Exit codes: 0 the segment is intact, 1 it is damaged, not sealed, or not a segment.
  */
-import type { Writable } from 'node:stream'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { Frame } from '#wal/frame.ts'
@@ -11,6 +10,7 @@ import { forEachRecord } from '#wal/records.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { type SegmentScan, scanSegment } from '#wal/segment-scan.ts'
 import { type CliContext, tolerateClosedPipe } from './context.ts'
+import { type JsonFlags, printResult } from './print-json.ts'
 import { isoMicros, writeRecords } from './records.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024
@@ -20,8 +20,8 @@ export function catSegment(this: CliContext, _flags: object, path: string): Prom
   return readSegment(this, path, (scan) => writeRecords(scan, {}, this.process.stdout))
 }
 
-export function checkSegment(this: CliContext, _flags: object, path: string): Promise<void> {
-  return readSegment(this, path, (scan) => check(scan, path, this.process.stdout, this.process.stderr))
+export function checkSegment(this: CliContext, flags: JsonFlags, path: string): Promise<void> {
+  return readSegment(this, path, (scan) => check(this, flags, scan, path))
 }
 
 async function readSegment(context: CliContext, path: string, read: (scan: SegmentScan) => Promise<void>): Promise<void> {
@@ -37,29 +37,32 @@ async function readSegment(context: CliContext, path: string, read: (scan: Segme
   }
 }
 
-async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: Writable): Promise<void> {
+async function check(context: CliContext, flags: JsonFlags, scan: SegmentScan, path: string): Promise<void> {
   const found = { frames: 0, records: 0, payloadBytes: 0, miscounted: 0 }
   let reportedAt = performance.now()
   const summary = () => `${found.frames} frames, ${found.records} records, ${found.payloadBytes} payload bytes`
+  const report = (ok: boolean, footer?: ReturnType<SegmentScan['footer']>) => {
+    const segment = describe(path, scan, footer)
+    const { frames, records, payloadBytes: payload_bytes } = found
+    const lines = Object.entries(segment).map(([name, value]) => `${name.padEnd(11)} ${value}\n`)
+    const verdict = ok ? 'ok          every checksum matches\n' : ''
+    const text = `${lines.join('')}intact      ${summary()}\n${verdict}`
+    printResult(context, flags, { ...segment, frames, records, payload_bytes, ok }, text)
+  }
   try {
     for await (const frames of scan.frames(BUFFER_BYTES)) {
       for (const frame of frames) count(found, frame)
       if (performance.now() - reportedAt > PROGRESS_INTERVAL_MS) {
         reportedAt = performance.now()
-        stderr.write(`${path}: ${summary()} so far\n`)
+        context.process.stderr.write(`${path}: ${summary()} so far\n`)
       }
     }
   } catch (error) {
-    stdout.write(`${describe(path, scan, undefined)}intact      ${summary()}\n`)
+    report(false)
     throw error
   }
-  const footer = scan.footer()
-  stdout.write(`${describe(path, scan, footer)}intact      ${summary()}\n`)
-  if (found.miscounted === 0) {
-    stdout.write('ok          every checksum matches\n')
-    return
-  }
-  throw new UserError(`${path}: record count mismatch in ${found.miscounted} frames`)
+  report(found.miscounted === 0, scan.footer())
+  if (found.miscounted > 0) throw new UserError(`${path}: record count mismatch in ${found.miscounted} frames`)
 }
 
 function count(found: { frames: number; records: number; payloadBytes: number; miscounted: number }, frame: Frame): void {
@@ -70,19 +73,19 @@ function count(found: { frames: number; records: number; payloadBytes: number; m
   if (records !== frame.recordCount) found.miscounted += 1
 }
 
-function describe(path: string, { header }: SegmentScan, footer: ReturnType<SegmentScan['footer']>): string {
-  const lines = [
-    `segment     ${path}`,
-    `log         ${header.logName}`,
-    `seq         ${header.seq}`,
-    `incarnation ${header.incarnation}`,
-  ]
-  if (header.createdAtMicros !== undefined) lines.push(`created     ${isoMicros(header.createdAtMicros)}`)
-  if (footer !== undefined) {
-    lines.push(`received    ${isoMicros(footer.firstReceivedAtMicros)} to ${isoMicros(footer.lastReceivedAtMicros)}`)
-    lines.push(`sealed      ${isoMicros(footer.sealedAtMicros)}`)
+/** What a segment says of itself. Without a footer it was not sealed. */
+function describe(path: string, { header }: SegmentScan, footer: ReturnType<SegmentScan['footer']>) {
+  const { logName, seq, incarnation, createdAtMicros } = header
+  return {
+    ...{ segment: path, log: logName, seq, incarnation },
+    ...(createdAtMicros === undefined ? {} : { created: isoMicros(createdAtMicros) }),
+    ...(footer === undefined
+      ? {}
+      : {
+          received: `${isoMicros(footer.firstReceivedAtMicros)} to ${isoMicros(footer.lastReceivedAtMicros)}`,
+          sealed: isoMicros(footer.sealedAtMicros),
+        }),
   }
-  return `${lines.join('\n')}\n`
 }
 
 function toUserError(path: string, error: unknown): unknown {

@@ -25,7 +25,7 @@ export const accountsCommands = buildRouteMap({
   routes: {
     create: buildCommand<NameFlags, [], CliContext>({
       loader: async () => (await accounts()).createAccount,
-      parameters: { flags: { name } },
+      parameters: { flags: { name, json } },
       docs: { brief: 'create an account and print its first key once' },
     }),
     list: buildCommand<JsonFlags, [], CliContext>({
@@ -35,17 +35,17 @@ export const accountsCommands = buildRouteMap({
     }),
     rename: buildCommand<NameFlags, [id: string], CliContext>({
       loader: async () => (await accounts()).renameAccount,
-      parameters: { flags: { name }, positional: id },
+      parameters: { flags: { name, json }, positional: id },
       docs: { brief: 'give an account another name' },
     }),
-    suspend: buildCommand<object, [id: string], CliContext>({
+    suspend: buildCommand<JsonFlags, [id: string], CliContext>({
       loader: async () => (await accounts()).suspendAccount,
-      parameters: { positional: id },
+      parameters: { flags: { json }, positional: id },
       docs: { brief: 'refuse the data of an account and changes to it, and keep what it has' },
     }),
-    resume: buildCommand<object, [id: string], CliContext>({
+    resume: buildCommand<JsonFlags, [id: string], CliContext>({
       loader: async () => (await accounts()).resumeAccount,
-      parameters: { positional: id },
+      parameters: { flags: { json }, positional: id },
       docs: { brief: 'end the suspension of an account' },
     }),
     quota: buildCommand<QuotaFlags & JsonFlags, [id: string], CliContext>({

@@ -2,6 +2,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { RebuildFlags } from '../commits/rebuild-command.ts'
 import type { CliContext } from '../context.ts'
 import { commitsFilesCommand, commitsListCommand } from './account-resources.ts'
+import { json } from './json.ts'
 
 export const commitsCommands = buildRouteMap({
   routes: {
@@ -19,6 +20,7 @@ export const commitsCommands = buildRouteMap({
             withNegated: false,
             brief: 'report what would be recorded, but record nothing',
           },
+          json,
         },
       },
       docs: {

@@ -2,6 +2,7 @@ import { buildCommand } from '@stricli/core'
 import type { CompactFlags } from '../compact.ts'
 import type { CliContext } from '../context.ts'
 import { parseId } from './id.ts'
+import { json } from './json.ts'
 
 export const compactCommand = buildCommand<CompactFlags, [], CliContext>({
   loader: async () => (await import('../compact.ts')).compactEndpoint,
@@ -23,6 +24,7 @@ export const compactCommand = buildCommand<CompactFlags, [], CliContext>({
         brief: 'only segments sealed before this time; all closed periods if not set',
         placeholder: 'TIME',
       },
+      json,
     },
   },
   docs: {

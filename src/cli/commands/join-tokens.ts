@@ -36,6 +36,7 @@ export const joinTokensCommands = buildRouteMap({
             brief: 'how long it is valid, such as 30m or 720h; 24h if not set',
             placeholder: 'TIME',
           },
+          json,
         },
       },
       docs: {
@@ -49,9 +50,10 @@ export const joinTokensCommands = buildRouteMap({
       parameters: { flags: { json } },
       docs: { brief: 'list join tokens' },
     }),
-    revoke: buildCommand<object, [id: string], CliContext>({
+    revoke: buildCommand<JsonFlags, [id: string], CliContext>({
       loader: async () => (await tokens()).revokeOneJoinToken,
       parameters: {
+        flags: { json },
         positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the join token', placeholder: 'ID' }] },
       },
       docs: { brief: 'revoke a join token; nodes that joined with it stay' },

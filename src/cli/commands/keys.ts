@@ -1,6 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
-import type { CreateKeyFlags, KeyFlags, ListKeysFlags } from '../keys.ts'
+import type { CreateKeyFlags, ListKeysFlags, RevokeKeyFlags } from '../keys.ts'
 import { parseId } from './id.ts'
 import { json } from './json.ts'
 
@@ -47,6 +47,7 @@ export const keysCommands = buildRouteMap({
             placeholder: 'ORIGIN',
           },
           account,
+          json,
         },
       },
       docs: { brief: 'create a key and print it once' },
@@ -56,10 +57,10 @@ export const keysCommands = buildRouteMap({
       parameters: { flags: { account, json } },
       docs: { brief: 'list keys' },
     }),
-    revoke: buildCommand<KeyFlags, [id: string], CliContext>({
+    revoke: buildCommand<RevokeKeyFlags, [id: string], CliContext>({
       loader: async () => (await keys()).revokeKey,
       parameters: {
-        flags: { account },
+        flags: { account, json },
         positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the key', placeholder: 'ID' }] },
       },
       docs: { brief: 'revoke a key: nodes reject it within seconds' },

@@ -26,6 +26,7 @@ export const nodesCommands = buildRouteMap({
             brief: 'remove it; without it only say what would be abandoned',
             withNegated: false,
           },
+          json,
         },
         positional: id,
       },

@@ -1,5 +1,7 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
+import type { JsonFlags } from '../print-json.ts'
+import { json } from './json.ts'
 
 const segment = () => import('../segment.ts')
 const file = { kind: 'tuple', parameters: [{ parse: String, brief: 'path of a segment', placeholder: 'FILE' }] } as const
@@ -11,9 +13,9 @@ export const segmentCommands = buildRouteMap({
       parameters: { positional: file },
       docs: { brief: 'print every record as one line of JSON' },
     }),
-    check: buildCommand<object, [path: string], CliContext>({
+    check: buildCommand<JsonFlags, [path: string], CliContext>({
       loader: async () => (await segment()).checkSegment,
-      parameters: { positional: file },
+      parameters: { flags: { json }, positional: file },
       docs: { brief: 'verify every checksum and print a summary' },
     }),
   },

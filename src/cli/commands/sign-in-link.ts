@@ -2,6 +2,7 @@ import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { SignInLinkFlags } from '../sign-in-link.ts'
 import { parseId } from './id.ts'
+import { json } from './json.ts'
 
 export const signInLinkCommand = buildCommand<SignInLinkFlags, [], CliContext>({
   loader: async () => (await import('../sign-in-link.ts')).createSignInLink,
@@ -21,6 +22,7 @@ export const signInLinkCommand = buildCommand<SignInLinkFlags, [], CliContext>({
         brief: 'id of the account to own; the first account if not set',
         placeholder: 'ID',
       },
+      json,
     },
   },
   docs: {

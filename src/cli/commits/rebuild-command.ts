@@ -8,13 +8,14 @@ import { listMarkerFolders, type MarkerFolder } from '#store/marker-folders.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../audited.ts'
 import { type CliContext, UsageError } from '../context.ts'
+import { type JsonFlags, printResult } from '../print-json.ts'
 import { Progress } from '../progress.ts'
 import { openMigratedStore } from '../store.ts'
 import { countMarkers, rebuildFolder, type Tally } from './rebuild.ts'
 
 const problemLinesMax = 100
 
-export type RebuildFlags = { readonly endpoint?: string; readonly destination?: string; readonly dryRun: boolean }
+export type RebuildFlags = JsonFlags & { readonly endpoint?: string; readonly destination?: string; readonly dryRun: boolean }
 
 export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Promise<void> {
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
@@ -29,7 +30,7 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
       account_id: null,
       resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
     }
-    const isComplete = await audited(store, this.clock, what, () => rebuild(this, store, folders, flags.dryRun, stores, config))
+    const isComplete = await audited(store, this.clock, what, () => rebuild(this, store, folders, flags, stores, config))
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -44,14 +45,16 @@ function id(option: string, text: string | undefined): string | undefined {
 
 /** Returns whether every marker was read and recorded. */
 async function rebuild(
-  { process: { stdout }, clock }: CliContext,
+  context: CliContext,
   store: Store,
   folders: readonly MarkerFolder[],
-  dryRun: boolean,
+  { dryRun, json }: Pick<RebuildFlags, 'dryRun' | 'json'>,
   stores: ObjectStores,
   { commitsKeptDays }: Pick<Config, 'commitsKeptDays'>,
 ): Promise<boolean> {
-  const now = () => clock.now()
+  // With --json, standard output has only the result.
+  const output = json ? context.process.stderr : context.process.stdout
+  const now = () => context.clock.now()
   const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
   const problems: string[] = []
   const unreadable = new Set<string>()
@@ -60,7 +63,7 @@ async function rebuild(
     problems.push(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
   }
   const counted: { readonly folder: MarkerFolder; readonly markers: number }[] = []
-  stdout.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
+  output.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
   for (const folder of folders) {
     // A bucket that failed for one endpoint would fail for the others.
     if (unreadable.has(folder.target.id)) continue
@@ -72,7 +75,7 @@ async function rebuild(
     }
   }
   const total = counted.reduce((sum, { markers }) => sum + markers, 0)
-  const progress = new Progress({ output: stdout, label: 'markers', total })
+  const progress = new Progress({ output, label: 'markers', total })
   let done = 0
   for (const { folder } of counted) {
     const { bucket, id } = folder.target
@@ -92,8 +95,11 @@ async function rebuild(
   }
   const what = dryRun ? 'to record' : 'recorded'
   const expired = tally.expired === 0 ? '' : `, ${tally.expired} left out: older than INLET_COMMITS_KEPT_DAYS`
-  stdout.write(`${tally.recorded} ${what}, ${tally.known} already known, ${tally.rejected} rejected${expired}\n`)
-  for (const problem of problems.slice(0, problemLinesMax)) stdout.write(`  ${problem}\n`)
-  if (problems.length > problemLinesMax) stdout.write(`  … and ${problems.length - problemLinesMax} more\n`)
+  const lines = [
+    `${tally.recorded} ${what}, ${tally.known} already known, ${tally.rejected} rejected${expired}`,
+    ...problems.slice(0, problemLinesMax).map((problem) => `  ${problem}`),
+    ...(problems.length > problemLinesMax ? [`  … and ${problems.length - problemLinesMax} more`] : []),
+  ]
+  printResult(context, { json }, { ...tally, dry_run: dryRun, problems }, `${lines.join('\n')}\n`)
   return problems.length === 0
 }
