@@ -76,14 +76,14 @@ describe('a command that only reads', () => {
 
 describe('help and version', () => {
   test.each(['--help', '--version', 'help'])('%s answers at once and writes nothing', async (argument) => {
-    const times: number[] = []
-    for (let n = 0; n < 5; n++) {
+    let fastest = Number.POSITIVE_INFINITY
+    // A busy machine may need some tries. With the server loaded, each takes half a second.
+    for (let tries = 0; tries < 20 && fastest > 150; tries++) {
       const start = performance.now()
       expect(await inlet(argument)).toMatchObject({ code: 0, err: '', written: [] })
-      times.push(performance.now() - start)
+      fastest = Math.min(fastest, performance.now() - start)
     }
-    // It takes 60 ms. A bound for a busy machine, which loading the server would break: that takes half a second.
-    expect(Math.min(...times)).toBeLessThan(300)
+    expect(fastest).toBeLessThan(150)
   })
 })
 
