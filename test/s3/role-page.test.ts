@@ -46,12 +46,14 @@ function actAsOwner(reader: Reader, { url, stsUrl, customer }: GatewayDescriptio
   const own = execFileSync('which', ['aws'], { env: { PATH: searchPath }, encoding: 'utf8' }).trim()
   const script = `#!/bin/bash
 set -eu
-export AWS_ENDPOINT_URL='${url}' AWS_ACCESS_KEY_ID='${customer.accessKeyId}' AWS_SECRET_ACCESS_KEY='${customer.secretAccessKey}'
+export AWS_DEFAULT_REGION=us-east-1 AWS_ENDPOINT_URL='${url}' AWS_ACCESS_KEY_ID='${customer.accessKeyId}' AWS_SECRET_ACCESS_KEY='${customer.secretAccessKey}'
 if [ "$1 $2" = 'iam create-role' ]; then
   external=$(jq --raw-output '.Statement[0].Condition.StringEquals["sts:ExternalId"]' trust.json)
   role=$(jq --raw-output --null-input --arg role "arn:aws:iam::${customer.account}:role/$4" '$role | @uri')
   curl --fail --silent --request PUT --data "$external" "${stsUrl}/demands/$role"
-  jq 'del(.Statement[].Condition)' trust.json > trust.tmp && mv trust.tmp trust.json
+  # The gateway reads policies of one line.
+  jq --compact-output 'del(.Statement[].Condition)' trust.json > trust.tmp && mv trust.tmp trust.json
+  jq --compact-output . access.json > access.tmp && mv access.tmp access.json
 fi
 '${own}' "$@"
 if [ "$1 $2" = 's3 mb' ]; then
