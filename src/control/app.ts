@@ -12,13 +12,14 @@ import { baseUrlOf, certificateSourcesOf, httpUrl, signInProviderOf } from '#con
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
-import { createMetrics, registerWorkerMetrics } from '#lib/metrics.ts'
+import { createMetrics, registerTlsMetrics, registerWorkerMetrics } from '#lib/metrics.ts'
 import { reachableUrl } from '#lib/reachable-url.ts'
 import { rootOf } from '#lib/root-certificate.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
+import { readVersion } from '#lib/version.ts'
 import { hasAllowedBuckets, storeTraitsOf } from '#model/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
@@ -37,6 +38,7 @@ import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store, transact } from '#store/store.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { DatabaseClock } from './database-clock.ts'
+import { DeliveredMetrics } from './delivered-metrics.ts'
 import { DeliveryProcesses } from './delivery-processes.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
@@ -44,6 +46,7 @@ import { createLeadership, registerLeadershipMetric } from './leadership.ts'
 import { controlLimits } from './limits.ts'
 import { warnAboutLocalBuckets } from './local-buckets.ts'
 import { buildNodeServer } from './node-api/server.ts'
+import { registerNodeMetrics } from './node-metrics.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
 import { checkLimits } from './provisioning/checks/limits.ts'
 import { createChecks } from './provisioning/checks/start.ts'
@@ -216,9 +219,10 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const sandbox = await openSandbox(logger, config.workerUser)
   const previewWorkers = new PreviewWorkers({ clock, logger, sandbox })
   const queryWorkers = new QueryWorkers({ clock, logger, sandbox, directory: config.paths.queries })
-  const metrics = createMetrics('control', clock)
+  const metrics = createMetrics('control', await readVersion(), clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { store, clock, byEndpoint: config.metricsToken !== null })
+  registerNodeMetrics(metrics, { store, clock })
   registerWorkerMetrics(metrics, { preview: () => previewWorkers.pids, query: () => queryWorkers.pids })
   registerLeadershipMetric(metrics, leadership)
   registerEpochMetric(metrics, feed)
@@ -237,7 +241,10 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
   }
   const downloadLinks = new DownloadLinks({ store, objectStores, logger })
-  const commits = commitService({ store, clock, downloadLinks })
+  const commits = commitService({
+    ...{ store, clock, downloadLinks },
+    delivered: new DeliveredMetrics(metrics, { byView: config.metricsToken !== null, clock }),
+  })
   const bucketFiles = new BucketFiles({ store, objectStores, logger })
   const access = nodeAccess({ store, joinSecret, clock, logger })
   const certificates = await openCertificates(
@@ -247,6 +254,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const { certificateName } = certificates
   if (certificateName !== undefined)
     registerCertificateMetrics(metrics, { readCertificates: () => listCertificates(store.db), clock })
+  registerTlsMetrics(metrics, { control: certificates.control, node_api: certificates.nodeApi }, clock)
   const rootCertificate = () => {
     const { cert } = certificates.nodeApi?.options ?? {}
     return cert && rootOf(cert)

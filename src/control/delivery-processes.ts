@@ -4,7 +4,8 @@ import { observableMetrics } from '#lib/metrics.ts'
 import type { Heartbeat, ProcessMemory } from '#model/node-protocol.ts'
 import { nodeFailedSeconds } from './limits.ts'
 
-type Report = { readonly delayMs: number; readonly memory: ProcessMemory | undefined; readonly at: number }
+type DeliveryHeartbeat = Extract<Heartbeat, { process: 'delivery' }>
+type Report = { readonly heartbeat: DeliveryHeartbeat; readonly at: number }
 
 /** Metrics of memory, one series for each node. */
 const parts = [
@@ -18,6 +19,17 @@ const parts = [
   ['workers_resident_memory_bytes', 'workers_resident_bytes', 'resident memory of the conversion processes of a node together'],
 ] as const satisfies readonly (readonly [string, keyof ProcessMemory, string])[]
 
+/** How long the event loop was held in the last one to two minutes. */
+const delays = [
+  ['p50', 'event_loop_delay_p50_ms', 'median time for which the event loop of a delivery process was held, of the last minutes'],
+  ['p99', 'event_loop_delay_p99_ms', '99th percentile of the times for which the event loop of a delivery process was held'],
+  [
+    'max',
+    'event_loop_delay_ms',
+    'longest time in the last one to two minutes for which the event loop of a delivery process was held',
+  ],
+] as const satisfies readonly (readonly [string, keyof Extract<Heartbeat, { process: 'delivery' }>, string])[]
+
 /** Exports what delivery processes, which have no listener of their own, say about themselves. From heartbeats to this process. */
 export class DeliveryProcesses {
   readonly #clock: Clock
@@ -25,22 +37,38 @@ export class DeliveryProcesses {
 
   constructor(registry: Registry, clock: Clock) {
     this.#clock = clock
-    const { gauge, gauges } = observableMetrics(registry)
-    gauge(
-      'inlet_delivery_event_loop_delay_max_seconds',
-      'longest time in the last one to two minutes for which the event loop of a delivery process was held',
-      () => Math.max(0, ...this.#reports().map(([, { delayMs }]) => delayMs)) / 1000,
+    const { counters, gauges } = observableMetrics(registry)
+    const byNode = (read: (heartbeat: DeliveryHeartbeat) => number | undefined) => () =>
+      this.#reports().flatMap(([node, { heartbeat }]) => {
+        const value = read(heartbeat)
+        return value === undefined ? [] : [[node, value] as const]
+      })
+    for (const [name, field, help] of delays)
+      gauges(
+        `inlet_delivery_event_loop_delay_${name}_seconds`,
+        help,
+        'node_id',
+        byNode(({ [field]: ms }) => ms && ms / 1000),
+      )
+    counters(
+      'inlet_delivery_cpu_seconds_total',
+      'processor time of a delivery process, user and system, without its workers',
+      'node_id',
+      byNode(({ cpu_seconds }) => cpu_seconds),
     )
     for (const [name, field, help] of parts)
-      gauges(`inlet_delivery_${name}`, help, 'node', () =>
-        this.#reports().flatMap(([node, { memory }]) => (memory === undefined ? [] : [[node, memory[field]] as const])),
+      gauges(
+        `inlet_delivery_${name}`,
+        help,
+        'node_id',
+        byNode(({ memory }) => memory?.[field]),
       )
   }
 
   report(heartbeat: Heartbeat): void {
     if (heartbeat.process !== 'delivery') return
-    const { node_id, event_loop_delay_ms: delayMs = 0, memory } = heartbeat
-    this.#nodes.set(node_id, { delayMs, memory, at: this.#clock.monotonic() })
+    const { lag, lag_gone, ...small } = heartbeat
+    this.#nodes.set(heartbeat.node_id, { heartbeat: { ...small, lag: [] }, at: this.#clock.monotonic() })
   }
 
   /** Returns the last reports of nodes that run. */

@@ -22,6 +22,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Values in the JSON of a request, if the bound of all others is too low. */
     bodyPartsMax?: number
+    /** Its response waits for something to happen. */
+    isLongPoll?: boolean
   }
 }
 
@@ -88,19 +90,20 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return app
 }
 
-/** Registers the metric of the requests of both servers. */
+/** Registers the metric of the requests of both servers. A long poll is none: how long it takes says nothing. */
 export function registerRequestSeconds(registry: Registry): Histogram {
   return new Histogram({
-    name: 'inlet_control_request_seconds',
-    help: 'duration of requests, by route',
+    name: 'inlet_control_request_duration_seconds',
+    help: 'duration of requests by route, without long polls',
     labelNames: ['method', 'route', 'status'],
-    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 30],
+    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30],
     registers: [registry],
   })
 }
 
 function measureRequests(app: FastifyInstance, seconds: Histogram): void {
   app.addHook('onResponse', async (request, reply) => {
+    if (request.routeOptions.config.isLongPoll === true) return
     const labels = { method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode }
     seconds.observe(labels, reply.elapsedTime / 1000)
   })

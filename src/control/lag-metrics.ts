@@ -14,6 +14,7 @@ export type LagMetricsOptions = {
 const values = [
   ['open_segments', 'segments that are still written to'],
   ['undelivered_segments', 'sealed segments that are not committed, parked ones included'],
+  ['blocked_logs', 'logs whose delivery waits for something that fails, by a failing view or otherwise'],
   ['parked_segments', 'sealed segments that cannot be converted'],
   ['logs_held_by_views', 'logs that a failing required view holds back'],
   ['quarantined_segments', 'damaged files that were kept'],

@@ -57,8 +57,11 @@ export const controlLimits = {
   auditedAccountsMax: 10_000,
   /** Accounts with a metric of their own: those that sent most today. */
   accountsShown: 20,
-  /** Logs of nodes with metrics of their own: those with the most bytes. */
-  lagsShown: 2_000,
+  /** Logs of nodes, and nodes, with metrics of their own: those with the most bytes. */
+  lagsShown: 500,
+  nodesShown: 200,
+  /** Views and codes with a metric of their own: those that rejected a row most recently. */
+  dlqCodesShown: 1_000,
   housekeepingIntervalMs: 900_000,
   /** Rows that one statement of housekeeping removes; of counters, those of one bucket. */
   rowsRemovedAtOnce: 1_000,

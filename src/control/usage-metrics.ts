@@ -5,7 +5,7 @@ import type { Store } from '#store/store.ts'
 import { controlLimits } from './limits.ts'
 
 const values = [
-  ['bytes_today', 'bytes', 'payload bytes accepted on this UTC day'],
+  ['accepted_today_bytes', 'bytes', 'payload bytes accepted on this UTC day'],
   ['records_per_second', 'records_per_second', 'records accepted in a second'],
 ] as const
 
@@ -18,12 +18,12 @@ export function registerUsageMetrics(
     new Gauge({
       name: `inlet_account_${name}`,
       help: `${help}, of the accounts that sent most today`,
-      labelNames: ['account'],
+      labelNames: ['account_id'],
       registers: [registry],
       async collect() {
         const largest = await listLargestUse(store.db, clock.now(), controlLimits.accountsShown)
         this.reset()
-        for (const use of largest) this.set({ account: use.account_id }, use[field])
+        for (const use of largest) this.set({ account_id: use.account_id }, use[field])
       },
     })
 }

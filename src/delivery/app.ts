@@ -43,7 +43,7 @@ import { LagReports } from './lag-report.ts'
 import { deliveryLimits } from './limits.ts'
 import { ParkedSegments } from './parked-segments.ts'
 import { Pipeline } from './pipeline.ts'
-import { readProcessMemory } from './process-memory.ts'
+import { readCpuSeconds, readProcessMemory } from './process-memory.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import { Uploader } from './upload/uploader.ts'
 
@@ -182,6 +182,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       return {
         process: 'delivery',
         event_loop_delay_ms: delay.longestMs,
+        event_loop_delay_p50_ms: delay.percentileMs(50),
+        event_loop_delay_p99_ms: delay.percentileMs(99),
+        cpu_seconds: readCpuSeconds(),
         memory: readProcessMemory(conversionPool.pids),
         node_id: nodeId,
         applied_epoch: pipeline.scannedEpoch,

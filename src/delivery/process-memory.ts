@@ -15,3 +15,9 @@ export function readProcessMemory(workers: readonly number[]): ProcessMemory {
     workers_resident_bytes: residentBytesOf(workers),
   }
 }
+
+/** Returns the processor time of this process since its start, user and system. */
+export function readCpuSeconds(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e6
+}

@@ -7,7 +7,7 @@ import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
-import { createMetrics } from '#lib/metrics.ts'
+import { createMetrics, registerTlsMetrics } from '#lib/metrics.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
 import { type ListenAddress, reachableAt } from '#lib/option-types.ts'
 import { startAll, stopAll } from '#lib/service.ts'
@@ -73,6 +73,7 @@ const ignore = () => undefined
 export async function startIngest(config: Config, { logger, clock, files = systemFiles, supervisorPid }: AppHooks): Promise<App> {
   warnAboutMemory(config, logger)
   const nodeId = await readOrCreateNodeId(config.paths)
+  const version = await readVersion()
   // Two processes on one directory would recover each other's open segments.
   const lock = lockExclusively(config.paths.ingestLock)
   // Before this node registers with control.
@@ -90,7 +91,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       region: config.region,
       ...reportedAddresses(config, logger),
       ingest_address: httpUrl(reachableAt(config.ingestListen, config.advertiseAddresses)).slice('http://'.length),
-      version: await readVersion(),
+      version,
       tls_ports: certificateSourcesOf(config).ingest === null ? [] : listenPorts(config),
     },
     logger,
@@ -181,7 +182,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   })
   const mqtt = new MqttServer({ listen: addresses.mqtt, connections, certificate, sessions, clock })
 
-  const registry = createMetrics('ingest', clock)
+  const registry = createMetrics('ingest', version, clock)
   const httpCounters = new HttpCounters()
   const http = new HttpServer({
     listen: addresses.http,
@@ -241,6 +242,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     spaceReport.recorded()
   })
   const heartbeat = new Heartbeat({ control: sink, message, clock, logger })
+  registerTlsMetrics(registry, { ingest: certificate }, clock)
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
     connections: () => sessions.connections,
@@ -249,9 +251,10 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   registerNodeMetrics(registry, {
     connections,
     inFlightBytes: () => admission.inFlightBytes,
-    walBytesOnDisk: () => wal.bytesOnDisk(),
-    walWaitingBytes: () => wal.waitingBytes,
-    rescuedSegments: () => wal.rescuedSegments,
+    acknowledgements: { http: httpCounters.acknowledgements, mqtt: mqttCounters.acknowledgements },
+    wal,
+    diskBudgetBytes: config.diskBudgetBytes,
+    diskFreeBytes: () => admission.space?.free_bytes ?? Number.NaN,
     idempotencyKeys: () => storedRequests.count,
     idempotencyIndexBytes: () => storedRequests.indexBytes,
     supervisorPid,

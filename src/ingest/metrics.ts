@@ -1,5 +1,6 @@
 /** Metrics of the node as a whole. Each protocol registers its own beside them. */
 import type { Registry } from 'prom-client'
+import type { Durations } from '#lib/durations.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { residentMemoryOf } from '#lib/resident-memory.ts'
 import type { ConnectionBudget } from './connection-budget.ts'
@@ -7,9 +8,19 @@ import type { ConnectionBudget } from './connection-budget.ts'
 export type NodeReadings = {
   readonly connections: ConnectionBudget
   readonly inFlightBytes: () => number
-  readonly walBytesOnDisk: () => number
-  readonly walWaitingBytes: () => number
-  readonly rescuedSegments: () => number
+  /** By protocol. */
+  readonly acknowledgements: Readonly<Record<string, Durations>>
+  readonly wal: {
+    readonly syncs: Durations
+    readonly rescuedSegments: number
+    readonly waitingBytes: number
+    bytesOnDisk(): number
+    openBytes(): number
+    oldestOpenMs(): number
+  }
+  /** How many bytes the WAL may have. */
+  readonly diskBudgetBytes: number
+  readonly diskFreeBytes: () => number
   readonly idempotencyKeys: () => number
   readonly idempotencyIndexBytes: () => number
   /** Undefined if no supervisor started this process. */
@@ -26,8 +37,15 @@ export type NodeReadings = {
 }
 
 export function registerNodeMetrics(registry: Registry, readings: NodeReadings): void {
-  const { connections, inFlightBytes, walBytesOnDisk, rescuedSegments, refusals, poolsUsed, largestAccounts } = readings
-  const { counter, counters, gauge, gauges } = observableMetrics(registry)
+  const { connections, inFlightBytes, wal, refusals, poolsUsed, largestAccounts } = readings
+  const { counter, counters, gauge, gauges, histogram, histograms } = observableMetrics(registry)
+  histograms(
+    'inlet_ingest_ack_seconds',
+    'time from the complete arrival of a request or message until it is durable and acknowledged, by protocol',
+    'protocol',
+    () => Object.entries(readings.acknowledgements),
+  )
+  histogram('inlet_wal_fsync_seconds', 'duration of each fdatasync of the write-ahead log, one for a group of records', wal.syncs)
   counter('inlet_ingest_dropped_connections_total', 'connections closed because there were too many', () => connections.dropped)
   counters(
     'inlet_ingest_quota_refusals_total',
@@ -42,9 +60,23 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     () => connections.unauthenticated,
   )
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
-  gauge('inlet_wal_bytes_on_disk', 'bytes of WAL segments on disk', walBytesOnDisk)
-  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', readings.walWaitingBytes)
-  counter('inlet_wal_rescued_segments_total', 'segments written again because somebody removed their file', rescuedSegments)
+  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => wal.bytesOnDisk())
+  gauge('inlet_wal_disk_budget_bytes', 'bytes that the WAL may have on disk; above them the node refuses data', () => {
+    return readings.diskBudgetBytes
+  })
+  gauge('inlet_wal_disk_free_bytes', 'free bytes of the file system of the WAL', readings.diskFreeBytes)
+  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => wal.openBytes())
+  gauge(
+    'inlet_wal_oldest_open_seconds',
+    'age of the oldest WAL segment that is still written to; 0 if there is none',
+    () => wal.oldestOpenMs() / 1000,
+  )
+  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => wal.waitingBytes)
+  counter(
+    'inlet_wal_rescued_segments_total',
+    'segments written again because somebody removed their file',
+    () => wal.rescuedSegments,
+  )
   gauge('inlet_ingest_idempotency_keys', 'idempotency keys that the node remembers', readings.idempotencyKeys)
   gauge('inlet_ingest_idempotency_index_bytes', 'memory that finds these keys', readings.idempotencyIndexBytes)
   const { supervisorPid } = readings
@@ -60,7 +92,7 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     gauges(
       'inlet_ingest_account_wal_bytes',
       'bytes on disk and in flight of the accounts that have most',
-      'account',
+      'account_id',
       largestAccounts,
     )
   gauge('inlet_applied_epoch', 'epoch of the configuration in use; -1 for none', readings.appliedEpoch)

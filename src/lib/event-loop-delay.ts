@@ -25,6 +25,11 @@ export class EventLoopDelay {
     return Math.max(0, this.#older.max / 1e6 - resolutionMs)
   }
 
+  /** Returns a percentile of the delays of that time, in milliseconds. */
+  percentileMs(percent: number): number {
+    return Math.max(0, this.#older.percentile(percent) / 1e6 - resolutionMs)
+  }
+
   #rotateLater(): void {
     this.#clock.setTimer(() => {
       this.#older.reset()

@@ -1,15 +1,21 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
 import type { Clock } from './clock.ts'
+import type { Durations } from './durations.ts'
 import { EventLoopDelay } from './event-loop-delay.ts'
 import { residentBytesOf, residentMemoryOf } from './resident-memory.ts'
 
-/** Creates a registry with metrics of the process: Node's own, its memory, and how long its event loop is held. */
-export function createMetrics(process: string, clock: Clock): Registry {
+/** Sums of prom-client that are gauges with the name of a counter. Each is the sum of the metric without `_total`. */
+const misnamed = ['nodejs_active_resources_total', 'nodejs_active_handles_total', 'nodejs_active_requests_total']
+
+/** Creates a registry with metrics of the process: its version, Node's own, its memory, and how long its event loop is held. */
+export function createMetrics(process: string, version: string, clock: Clock): Registry {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
+  for (const name of misnamed) registry.removeSingleMetric(name)
   const delay = new EventLoopDelay(clock)
-  const { gauge } = observableMetrics(registry)
+  const { gauge, gauges } = observableMetrics(registry)
+  gauges('inlet_build_info', 'version of this Inlet; the value is always 1', 'version', () => [[version, 1]])
   gauge(
     'inlet_event_loop_delay_max_seconds',
     'longest time in the last one to two minutes for which the event loop was held',
@@ -37,6 +43,24 @@ export function registerWorkerMetrics(registry: Registry, pids: Readonly<Record<
   )
   gauges('inlet_workers_resident_memory_bytes', 'resident memory of these processes together', 'kind', () =>
     kinds.map(([kind, running]) => [kind, residentBytesOf(running())] as const),
+  )
+}
+
+/** Registers how long the certificates of listeners are valid, by listener. Those without TLS are left out. */
+export function registerTlsMetrics(
+  registry: Registry,
+  certificates: Readonly<Record<string, { readonly expiresAtMs: number | undefined } | undefined>>,
+  clock: Clock,
+): void {
+  observableMetrics(registry).gauges(
+    'inlet_tls_certificate_remaining_seconds',
+    'seconds until the certificate that a listener serves ends; negative if it has ended',
+    'listener',
+    () =>
+      Object.entries(certificates).flatMap(([listener, certificate]) => {
+        const at = certificate?.expiresAtMs
+        return at === undefined ? [] : [[listener, (at - clock.now()) / 1000] as const]
+      }),
   )
 }
 
@@ -81,6 +105,32 @@ export function observableMetrics(registry: Registry) {
         },
       })
     },
+    /** One histogram per value of the label. */
+    histograms(name: string, help: string, label: string, read: () => Iterable<readonly [string, Durations]>): void {
+      const get = async () => ({
+        ...{ name, help, type: 'histogram' },
+        values: [...read()].flatMap(([value, durations]) => histogramValues(name, { [label]: value }, durations)),
+      })
+      registry.registerMetric({ name, get } as unknown as Metric)
+    },
+    histogram(name: string, help: string, durations: Durations): void {
+      const get = async () => ({ ...{ name, help, type: 'histogram' }, values: histogramValues(name, {}, durations) })
+      registry.registerMetric({ name, get } as unknown as Metric)
+    },
+    /** Like `gauges`, for values that take time to read. */
+    gaugesLater(name: string, help: string, label: string, read: () => Promise<Iterable<readonly [string, number]>>): void {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        async collect() {
+          const values = await read()
+          this.reset()
+          for (const [value, count] of values) this.set({ [label]: value }, count)
+        },
+      })
+    },
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({
         name,
@@ -92,4 +142,18 @@ export function observableMetrics(registry: Registry) {
       })
     },
   }
+}
+
+type Value = { readonly metricName: string; readonly labels: Readonly<Record<string, string | number>>; readonly value: number }
+
+function histogramValues(name: string, labels: Readonly<Record<string, string>>, durations: Durations): Value[] {
+  const { bounds, count, sumSeconds } = durations
+  const bucket = (le: string | number, value: number) => ({ metricName: `${name}_bucket`, labels: { le, ...labels }, value })
+  const cumulative = durations.cumulative()
+  return [
+    ...bounds.map((le, index) => bucket(le, cumulative[index] ?? 0)),
+    bucket('+Inf', count),
+    { metricName: `${name}_sum`, labels, value: sumSeconds },
+    { metricName: `${name}_count`, labels, value: count },
+  ]
 }

@@ -3,6 +3,7 @@
  *
  * Law: new connections get the new certificate, and open ones are not touched. A certificate whose key does not fit never replaces one.
  */
+import { X509Certificate } from 'node:crypto'
 import { loadTls } from './http.ts'
 
 const handshakeTimeoutMs = 5_000
@@ -18,10 +19,16 @@ export type TlsOptions = {
 
 export class ServedCertificate {
   #options: TlsOptions = { minVersion: 'TLSv1.2', handshakeTimeout: handshakeTimeoutMs }
+  #expiresAtMs: number | undefined
   readonly #subscribers: ((options: TlsOptions) => void)[] = []
 
   get options(): TlsOptions {
     return this.#options
+  }
+
+  /** When it ends (epoch ms); undefined until there is a certificate. */
+  get expiresAtMs(): number | undefined {
+    return this.#expiresAtMs
   }
 
   subscribe(onChange: (options: TlsOptions) => void): void {
@@ -33,6 +40,7 @@ export class ServedCertificate {
     if (this.#options.cert?.equals(cert) && this.#options.key?.equals(key)) return false
     loadTls().createSecureContext({ cert, key })
     this.#options = { ...this.#options, cert, key }
+    this.#expiresAtMs = Date.parse(new X509Certificate(cert).validTo)
     for (const onChange of this.#subscribers) onChange(this.#options)
     return true
   }

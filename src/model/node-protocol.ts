@@ -190,6 +190,11 @@ export const Heartbeat = z.discriminatedUnion('process', [
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
     event_loop_delay_ms: z.number().min(0).optional(),
+    /** The median and the 99th percentile of these times. */
+    event_loop_delay_p50_ms: z.number().min(0).optional(),
+    event_loop_delay_p99_ms: z.number().min(0).optional(),
+    /** Processor time since the start of the process, user and system. */
+    cpu_seconds: z.number().min(0).optional(),
     memory: ProcessMemory.optional(),
     ...lagReport,
   }),

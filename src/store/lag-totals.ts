@@ -12,6 +12,7 @@ const measures = {
   logs_held_by_views: sql<number>`case when endpoint_lags.failing_view_id is null then 0 else 1 end`,
   quarantined_segments: sql<number>`endpoint_lags.quarantined_segments`,
   unowned_segments: sql<number>`case when endpoints.id is null then ${held} else 0 end`,
+  blocked_logs: sql<number>`case when endpoint_lags.blocked_by is null then 0 else 1 end`,
   undelivered_bytes: sql<number>`endpoint_lags.undelivered_bytes`,
 } as const
 
@@ -38,6 +39,22 @@ export async function listLargestLags(
     .orderBy('endpoint_lags.undelivered_bytes', 'desc')
     .orderBy('endpoint_lags.endpoint_id')
     .orderBy('endpoint_lags.node_id')
+    .limit(limit)
+    .execute()
+}
+
+export type NodeLag = { readonly node_id: string; readonly undelivered_bytes: number; readonly oldest_sealed_at: number | null }
+
+/** Returns what the nodes with the most bytes hold, at most `limit` of them. */
+export async function listLargestNodeLags(db: Db, limit: number): Promise<readonly NodeLag[]> {
+  return db
+    .selectFrom('endpoint_lags')
+    .select('node_id')
+    .select(sql<number>`coalesce(${sumOf(sql<number>`undelivered_bytes`)}, 0)`.as('undelivered_bytes'))
+    .select(({ fn }) => fn.min('oldest_sealed_at').as('oldest_sealed_at'))
+    .groupBy('node_id')
+    .orderBy('undelivered_bytes', 'desc')
+    .orderBy('node_id')
     .limit(limit)
     .execute()
 }

@@ -129,6 +129,24 @@ export async function newestHeartbeat(db: Db): Promise<number | null> {
   return at
 }
 
+export type ProcessState = {
+  readonly node_id: string
+  readonly healthy: boolean
+  readonly leaving: boolean
+  /** Epoch ms. */
+  readonly last_seen_at: number
+}
+
+/** Returns the processes of all nodes that had a heartbeat since then (epoch ms). */
+export async function listProcessStates(db: Db, seenSince: number): Promise<readonly ProcessState[]> {
+  const rows = await db
+    .selectFrom('node_processes')
+    .select(['node_id', 'healthy', 'leaving', 'last_seen_at'])
+    .where('last_seen_at', '>=', seenSince)
+    .execute()
+  return rows.map(({ healthy, leaving, ...row }) => ({ ...row, healthy: healthy === 1, leaving: leaving === 1 }))
+}
+
 /** Returns the regions that have a node. */
 export async function listNodeRegions(db: Db): Promise<readonly string[]> {
   const rows = await db.selectFrom('nodes').select('region').distinct().orderBy('region').execute()

@@ -8,6 +8,7 @@
 import { join } from 'node:path'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
+import type { Durations } from '#lib/durations.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -48,6 +49,8 @@ export type CurrentSegmentOptions = {
   readonly clock: Clock
   readonly logger: Logger
   readonly limits: WalLimits
+  /** How long each fdatasync took, over all logs. */
+  readonly syncs: Durations
   readonly observer?: SealObserver
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
@@ -93,6 +96,11 @@ export class CurrentSegment {
   /** Whether its file was removed: its records exist only in this process. */
   get isUnlinked(): boolean {
     return this.#segment?.writer.state === 'unlinked'
+  }
+
+  /** When the open segment was opened, on the monotonic clock; undefined if there is none. */
+  get openedAtMs(): number | undefined {
+    return this.#segment?.openedAtMs
   }
 
   /** The size of the largest group that does not make a segment too large. */
@@ -197,7 +205,7 @@ export class CurrentSegment {
   }
 
   async #open(): Promise<SegmentWriter> {
-    const { logName, directory, incarnation, files, clock, limits, logger } = this.#options
+    const { logName, directory, incarnation, files, clock, limits, logger, syncs } = this.#options
     this.#lastSeq ??= await this.#options.lastSeq()
     const seq = Math.max(this.#lastSeq, this.#settings.seqAbove) + 1
     const salt = await this.#options.saltOf({ logName, incarnation, seq })
@@ -216,7 +224,7 @@ export class CurrentSegment {
       throw error
     }
     this.#lastSeq = seq
-    const writer = new SegmentWriter({ files, file, header })
+    const writer = new SegmentWriter({ files, file, header, clock, syncs })
     const cancelTimer = clock.setTimer(() => this.#due(), this.#settings.segmentMaxAgeMs)
     const openedAtMs = clock.monotonic()
     if (openedAtMs - this.#activeAtMs >= limits.idleMs) logger.notice({ log: logName, seq }, 'data arriving')

@@ -13,6 +13,7 @@ export class DiskUsage {
   readonly #onChange: (logName: string, bytes: number) => void
   readonly #directories = new Map<string, Map<string, number>>()
   #bytes = 0
+  #openBytes = 0
   #round = 0
 
   /** `onChange` is called with what a log has grown by. */
@@ -25,12 +26,17 @@ export class DiskUsage {
     return this.#bytes
   }
 
+  /** Bytes of segments that are still written to. */
+  get openBytes(): number {
+    return this.#openBytes
+  }
+
   set(path: string, bytes: number): void {
     const directory = dirname(path)
     const sizes = this.#directories.get(directory) ?? new Map<string, number>()
     this.#directories.set(directory, sizes)
     const name = basename(path)
-    this.#add(directory, bytes - (sizes.get(name) ?? 0))
+    this.#add(directory, name, bytes - (sizes.get(name) ?? 0))
     sizes.set(name, bytes)
   }
 
@@ -78,13 +84,14 @@ export class DiskUsage {
 
   #forget(directory: string, name: string): void {
     const sizes = this.#directories.get(directory)
-    this.#add(directory, -(sizes?.get(name) ?? 0))
+    this.#add(directory, name, -(sizes?.get(name) ?? 0))
     sizes?.delete(name)
     if (sizes?.size === 0) this.#directories.delete(directory)
   }
 
-  #add(directory: string, bytes: number): void {
+  #add(directory: string, name: string, bytes: number): void {
     this.#bytes += bytes
+    if (name.endsWith('.open')) this.#openBytes += bytes
     this.#onChange(basename(directory), bytes)
   }
 }

@@ -53,6 +53,11 @@ export class Log {
     return this.#segment.problem
   }
 
+  /** When the open segment was opened, on the monotonic clock; undefined if there is none. */
+  get openedAtMs(): number | undefined {
+    return this.#segment.openedAtMs
+  }
+
   /** Also seals the open segment if it is too old or too large for the new settings. */
   configure(settings: LogSettings): void {
     this.#owner = settings.owner ?? ''

@@ -6,6 +6,8 @@
  * segment is poisoned and never written to or synced again.
  */
 import { dirname } from 'node:path'
+import type { Clock } from '#lib/clock.ts'
+import type { Durations } from '#lib/durations.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { FrameGroup } from './frame-group.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from './segment-file.ts'
@@ -18,6 +20,9 @@ export type SegmentWriterOptions = {
   /** An empty file whose name is durable. */
   readonly file: OpenFile
   readonly header: SegmentHeader
+  readonly clock: Clock
+  /** How long each fdatasync took. */
+  readonly syncs: Durations
 }
 
 /**
@@ -35,14 +40,18 @@ export class SegmentWriter {
   readonly header: SegmentHeader
   readonly #files: Files
   readonly #file: OpenFile
+  readonly #clock: Clock
+  readonly #syncs: Durations
   readonly #tally: SegmentTally
   #durableBytes = 0
   #state: SegmentWriterState = 'open'
 
-  constructor({ files, file, header }: SegmentWriterOptions) {
+  constructor({ files, file, header, clock, syncs }: SegmentWriterOptions) {
     this.#files = files
     this.#file = file
     this.header = header
+    this.#clock = clock
+    this.#syncs = syncs
     this.#tally = new SegmentTally(this.header.salt)
   }
 
@@ -119,8 +128,10 @@ export class SegmentWriter {
       else this.#fail()
       throw error
     }
+    const startedAtMs = this.#clock.monotonic()
     try {
       await this.#file.sync()
+      this.#syncs.observe(this.#clock.monotonic() - startedAtMs)
     } catch (error) {
       this.#fail()
       throw error

@@ -9,6 +9,7 @@ import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { assert } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
+import { Durations } from '#lib/durations.ts'
 import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
@@ -43,10 +44,15 @@ export type WalOptions = {
 
 export type BlockedLog = { readonly logName: string; readonly reason: string }
 
+/** In seconds: from a write cache with a battery to a disk that is about to fail. */
+const syncBounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
+
 const incarnationAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 export class Wal implements Service {
   readonly name = 'wal'
+  /** How long each fdatasync took. */
+  readonly syncs = new Durations(syncBounds)
   readonly #options: WalOptions
   readonly #limits: WalLimits
   readonly #logs = new Map<string, Log>()
@@ -189,6 +195,19 @@ export class Wal implements Service {
     return this.#usage.bytes
   }
 
+  /** Size of the segments on disk that are still written to. */
+  openBytes(): number {
+    return this.#usage.openBytes
+  }
+
+  /** Age of the oldest segment that is still written to, in milliseconds; 0 if there is none. */
+  oldestOpenMs(): number {
+    const now = this.#options.clock.monotonic()
+    let oldest = now
+    for (const { openedAtMs = now } of this.#logs.values()) oldest = Math.min(oldest, openedAtMs)
+    return now - oldest
+  }
+
   /** Bytes of frames in memory that are not on the disk yet. */
   get waitingBytes(): number {
     return this.#waiting.bytes
@@ -236,6 +255,7 @@ export class Wal implements Service {
       clock,
       logger,
       limits: this.#limits,
+      syncs: this.syncs,
       waiting: this.#waiting,
       turns: this.#turns,
       ...(observer !== undefined && { observer }),

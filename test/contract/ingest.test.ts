@@ -588,7 +588,7 @@ describe('reporting', () => {
     expect(text).toContain('inlet_ingest_records_total{process="ingest"} 2')
     expect(text).toContain('inlet_ingest_accepted_bytes_total{process="ingest"} 4')
     expect(text).toContain('inlet_ingest_in_flight_bytes{process="ingest"} 0')
-    expect(text).toMatch(/inlet_wal_bytes_on_disk\{process="ingest"\} [1-9]/)
+    expect(text).toMatch(/inlet_wal_disk_bytes\{process="ingest"\} [1-9]/)
     expect(text).toMatch(/inlet_ingest_connections\{process="ingest"\} [1-9]/)
     for (const name of ['process_resident', 'nodejs_external'])
       expect(text).toMatch(new RegExp(`^${name}_memory_bytes\\{process="ingest"\\} [1-9]`, 'm'))

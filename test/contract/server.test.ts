@@ -386,7 +386,7 @@ describe('health', () => {
     await node.heartbeat({}, { event_loop_delay_ms: 1_234_500 })
     const { body } = await control().call('GET', '/metrics')
     expect(body).toMatch(/^inlet_event_loop_delay_max_seconds\{process="control"\} [\d.]+$/m)
-    expect(body).toContain('inlet_delivery_event_loop_delay_max_seconds{process="control"} 1234.5\n')
+    expect(body).toContain(`inlet_delivery_event_loop_delay_max_seconds{node_id="${node.id}",process="control"} 1234.5\n`)
   })
 
   test('GET /metrics has the memory of control, of its workers, and of the delivery processes of nodes', async () => {
@@ -413,9 +413,9 @@ describe('health', () => {
       'array_buffers',
     ]
     for (const [index, name] of names.entries())
-      expect(body).toContain(`inlet_delivery_${name}_bytes{node="${node.id}",process="control"} ${index + 1}\n`)
-    expect(body).toContain(`inlet_delivery_workers{node="${node.id}",process="control"} 2\n`)
-    expect(body).toContain(`inlet_delivery_workers_resident_memory_bytes{node="${node.id}",process="control"} 7\n`)
+      expect(body).toContain(`inlet_delivery_${name}_bytes{node_id="${node.id}",process="control"} ${index + 1}\n`)
+    expect(body).toContain(`inlet_delivery_workers{node_id="${node.id}",process="control"} 2\n`)
+    expect(body).toContain(`inlet_delivery_workers_resident_memory_bytes{node_id="${node.id}",process="control"} 7\n`)
   })
 
   test('GET /metrics has the delivery lag in sum, and by endpoint and account only with the secret', async () => {
@@ -430,8 +430,8 @@ describe('health', () => {
     const sent = { account_id: account.account_id, day, bytes: 700, records: 9, records_per_second: 4 }
     await node.call('POST', 'usage', { node_id: node.id, run: 'a', accounts: [sent] })
     const asked = await own.call('GET', '/metrics', undefined, { authorization: `Bearer ${token}` })
-    for (const line of ['bytes_today', 'records_per_second'])
-      expect(asked.body).toMatch(new RegExp(`inlet_account_${line}\\{account="${account.account_id}",.*\\} [47]`))
+    for (const line of ['accepted_today_bytes', 'records_per_second'])
+      expect(asked.body).toMatch(new RegExp(`inlet_account_${line}\\{account_id="${account.account_id}",.*\\} [47]`))
     expect(asked.body).toContain('inlet_undelivered_bytes{process="control"} 900\n')
     expect(asked.body).toContain('inlet_logs_held_by_views{process="control"} 1\n')
     expect(asked.body).toMatch(new RegExp(`inlet_endpoint_undelivered_segments\\{endpoint_id="${endpoint.id}",.*\\} 2\\n`))

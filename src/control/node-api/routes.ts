@@ -73,7 +73,7 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
       nodes.register(request.node, request.body),
     )
 
-    app.post('/snapshot', { schema: { body: SnapshotRequest } }, async (request, reply) => {
+    app.post('/snapshot', { config: { isLongPoll: true }, schema: { body: SnapshotRequest } }, async (request, reply) => {
       const gone = new AbortController()
       reply.raw.once('close', () => gone.abort())
       const lines = await snapshots.poll(request.body, gone.signal)

@@ -9,14 +9,20 @@ import { findCommits, findEndpointCommit, listCommits, listSegmentCommits, recor
 import { assertEverExisted } from '#store/endpoints.ts'
 import { listForeignEndpoints, listForeignViews } from '#store/node-scope.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
+import type { DeliveredMetrics } from '../delivered-metrics.ts'
 import type { DownloadLinks } from './download-links.ts'
 import type { NodeIdentity } from './node-access.ts'
 
-export type CommitsOptions = { readonly store: Store; readonly clock: Clock; readonly downloadLinks: DownloadLinks }
+export type CommitsOptions = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly downloadLinks: DownloadLinks
+  readonly delivered: Pick<DeliveredMetrics, 'add'>
+}
 
 export type Commits = ReturnType<typeof commitService>
 
-export function commitService({ store, clock, downloadLinks }: CommitsOptions) {
+export function commitService({ store, clock, downloadLinks, delivered }: CommitsOptions) {
   return {
     async list(
       { account_id }: Principal,
@@ -62,7 +68,10 @@ export function commitService({ store, clock, downloadLinks }: CommitsOptions) {
       const recorded: string[] = []
       let newCount = 0
       for (const commit of commits) {
-        if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') newCount += 1
+        if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') {
+          newCount += 1
+          delivered.add(commit)
+        }
         recorded.push(commit.id)
       }
       return { recorded, new: newCount }

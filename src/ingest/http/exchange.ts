@@ -285,7 +285,7 @@ export class Exchange implements Receiving, Route {
     if (intake === undefined || endpoint === undefined) throw new InvariantError('only a complete body is stored')
     // While the token was being verified again, the request may have failed or the client may have left.
     if (this.#isOver) return
-    const { gate, clock } = this.#context
+    const { gate, counters, clock } = this.#context
     gate.recheck(endpoint)
     const now = clock.now()
     const completeAtMs = clock.monotonic()
@@ -302,7 +302,9 @@ export class Exchange implements Receiving, Route {
     const stored = ({ seq }: { readonly seq: number }) => {
       const { records, payloadBytes } = intake
       allowance.count(records, payloadBytes)
-      gate.counters(endpoint.id).accepted(1, records, payloadBytes, clock.monotonic() - completeAtMs)
+      const durationMs = clock.monotonic() - completeAtMs
+      counters.acknowledgements.observe(durationMs)
+      gate.counters(endpoint.id).accepted(1, records, payloadBytes, durationMs)
       this.#acknowledge(intake, { seq, records, bytes: payloadBytes })
     }
     const failed = (error: unknown) => this.reject(error)

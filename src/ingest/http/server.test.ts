@@ -53,7 +53,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
     operator: {
       notReadyReasons: () => [],
       readyNotes: () => [],
-      metrics: new MetricsText(createMetrics('test', systemClock), systemClock),
+      metrics: new MetricsText(createMetrics('test', '1', systemClock), systemClock),
       metricsToken: null,
     },
     exchange: {

@@ -305,13 +305,15 @@ export class Session implements WireReader {
   }
 
   #onDurable({ messageIds, messages, payloadBytes, completeAtMs }: Batch): void {
-    const { gate, clock } = this.#context
+    const { gate, counters, clock } = this.#context
+    const durationMs = clock.monotonic() - completeAtMs
+    counters.acknowledgements.observe(durationMs, messages)
     if (this.#open !== undefined) {
       const { allowance, terms } = this.#open
       allowance.count(messages, payloadBytes)
-      gate.counters(terms.endpointId).accepted(messages, messages, payloadBytes, clock.monotonic() - completeAtMs)
+      gate.counters(terms.endpointId).accepted(messages, messages, payloadBytes, durationMs)
     }
-    this.#context.counters.stored(this.terms?.username ?? '', messages, messageIds.length, payloadBytes)
+    counters.stored(this.terms?.username ?? '', messages, messageIds.length, payloadBytes)
     if (this.#state === 'open' && messageIds.length > 0) {
       const pubacks = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
       for (let index = 0; index < messageIds.length; index += 1)

@@ -1,0 +1,132 @@
+/** What Prometheus reads from running processes, and that the files for it fit. Needs promtool for its syntax. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeWith } from '../support/deployment.ts'
+import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const metricsToken = 'a-secret-of-the-operator'
+
+/** Only with a base domain, a DNS service or TLS. */
+const conditional = [
+  'inlet_certificate_failed_orders',
+  'inlet_certificate_remaining_seconds',
+  'inlet_dns_changes_total',
+  'inlet_dns_pending_changes',
+]
+
+const definition = {
+  columns: [
+    { name: 'id', type: 'INTEGER', path: '$.id', required: true },
+    { name: 'at', type: 'TIMESTAMP', path: '$.at', cast_failures: 'dlq' },
+  ],
+}
+const lines = ['{"id":1}', '{"id":2,"at":"soon"}', '{"at":"2026-11-20T08:00:00Z"}', '{']
+
+const hasPromtool = spawnSync('promtool', ['--version']).error === undefined
+const promtool = test.skipIf(!hasPromtool)
+if (!hasPromtool) console.warn('promtool is missing: its checks are skipped (CI installs it, see .ci/counterparts)')
+
+describeWith('processes', 'monitoring', () => {
+  let installation: Installation
+  let control: Scrape
+  let ingest: Scrape
+
+  beforeAll(async () => {
+    const environment = { INLET_METRICS_TOKEN: metricsToken }
+    installation = await Installation.create({ environment })
+    await installation.start('start')
+    const { id, viewId } = await installation.endpoint({ bucket: 'monitored', view: { name: 'strict', definition } })
+    expect(await installation.ingest(id, `${lines.join('\n')}\n`)).toMatchObject({ status: 202 })
+    expect(await installation.ingest(id, '')).toMatchObject({ status: 422 })
+    await until('the commit, and a heartbeat of delivery', async () => {
+      control = await scrape(installation.apiUrl)
+      return control.value('inlet_commits_total') === 1 && control.value('inlet_delivery_cpu_seconds_total') > 0
+    })
+    ingest = await scrape(installation.ingestUrl)
+    expect(control.text).toContain(`view_id="${viewId}"`)
+  }, 120_000)
+  afterAll(() => installation[Symbol.asyncDispose]())
+
+  test('records are counted once on their way, and rejected rows by view and code', () => {
+    expect(ingest.value('inlet_ingest_records_total')).toBe(4)
+    expect(ingest.value('inlet_ingest_ack_seconds_count', 'protocol="http"')).toBe(1)
+    expect(ingest.value('inlet_wal_fsync_seconds_count')).toBeGreaterThanOrEqual(2)
+    expect(control.value('inlet_delivered_records_total')).toBe(4)
+    expect(control.value('inlet_commit_delay_seconds_count')).toBe(1)
+    expect(control.value('inlet_view_records_total', 'outcome="accepted"')).toBe(1)
+    expect(control.value('inlet_view_records_total', 'outcome="dlq"')).toBe(3)
+    for (const code of ['cast_failed', 'missing_required', 'invalid_json']) {
+      expect(control.value('inlet_dlq_rows_total', `code="${code}"`)).toBe(1)
+      expect(control.value('inlet_view_dlq_rows_total', 'view="strict",version="1"', `code="${code}"`)).toBe(1)
+    }
+    for (const type of ['segment', 'parquet', 'view', 'dlq', 'marker'])
+      expect(control.value('inlet_delivered_object_bytes_total', `type="${type}"`)).toBeGreaterThan(0)
+    expect(control.value('inlet_nodes', 'state="healthy"')).toBe(1)
+  })
+
+  test('a long poll is not measured as a request', () => {
+    expect(control.value('inlet_control_request_duration_seconds_count', 'route="/internal/v1/heartbeat"')).toBeGreaterThan(0)
+    expect(control.text).not.toContain('route="/internal/v1/snapshot"')
+  })
+
+  test('every process says its version, and how long its event loop was held', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string }
+    for (const { text } of [control, ingest]) {
+      expect(text).toContain(`inlet_build_info{version="${version}"`)
+      for (const name of ['nodejs_eventloop_lag_p50', 'nodejs_eventloop_lag_p99', 'inlet_event_loop_delay_max'])
+        expect(text).toMatch(new RegExp(`^${name}_seconds\\{.*\\} [\\d.e-]+$`, 'm'))
+    }
+    for (const name of ['p50', 'p99', 'max'])
+      expect(control.value(`inlet_delivery_event_loop_delay_${name}_seconds`)).toBeGreaterThanOrEqual(0)
+  })
+
+  test('docs/monitoring.md describes every metric of Inlet as a server does, and no other', () => {
+    const documented = [...read('docs/monitoring.md').matchAll(/^\| `(inlet_\w+).*?` \| (.*) \|$/gm)]
+    const rows = documented.map(([, name = '', rest = '']) => `${name} | ${rest}`).toSorted()
+    const exposed = [...control.described, ...ingest.described].filter((row) => row.startsWith('inlet_'))
+    const isConditional = (row: string) => conditional.some((name) => row.startsWith(`${name} |`))
+    expect(rows.filter((row) => !isConditional(row))).toEqual([...new Set(exposed)].toSorted())
+    expect(rows.filter(isConditional)).toHaveLength(conditional.length)
+  })
+
+  promtool('promtool finds nothing wrong with names, types and help', () => {
+    for (const { text } of [control, ingest]) expect(runPromtool(['check', 'metrics'], text)).toEqual({ status: 0, output: '' })
+  })
+
+  /** The text of a process. */
+  async function scrape(url: string): Promise<Scrape> {
+    const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${metricsToken}` } })
+    expect(response.status).toBe(200)
+    return new Scrape(await response.text())
+  }
+})
+
+class Scrape {
+  readonly text: string
+  /** `name | type | help` of each metric. */
+  readonly described: readonly string[]
+
+  constructor(text: string) {
+    this.text = text
+    const described = text.matchAll(/^# HELP (\w+) (.*)\n# TYPE \1 (\w+)$/gm)
+    this.described = [...described].map(([, name, help, type]) => `${name} | ${type} | ${help}`)
+  }
+
+  /** Returns the value of the first series with these labels, NaN if there is none. */
+  value(name: string, ...labels: readonly string[]): number {
+    const series = this.text
+      .split('\n')
+      .find((line) => line.startsWith(`${name}{`) && labels.every((label) => line.includes(label)))
+    return Number(series?.split(' ').at(-1) ?? Number.NaN)
+  }
+}
+
+function runPromtool(args: readonly string[], input = ''): { readonly status: number | null; readonly output: string } {
+  const { status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8', cwd: root })
+  return { status, output: `${stdout}${stderr}`.trim() }
+}
