@@ -1,8 +1,10 @@
 /** What Prometheus reads from running processes, and that the files for it fit. Needs promtool for its syntax. */
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
@@ -26,6 +28,28 @@ const definition = {
   ],
 }
 const lines = ['{"id":1}', '{"id":2,"at":"soon"}', '{"at":"2026-11-20T08:00:00Z"}', '{']
+
+type Panel = {
+  readonly id: number
+  readonly type: string
+  readonly title: string
+  readonly description?: string
+  readonly datasource?: { readonly uid: string }
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
+  readonly targets?: readonly { readonly refId: string; readonly expr: string }[]
+}
+type Alert = { readonly alert: string; readonly expr: string; readonly annotations: Readonly<Record<string, string>> }
+
+const { panels, templating } = JSON.parse(read('deploy/grafana/inlet.json')) as {
+  readonly panels: readonly Panel[]
+  readonly templating: { readonly list: readonly { readonly name: string; readonly type: string }[] }
+}
+const { groups } = parse(read('deploy/prometheus/rules.yaml')) as { groups: readonly { rules: readonly Alert[] }[] }
+const alerts = groups.flatMap(({ rules }) => rules)
+/** With values for the variables of Grafana. */
+const queries = panels
+  .flatMap(({ targets = [] }) => targets)
+  .map(({ expr }) => expr.replaceAll('$__rate_interval', '5m').replaceAll('$__range', '3h').replaceAll('$instance', '.*'))
 
 const hasPromtool = spawnSync('promtool', ['--version']).error === undefined
 const promtool = test.skipIf(!hasPromtool)
@@ -98,6 +122,17 @@ describeWith('processes', 'monitoring', () => {
     for (const { text } of [control, ingest]) expect(runPromtool(['check', 'metrics'], text)).toEqual({ status: 0, output: '' })
   })
 
+  test.each([
+    ['the dashboard', queries],
+    ['the alerts', alerts.map(({ expr }) => expr)],
+  ])('every metric of %s is exposed', (_, expressions) => {
+    const names = new Set(expressions.flatMap((expr) => expr.match(/\b(?:inlet|nodejs|process)_\w+/g) ?? []))
+    expect(names.size).toBeGreaterThan(10)
+    const exposed = new Set([...control.described, ...ingest.described].map((row) => row.split(' ')[0]))
+    const isExposed = (name: string) => exposed.has(name) || exposed.has(name.replace(/_(bucket|count|sum)$/, ''))
+    expect([...names].filter((name) => !isExposed(name))).toEqual([])
+  })
+
   /** The text of a process. */
   async function scrape(url: string): Promise<Scrape> {
     const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${metricsToken}` } })
@@ -105,6 +140,90 @@ describeWith('processes', 'monitoring', () => {
     return new Scrape(await response.text())
   }
 })
+
+describe('deploy/grafana/inlet.json', () => {
+  test('each panel has a place, a description and the data source that is chosen', () => {
+    expect(templating.list.find(({ type }) => type === 'datasource')?.name).toBe('datasource')
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + (at % w)} ${y + Math.floor(at / w)}`),
+    )
+    expect(new Set(cells).size).toBe(cells.length)
+    expect(panels.every(({ gridPos: { x, w } }) => x + w <= 24)).toBe(true)
+    for (const { type, title, description, datasource, targets = [] } of panels.filter((panel) => panel.type !== 'row')) {
+      expect([title, datasource?.uid, (description ?? '') !== ''], type).toEqual([title, `\${datasource}`, true])
+      expect(targets.length, title).toBeGreaterThan(0)
+      expect(new Set(targets.map(({ refId }) => refId)).size, title).toBe(targets.length)
+    }
+  })
+
+  promtool('every expression is PromQL', () => {
+    const rules = queries.map((expr, index) => ({ record: `panel:${index}`, expr }))
+    inCopy((directory) => {
+      const path = join(directory, 'dashboard.yaml')
+      writeFileSync(path, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }))
+      expect(runPromtool(['check', 'rules', path])).toMatchObject({ status: 0 })
+    })
+  })
+})
+
+describe('deploy/prometheus', () => {
+  test('each alert says what happened, what to do, and where that is explained', () => {
+    for (const { alert, annotations } of alerts) {
+      expect(Object.keys(annotations), alert).toEqual(['summary', 'description', 'runbook'])
+      const [, path = '', anchor = ''] = /^(docs\/operations\.md)#([a-z0-9-]+)$/.exec(annotations['runbook'] ?? '') ?? []
+      expect(path, alert).not.toBe('')
+      expect(anchorsOf(read(path)), alert).toContain(anchor)
+    }
+  })
+
+  test('docs/monitoring.md lists the alerts', () => {
+    const listed = [...read('docs/monitoring.md').matchAll(/^\| `(Inlet\w+)`/gm)].map(([, name]) => name)
+    expect(listed).toEqual(alerts.map(({ alert }) => alert))
+  })
+
+  promtool('every alert fires in its case, and is silent while all is well', () => {
+    const tests = parse(read('deploy/prometheus/rules-test.yaml')) as {
+      tests: readonly { alert_rule_test: readonly { alertname: string; exp_alerts: readonly unknown[] }[] }[]
+    }
+    const cases = tests.tests.flatMap(({ alert_rule_test }) => alert_rule_test)
+    for (const { alert } of alerts) {
+      const fires = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length > 0)
+      expect(fires.toSorted(), alert).toEqual([false, true])
+    }
+    expect(runPromtool(['test', 'rules', 'deploy/prometheus/rules-test.yaml'])).toMatchObject({ status: 0 })
+  })
+
+  promtool('the example of a configuration is accepted, with its rules', () => {
+    inCopy((directory) => {
+      writeFileSync(join(directory, 'inlet-metrics-token'), metricsToken)
+      const { status, output } = runPromtool(['check', 'config', join(directory, 'prometheus.yaml')])
+      expect({ status, output }).toMatchObject({ status: 0 })
+      expect(output).toContain(`${alerts.length} rules found`)
+    })
+  })
+})
+
+/** Calls back with a copy of deploy/prometheus, which is removed afterwards. */
+function inCopy(use: (directory: string) => void): void {
+  const directory = mkdtempSync(join(tmpdir(), 'inlet-prometheus-'))
+  try {
+    cpSync(join(root, 'deploy/prometheus'), directory, { recursive: true })
+    use(directory)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+/** The anchors of the headings of a page, as GitHub makes them. */
+function anchorsOf(markdown: string): readonly string[] {
+  return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
 
 class Scrape {
   readonly text: string
