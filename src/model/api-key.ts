@@ -32,62 +32,87 @@ export type ApiKey = z.infer<typeof ApiKey>
 
 const isUnique = (list: readonly string[]) => new Set(list).size === list.length
 
-export const CreateApiKey = z
-  .strictObject({
-    name: properName(128).meta({ examples: ['warehouse loader'] }),
-    scopes: z
-      .array(Scope)
-      .min(1, 'must name at least one scope')
-      .refine(isUnique, 'must not name a scope twice')
-      .meta({ uniqueItems: true }),
-    endpoint_ids: z
-      .array(Id)
-      .min(1, 'must name at least one endpoint; null for all')
-      .max(keyLimits.endpointsMax)
-      .refine(isUnique, 'must not name an endpoint twice')
-      .meta({ uniqueItems: true })
-      .nullable()
-      .default(null)
-      .meta({ description: 'limits the key to these endpoints of the account; not for a key with the scope `admin`' }),
-    public: z.boolean().default(false).meta({
-      description:
-        'for a key that web pages hold: scope `ingest` only, one endpoint, and `origins`. Such a key may be in the query (`?key=`). The operator has to allow public keys',
-    }),
-    origins: z
-      .array(
-        z
-          .string()
-          .max(keyLimits.originBytesMax)
-          .refine(
-            isOrigin,
-            'must be an origin as browsers send it, in lower case, without a path or the default port, such as https://app.example.com',
-          )
-          .meta({ examples: ['https://app.example.com'] }),
-      )
-      .min(1, 'must name at least one origin')
-      .max(keyLimits.originsMax)
-      .refine(isUnique, 'must not name an origin twice')
-      .meta({ uniqueItems: true })
-      .nullable()
-      .default(null)
-      .meta({ description: 'origins of the pages that a public key sends from', examples: [['https://app.example.com']] }),
-  })
-  .refine(({ scopes, endpoint_ids }) => endpoint_ids === null || !scopes.includes('admin'), {
-    path: ['endpoint_ids'],
-    message: 'must be null for a key with the scope admin, which manages the whole account',
-  })
-  .refine((key) => !key.public || (key.scopes.length === 1 && key.scopes[0] === 'ingest'), {
-    path: ['scopes'],
-    message: 'must be only ingest for a public key, which everybody can read in the page',
-  })
-  .refine((key) => !key.public || key.endpoint_ids?.length === 1, {
-    path: ['endpoint_ids'],
-    message: 'must name exactly one endpoint for a public key',
-  })
-  .refine((key) => key.public === (key.origins !== null), {
-    path: ['origins'],
-    message: 'must name the origins of a public key, and be null for other keys',
-  })
+export const KeyName = properName(128).meta({ examples: ['warehouse loader'] })
+
+/** Fields of a new key, but those that name endpoints. */
+export const keyFields = {
+  name: KeyName,
+  scopes: z
+    .array(Scope)
+    .min(1, 'must name at least one scope')
+    .refine(isUnique, 'must not name a scope twice')
+    .meta({ uniqueItems: true }),
+  public: z.boolean().default(false).meta({
+    description:
+      'for a key that web pages hold: scope `ingest` only, one endpoint, and `origins`. Such a key may be in the query (`?key=`). The operator has to allow public keys',
+  }),
+  origins: z
+    .array(
+      z
+        .string()
+        .max(keyLimits.originBytesMax)
+        .refine(
+          isOrigin,
+          'must be an origin as browsers send it, in lower case, without a path or the default port, such as https://app.example.com',
+        )
+        .meta({ examples: ['https://app.example.com'] }),
+    )
+    .min(1, 'must name at least one origin')
+    .max(keyLimits.originsMax)
+    .refine(isUnique, 'must not name an origin twice')
+    .meta({ uniqueItems: true })
+    .nullable()
+    .default(null)
+    .meta({ description: 'origins of the pages that a public key sends from', examples: [['https://app.example.com']] }),
+} as const
+
+/** The endpoints that a key is limited to, by id or by name. */
+export const keyEndpoints = <T extends z.ZodType<string>>(endpoint: T) =>
+  z
+    .array(endpoint)
+    .min(1, 'must name at least one endpoint; null for all')
+    .max(keyLimits.endpointsMax)
+    .refine(isUnique, 'must not name an endpoint twice')
+    .meta({ uniqueItems: true })
+    .nullable()
+    .default(null)
+    .meta({ description: 'limits the key to these endpoints of the account; not for a key with the scope `admin`' })
+
+type KeyLimits = {
+  readonly scopes: readonly Scope[]
+  readonly public: boolean
+  readonly origins: readonly string[] | null
+}
+
+/** Adds what the fields of a key demand of each other. `field` has its endpoints. */
+export function withKeyRules<Field extends string, T extends z.ZodType<KeyLimits & Record<Field, readonly string[] | null>>>(
+  schema: T,
+  field: Field,
+): T {
+  return schema
+    .refine((key) => key[field] === null || !key.scopes.includes('admin'), {
+      path: [field],
+      message: 'must be null for a key with the scope admin, which manages the whole account',
+    })
+    .refine((key) => !key.public || (key.scopes.length === 1 && key.scopes[0] === 'ingest'), {
+      path: ['scopes'],
+      message: 'must be only ingest for a public key, which everybody can read in the page',
+    })
+    .refine((key) => !key.public || key[field]?.length === 1, {
+      path: [field],
+      message: 'must name exactly one endpoint for a public key',
+    })
+    .refine((key) => key.public === (key.origins !== null), {
+      path: ['origins'],
+      message: 'must name the origins of a public key, and be null for other keys',
+    })
+}
+
+const { name, scopes: keyScopes, public: isPublic, origins } = keyFields
+export const CreateApiKey = withKeyRules(
+  z.strictObject({ name, scopes: keyScopes, endpoint_ids: keyEndpoints(Id), public: isPublic, origins }),
+  'endpoint_ids',
+)
 export type CreateApiKey = z.infer<typeof CreateApiKey>
 
 export const CreatedApiKey = ApiKey.extend({ api_key: z.string().meta({ description: 'the key itself, returned only now' }) })
