@@ -64,6 +64,7 @@ function writeManifest(): void {
     exports: {
       './client': { types: './src/client/index.d.ts', default: './src/client/index.js' },
       './openapi.json': './openapi/openapi.json',
+      './setup.schema.json': './openapi/setup.schema.json',
       './package.json': './package.json',
     },
     os: ['linux', 'darwin'],

@@ -1,6 +1,6 @@
 /**
- * Writes openapi/openapi.json and .yaml as the control process serves them, and the types and operations of the client, whose
- * types the console uses too. With `--check` it only fails if
+ * Writes openapi/openapi.json and .yaml as the control process serves them, the JSON Schema of set-ups, and the types and operations of the
+ * client, whose types the console uses too. With `--check` it only fails if
  * they are out of date.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { dirname, join, resolve } from 'node:path'
 import { startControl } from '#control/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { setupJsonSchema } from '#model/setup.ts'
 import { readConfig } from '../src/config.ts'
 import { operationsOf } from './openapi-operations.ts'
 import { typesOf } from './openapi-types.ts'
@@ -19,6 +20,7 @@ const { json, yaml } = await describeApi()
 for (const [name, text] of [
   ['openapi/openapi.json', `${JSON.stringify(JSON.parse(json), null, 2)}\n`],
   ['openapi/openapi.yaml', yaml],
+  ['openapi/setup.schema.json', `${JSON.stringify(setupJsonSchema(), null, 2)}\n`],
   ['src/client/generated/schema.ts', typesOf(JSON.parse(json))],
   ['src/client/generated/operations.ts', operationsOf(JSON.parse(json))],
 ] as const) {

@@ -2,7 +2,7 @@
  * Reads the command line and runs one command.
  *
  * Owns: exit codes, help, messages about wrong usage. Does not own: the list of commands (commands.ts).
- * Law: exit code 0 is success, 1 failure, 2 wrong usage. A process loads only the command that it runs.
+ * Law: exit code 0 is success, 1 failure, 2 wrong usage, 3 what an option asks for. A process loads only the command that it runs.
  */
 import { buildApplication, ExitCode, help, type RouteMap, run, version } from '@stricli/core'
 import { readVersion } from '#lib/version.ts'
@@ -43,7 +43,7 @@ export async function runCommandLine(args: readonly string[], context: CliContex
   const code = context.process.exitCode ?? 0
   const isUsageError = code === 2 || code === ExitCode.UnknownCommand || code === ExitCode.InvalidArgument
   if (isUsageError) context.process.stderr.write(`See: ${['inlet', ...commandNames(inputs), '--help'].join(' ')}\n`)
-  return isUsageError ? 2 : code === 0 ? 0 : 1
+  return isUsageError ? 2 : code === 0 || code === 3 ? code : 1
 }
 
 /** Every command takes a profile, before its name. */

@@ -29,6 +29,7 @@ import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
+import { applyCommand, exportCommand, planCommand, schemaCommand } from './commands/setup.ts'
 import { signInLinkCommand } from './commands/sign-in-link.ts'
 import { tailCommand } from './commands/tail.ts'
 
@@ -46,6 +47,10 @@ export const commands = buildRouteMap({
     send: sendCommand,
     tail: tailCommand,
     query: queryCommand,
+    plan: planCommand,
+    apply: applyCommand,
+    export: exportCommand,
+    schema: schemaCommand,
     endpoints: endpointsCommands,
     destinations: destinationsCommands,
     views: viewsCommands,
@@ -72,7 +77,7 @@ export const commands = buildRouteMap({
 Commands on a server take their configuration from environment variables: docs/configuration.md lists them.
 Commands that call an Inlet use the profile of inlet login: inlet --profile NAME COMMAND uses another one.
 --json prints what scripts can read, with the names of fields of the API: a list is an array.
-Exit codes: 0 success, 1 failure, 2 wrong usage.`,
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 changes (inlet plan --exit-code).`,
     // Children of start and node.
     hideRoute: { ingest: true, delivery: true },
   },

@@ -10,7 +10,7 @@ export type CliContext = CommandContext & {
   readonly process: {
     readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number }
     readonly stderr: Writable & { readonly isTTY?: boolean }
-    /** A command that fails without an error sets this to 1. */
+    /** A command that fails without an error sets this to 1, and 3 means what an option of its own says. */
     exitCode?: number
   }
   /** Path of the program, to start child processes. */

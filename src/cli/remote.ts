@@ -16,11 +16,11 @@ export type Access = {
 
 export type Remote = { readonly client: Client; readonly apiKey: string; readonly ingestUrl: string | undefined }
 
-/** Throws a UserError without an API key. */
-export async function openRemote(context: CliContext): Promise<Remote> {
+/** Throws a UserError without an API key. `timeoutMs` bounds each call. */
+export async function openRemote(context: CliContext, { timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<Remote> {
   const { INLET_INGEST_URL: ingestUrl } = await context.readEnvironment()
   const { url, apiKey } = await findAccess(context)
-  return { client: createClient({ url, apiKey }), apiKey, ingestUrl: ingestUrl || undefined }
+  return { client: createClient({ url, apiKey, timeoutMs }), apiKey, ingestUrl: ingestUrl || undefined }
 }
 
 /** Returns whom a command acts as. Throws a UserError if it is nobody. */

@@ -1,0 +1,100 @@
+/** The set-up of an account in files. */
+import { buildCommand } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { ApplyFlags } from '../setup/apply-command.ts'
+import type { ExportFlags } from '../setup/export-command.ts'
+import type { PlanFlags } from '../setup/plan-command.ts'
+import { json } from './json.ts'
+
+const file = {
+  kind: 'parsed',
+  parse: String,
+  variadic: true,
+  brief: 'directory with YAML files, or one file; - reads a pipe; may be repeated',
+  placeholder: 'PATH',
+} as const
+const prune = {
+  kind: 'boolean',
+  default: false,
+  withNegated: false,
+  brief: 'delete what is in no file, of the kinds that the files have',
+} as const
+
+export const planCommand = buildCommand<PlanFlags, [], CliContext>({
+  loader: async () => (await import('../setup/plan-command.ts')).plan,
+  parameters: {
+    flags: {
+      file,
+      prune,
+      exitCode: { kind: 'boolean', default: false, withNegated: false, brief: 'exit with 3 if there are changes' },
+      json,
+    },
+    aliases: { f: 'file' },
+  },
+  docs: {
+    brief: 'show what inlet apply would change',
+    fullDescription: `Compares files with the account, and changes nothing: what would be created, changed and deleted, field by field. All that is wrong with the files is shown at once, with the place.
+
+The files are described in docs/setup-in-git.md, and inlet schema prints their JSON Schema. Exit codes: 0 success, 1 failure, 2 wrong usage; with --exit-code 3 if there are changes.`,
+  },
+})
+
+export const applyCommand = buildCommand<ApplyFlags, [], CliContext>({
+  loader: async () => (await import('../setup/apply-command.ts')).apply,
+  parameters: {
+    flags: {
+      file,
+      prune,
+      yes: { kind: 'boolean', default: false, withNegated: false, brief: 'do not ask' },
+      keysTo: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'file that gets the secrets of new API keys, as JSON by name; only its user can read it',
+        placeholder: 'FILE',
+      },
+      json,
+    },
+    aliases: { f: 'file' },
+  },
+  docs: {
+    brief: 'make the account what files say',
+    fullDescription: `Shows the plan, asks, and makes the changes, in an order in which each can be made. If one fails, the rest is left as it is, and running it again continues.
+
+Nothing is deleted without --prune. Secrets of new API keys are shown once on a terminal; elsewhere --keys-to FILE takes them.`,
+  },
+})
+
+export const exportCommand = buildCommand<ExportFlags, [], CliContext>({
+  loader: async () => (await import('../setup/export-command.ts')).exportSetup,
+  parameters: {
+    flags: {
+      file: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'directory for the files; if not given, all is printed',
+        placeholder: 'DIR',
+      },
+      overwrite: { kind: 'boolean', default: false, withNegated: false, brief: 'also if the directory has files' },
+      json,
+    },
+    aliases: { f: 'file' },
+  },
+  docs: {
+    brief: 'write what the account has as files for inlet apply',
+    fullDescription: `Writes destinations, endpoints, views, bindings and keys as YAML, without secrets. inlet plan then says that there are no changes.
+
+Drafts of views, revoked keys, and endpoints that are being deleted are left out.`,
+  },
+})
+
+export const schemaCommand = buildCommand<Record<never, never>, [], CliContext>({
+  loader: async () => (await import('../setup/schema-command.ts')).printSchema,
+  parameters: {},
+  docs: {
+    brief: 'print the JSON Schema of the files for inlet apply',
+    fullDescription:
+      'Prints the JSON Schema of the files, for editors. inlet export writes it beside them; with a file of your own, begin it with the line:\n\n# yaml-language-server: $schema=setup.schema.json',
+  },
+})

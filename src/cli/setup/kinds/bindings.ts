@@ -1,0 +1,169 @@
+/**
+ * Which views an endpoint has.
+ *
+ * A binding without a version follows its view: a new version is attached before the old one is detached, so that no segment falls in between.
+ */
+
+import { UserError } from '#lib/user-error.ts'
+import type { DeclaredBinding } from '#model/setup.ts'
+import type { Account, Attachment } from '../account.ts'
+import { type Applying, type Change, changedByOthers } from '../change.ts'
+import type { Declared, DeclaredSetup } from '../declared.ts'
+import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
+import type { Problems } from '../problems.ts'
+import type { ViewChange } from './views.ts'
+
+const defaults: Settings = { is_required: false, canary_start_ts: null }
+
+type Terms = Pick<Attachment, 'is_required' | 'canary_start_ts'>
+
+const termsOf = ({ is_required, canary_start_ts }: Terms): Terms => ({ is_required, canary_start_ts })
+const groupOf = ({ endpoint, view }: Pick<Attachment, 'endpoint' | 'view'>) => JSON.stringify([endpoint, view])
+
+/** `changed` are the views that get a new version. */
+export function planBindings(
+  setup: DeclaredSetup,
+  account: Account,
+  changed: readonly ViewChange[],
+  problems: Problems,
+): readonly Change[] {
+  const attached = Map.groupBy(account.attachments, groupOf)
+  const declared = Map.groupBy(setup.bindings, ({ value }) => groupOf(value))
+  const renewed = new Map(changed.map(({ name, version }) => [name, version]))
+  return setup.bindings.flatMap((binding) => {
+    if (!hasReferences(binding, setup, account, problems)) return []
+    const { endpoint, view, version } = binding.value
+    const versions = account.views.get(view) ?? []
+    const newest = renewed.get(view) ?? versions.find(({ status }) => status === 'published')?.version
+    const group = declared.get(groupOf(binding.value)) ?? []
+    const pinned = group.flatMap(({ value }) => value.version ?? [])
+    if (version === undefined && newest !== undefined && pinned.includes(newest)) {
+      binding.source.report(
+        problems,
+        'view',
+        `has version ${newest}, which another binding of the endpoint names: leave one of them out`,
+      )
+      return []
+    }
+    const present = account.endpoints.has(endpoint) ? (attached.get(groupOf(binding.value)) ?? []) : []
+    const target = version ?? newest
+    const same = present.find((each) => each.version === target)
+    // A binding that follows its view replaces all versions that no other binding names.
+    const old = version === undefined ? present.filter((each) => each !== same && !pinned.includes(each.version)) : []
+    return changesFor(binding.value, target, same, old)
+  })
+}
+
+function hasReferences(
+  { value, source }: Declared<DeclaredBinding>,
+  setup: DeclaredSetup,
+  account: Account,
+  problems: Problems,
+): boolean {
+  const { endpoint, view, version } = value
+  const before = problems.count
+  if (!setup.names.endpoints.has(endpoint) && !account.endpoints.has(endpoint))
+    source.report(problems, 'endpoint', `there is no endpoint ${endpoint}: declare it, or create it first`)
+  const published = (account.views.get(view) ?? []).filter(({ status }) => status === 'published')
+  if (!setup.names.views.has(view) && published.length === 0)
+    source.report(problems, 'view', `there is no view ${view} that is published: declare it, or publish it first`)
+  else if (version !== undefined && !published.some((each) => each.version === version)) {
+    const known = published.map((each) => each.version).join(', ')
+    source.report(
+      problems,
+      'version',
+      `the view ${view} has no published version ${version}${known === '' ? '' : `: published ${published.length === 1 ? 'is' : 'are'} ${known}`}. Leave it out for the newest one`,
+    )
+  }
+  return problems.count === before
+}
+
+function changesFor(
+  binding: DeclaredBinding,
+  target: number | undefined,
+  same: Attachment | undefined,
+  old: readonly Attachment[],
+): readonly Change[] {
+  const { endpoint, view } = binding
+  const after = termsOf(binding)
+  const name = nameOf(binding)
+  const isSame = same !== undefined && areSame(termsOf(same), after)
+  if (isSame && old.length === 0) return []
+  const replaced = same === undefined || isSame ? old : [...old, same]
+  const [previous] = replaced
+  if (previous === undefined)
+    return [
+      {
+        ...{ action: 'create', kind: 'bindings', name, notes: [] },
+        fields: changesOf({}, withoutDefaults(after, defaults)),
+        run: (applying) => attach(binding, applying),
+      },
+    ]
+  const versions = [...old, ...(same === undefined ? [] : [same])].map(({ version }) => version)
+  const moved =
+    old.length === 0 ? [] : [{ path: 'version', before: versions.length === 1 ? versions[0] : versions, after: target }]
+  return [
+    {
+      ...{ action: 'change', kind: 'bindings', name },
+      fields: [...moved, ...changesOf(termsOf(same ?? previous), after)],
+      notes:
+        same === undefined || isSame
+          ? []
+          : [
+              'detached and attached again: segments sealed in that moment do not go through the view; inlet views backfill repeats them',
+            ],
+      run: async (applying) => {
+        const { client, ids } = applying
+        const id = ids.get('endpoints', endpoint)
+        const now = (await client.listBindings(id)).items.filter((each) => each.status === 'active' && each.view_name === view)
+        if (replaced.some((each) => !now.some((other) => other.id === each.id))) throw new UserError(changedByOthers)
+        if (same !== undefined && !isSame) await client.detachView(id, same.id)
+        if (!isSame) await attach(binding, applying)
+        for (const each of old) await client.detachView(id, each.id)
+      },
+    },
+  ]
+}
+
+async function attach(
+  { endpoint, view, version, is_required, canary_start_ts }: DeclaredBinding,
+  { client, ids }: Applying,
+): Promise<void> {
+  const id = ids.get('endpoints', endpoint)
+  const view_id = version === undefined ? ids.get('views', view) : ids.getVersion(view, version)
+  await client.attachView(id, { view_id, is_required, canary_start_ts })
+}
+
+export function nameOf({ endpoint, view, version }: Pick<DeclaredBinding, 'endpoint' | 'view' | 'version'>): string {
+  return `${endpoint} → ${view}${version === undefined ? '' : ` version ${version}`}`
+}
+
+/** Returns what no binding in the files stands for. */
+export function undeclaredAttachments({ bindings }: DeclaredSetup, { attachments }: Account): readonly Attachment[] {
+  const declared = Map.groupBy(bindings, ({ value }) => groupOf(value))
+  return attachments.filter((attachment) => {
+    const group = declared.get(groupOf(attachment)) ?? []
+    return !group.some(({ value: { version } }) => version === undefined || version === attachment.version)
+  })
+}
+
+export function removalOfBinding(attachment: Attachment): Change {
+  return {
+    ...{
+      action: 'delete',
+      kind: 'bindings',
+      name: nameOf(attachment),
+      fields: [],
+      notes: ['what the view delivered stays in the bucket'],
+    },
+    run: ({ client, ids }) => client.detachView(ids.get('endpoints', attachment.endpoint), attachment.id),
+  }
+}
+
+/** A version that is not the newest published one is named, so that the file means what is there. */
+export function exportBinding(attachment: Attachment, { views }: Account): Settings {
+  const { endpoint, view, version } = attachment
+  const newest = views.get(view)?.find(({ status }) => status === 'published')?.version
+  const pinned = version === newest ? {} : { version }
+  return { endpoint, view, ...pinned, ...withoutDefaults(termsOf(attachment), defaults) }
+}

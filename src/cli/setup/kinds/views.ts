@@ -1,0 +1,134 @@
+import { UserError } from '#lib/user-error.ts'
+import type { Column, Definition, Filter } from '#model/definition.ts'
+import type { DeclaredView } from '#model/setup.ts'
+import type { Account, View } from '../account.ts'
+import { type Applying, type Change, changedByOthers } from '../change.ts'
+import type { Declared, DeclaredSetup } from '../declared.ts'
+import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
+
+const defaults: Settings = { description: '', tags: [] }
+
+/** A change that publishes a version. */
+export type ViewChange = Change & { readonly version: number }
+
+type ViewSettings = Pick<DeclaredView, 'description' | 'tags' | 'definition'>
+
+/** The definition has no fields with their default value, so that writing them down changes nothing. */
+function settingsOf({ description, tags, definition }: ViewSettings): ViewSettings {
+  return { description, tags: [...new Set(tags)].toSorted(), definition: plainDefinition(definition) }
+}
+
+function plainDefinition({ columns, filters = [] }: Definition): Definition {
+  return {
+    columns: columns.map(plainColumn),
+    ...(filters.length === 0 ? {} : { filters: filters.map(plainFilter) }),
+  }
+}
+
+function plainColumn({ name, type, path, required, cast_failures, parquet }: Column): Column {
+  return {
+    ...{ name, type, path },
+    ...(required === true ? { required } : {}),
+    ...(cast_failures === 'dlq' ? { cast_failures } : {}),
+    ...(parquet === undefined ? {} : { parquet }),
+  }
+}
+
+function plainFilter({ condition, description = '' }: Filter): Filter {
+  return { condition, ...(description === '' ? {} : { description }) }
+}
+
+export function planViews({ views }: DeclaredSetup, account: Account): readonly ViewChange[] {
+  return views.flatMap((declared) => {
+    const versions = account.views.get(declared.value.name) ?? []
+    const published = versions.find(({ status }) => status === 'published')
+    const settings = settingsOf(declared.value)
+    if (published === undefined) return [creationOf(declared, versions, settings)]
+    const before = settingsOf(published)
+    const fields = changesOf(before, settings)
+    return fields.length === 0 ? [] : [changeOf(versions, published, settings, fields)]
+  })
+}
+
+function creationOf({ value: { name } }: Declared<DeclaredView>, versions: readonly View[], settings: ViewSettings): ViewChange {
+  const [newest] = versions
+  const version = nextVersion(versions, settings)
+  return {
+    ...{ action: 'create', kind: 'views', name, version },
+    fields: changesOf({}, withoutDefaults(settings, defaults)),
+    notes: newest === undefined ? [] : [`version ${version}: version ${newest.version} is ${newest.status}`],
+    run: async (applying) => {
+      if (newest !== undefined) return publishNext(name, versions, settings, applying)
+      const { id } = await applying.client.createView({ name, ...bodyOf(settings), format: 'yaml' })
+      await applying.client.publishView(id)
+      applying.ids.set('views', name, id)
+    },
+  }
+}
+
+function changeOf(versions: readonly View[], published: View, settings: ViewSettings, fields: Change['fields']): ViewChange {
+  const { name } = published
+  const version = nextVersion(versions, settings)
+  return {
+    ...{ action: 'change', kind: 'views', name, fields, version },
+    notes: [`version ${published.version} → ${version}, with files in a folder of its own`],
+    run: (applying) => publishNext(name, versions, settings, applying),
+  }
+}
+
+function nextVersion(versions: readonly View[], settings: ViewSettings): number {
+  const newest = versions[0]?.version ?? 0
+  return findOwnDraft(versions, settings) === undefined ? newest + 1 : newest
+}
+
+/** Published versions never change, so a change is the next version. */
+async function publishNext(
+  name: string,
+  versions: readonly View[],
+  settings: ViewSettings,
+  { client, ids }: Applying,
+): Promise<void> {
+  const [newest] = versions
+  if (newest === undefined) throw new UserError(changedByOthers)
+  const now = await client.getView(newest.id)
+  if (now.versions[0]?.id !== newest.id || now.status !== newest.status) throw new UserError(changedByOthers)
+  const draft = findOwnDraft(versions, settings) ?? (await client.createViewVersion(newest.id, {}))
+  if (!areSame(settingsOf(draft), settings)) await client.changeView(draft.id, bodyOf(settings))
+  await client.publishView(draft.id)
+  ids.set('views', name, draft.id)
+}
+
+/**
+ * Returns the draft of an apply that was interrupted: it is what the files declare, or still a copy of the version before it. Any other draft
+ * is the work of somebody.
+ */
+function findOwnDraft([newest, previous]: readonly View[], settings: ViewSettings): View | undefined {
+  if (newest?.status !== 'draft') return undefined
+  const content = settingsOf(newest)
+  const isCopy = previous !== undefined && areSame(content, settingsOf(previous))
+  return isCopy || areSame(content, settings) ? newest : undefined
+}
+
+function bodyOf({ description, tags, definition }: ViewSettings) {
+  return { description, tags: [...tags], definition: bodyOfDefinition(definition) }
+}
+
+export function bodyOfDefinition({ columns, filters }: Definition) {
+  return { columns: [...columns], ...(filters === undefined ? {} : { filters: [...filters] }) }
+}
+
+/** Drafts are work in progress, and stay. */
+export function removalOfView(name: string, versions: readonly View[]): Change {
+  return {
+    ...{ action: 'delete', kind: 'views', name, fields: [] },
+    notes: ['its versions are archived and detached from every endpoint; what is in the bucket stays'],
+    run: async ({ client }) => {
+      for (const { id, status } of versions) if (status === 'published') await client.archiveView(id)
+    },
+  }
+}
+
+export function exportView(view: View): Settings {
+  const { definition, ...settings } = settingsOf(view)
+  return { name: view.name, ...withoutDefaults(settings, defaults), definition }
+}

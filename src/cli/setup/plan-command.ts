@@ -1,0 +1,38 @@
+/** `inlet plan`: shows what `inlet apply` would do. */
+import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import { printJson } from '../print-json.ts'
+import { openRemote } from '../remote.ts'
+import { colored, describePlan, type Paint, plain, planToJson } from './describe-plan.ts'
+import { setupLimits } from './limits.ts'
+import { makePlan, type Plan } from './plan.ts'
+
+export type PlanFlags = {
+  readonly file: readonly string[]
+  readonly prune: boolean
+  readonly json: boolean
+  readonly exitCode: boolean
+}
+
+/** With --exit-code, changes are no failure and no success. */
+const changesExitCode = 3
+
+export async function plan(this: CliContext, flags: PlanFlags): Promise<void> {
+  tolerateClosedPipe(this)
+  const { plan } = await planOf(this, flags)
+  if (flags.json) printJson(this, planToJson(plan))
+  else this.process.stdout.write(describePlan(plan, await paintFor(this)))
+  if (flags.exitCode && plan.changes.length > 0) this.process.exitCode = changesExitCode
+}
+
+export async function planOf(context: CliContext, { file, prune }: Pick<PlanFlags, 'file' | 'prune'>) {
+  const environment = await context.readEnvironment()
+  const { client, apiKey } = await openRemote(context, { timeoutMs: setupLimits.callTimeoutMs })
+  const plan: Plan = await makePlan({ client, apiKey, environment, paths: file, prune })
+  return { client, plan }
+}
+
+/** Colours are for terminals: https://no-color.org. */
+export async function paintFor(context: CliContext): Promise<Paint> {
+  const { NO_COLOR: noColor, TERM: terminal } = await context.readEnvironment()
+  return context.process.stdout.isTTY === true && !noColor && terminal !== 'dumb' ? colored : plain
+}

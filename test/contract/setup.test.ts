@@ -1,0 +1,517 @@
+/** `inlet plan`, `apply` and `export`: a set-up in files, against a real control process. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { applyChanges } from '#cli/setup/apply.ts'
+import { makePlan } from '#cli/setup/plan.ts'
+import { createClient } from '#client/client.ts'
+import { ConnectionError } from '#client/errors.ts'
+import { systemClock } from '#lib/clock.ts'
+import type { Scope } from '#model/api-key.ts'
+import { runCli } from '../support/cli.ts'
+import { newRegion, useControl } from '../support/control.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'inlet-setup-'))
+const control = useControl({ environment: { INLET_PUBLIC_KEYS: 'true' } })
+afterAll(() => rmSync(directory, { recursive: true }))
+
+let places = 0
+
+/** An account, and a directory for its set-up. */
+async function newPlace(scopes?: readonly Scope[]) {
+  const account = await control().newAccount(scopes)
+  const files = join(directory, `setup-${places++}`)
+  mkdirSync(files)
+  const environment: Record<string, string> = { INLET_URL: control().url, INLET_API_KEY: account.api_key, HOME: directory }
+  const inlet = (...args: readonly string[]) => runCli(args, { environment })
+  const write = (name: string, text: string) => {
+    mkdirSync(dirname(join(files, name)), { recursive: true })
+    writeFileSync(join(files, name), text)
+  }
+  const keysTo = join(directory, `keys-${places}.json`)
+  const apply = (...args: readonly string[]) => inlet('apply', '-f', files, '--yes', '--keys-to', keysTo, ...args)
+  const plan = async (...args: readonly string[]) => {
+    const { code, out, err } = await inlet('plan', '-f', files, '--json', ...args)
+    expect([code, err]).toEqual([0, ''])
+    return JSON.parse(out)
+  }
+  return { ...{ account, files, environment, inlet, write, apply, plan, keysTo } }
+}
+
+type Place = Awaited<ReturnType<typeof newPlace>>
+
+async function clientOf({ account: { api_key: apiKey } }: Place) {
+  return { client: createClient({ url: control().url, apiKey }), apiKey }
+}
+
+const quiet = { clock: systemClock, keepSecret: async () => {}, signal: new AbortController().signal, onDone: () => {} }
+
+const role = 'arn:aws:iam::000000000000:role/none'
+
+const shop = (region: string) => `# The shop
+destinations:
+  - name: lake
+    bucket: lake
+    region: eu-central-1
+    role_arn: ${role}
+endpoints:
+  - name: shop
+    region: ${region}
+    destination: lake
+    segment_max_age_seconds: 5
+views:
+  - name: orders
+    description: Orders as they arrive
+    definition:
+      columns:
+        - { name: id, type: BIGINT, path: $.id, required: true }
+        - { name: amount, type: "DECIMAL(12,2)", path: $.amount, cast_failures: dlq }
+      filters:
+        - condition: |
+            amount > 0
+            AND id IS NOT NULL
+bindings:
+  - { endpoint: shop, view: orders }
+keys:
+  - name: till
+    scopes: [ingest]
+    endpoints: [shop]
+`
+
+describe('apply', () => {
+  test('creates what files declare, and a second run has no changes', async () => {
+    const { write, inlet, files, apply, plan, keysTo, account } = await newPlace()
+    write('shop.yaml', shop(newRegion()))
+    const shown = await inlet('plan', '-f', files)
+    expect([shown.code, shown.err]).toEqual([0, ''])
+    for (const line of [
+      '  + destination lake',
+      '      bucket: lake',
+      '  + endpoint shop',
+      '      destination: lake',
+      '  + view orders',
+      '            amount > 0',
+      '  + binding shop → orders',
+      '  + key till',
+      '5 to create, 0 to change, 0 to delete.',
+    ])
+      expect(shown.out.split('\n').map((each) => each.trimEnd())).toContainEqual(expect.stringContaining(line))
+    expect((await account.get('/v1/endpoints')).body.items).toEqual([])
+    const applied = await apply()
+    expect([applied.code, applied.err]).toEqual([0, ''])
+    expect(applied.out).toContain('Done: 5 created, 0 changed, 0 deleted.')
+    const secrets = JSON.parse(readFileSync(keysTo, 'utf8'))
+    expect(Object.keys(secrets)).toEqual(['till'])
+    expect(secrets.till).toMatch(/^ing_live_/)
+    expect(statSync(keysTo).mode & 0o777).toBe(0o600)
+    expect(applied.out).not.toContain(secrets.till)
+    const [endpoint] = (await account.get('/v1/endpoints')).body.items
+    expect(endpoint).toMatchObject({ name: 'shop', destination_name: 'lake', segment_max_age_seconds: 5 })
+    expect((await account.get(`/v1/endpoints/${endpoint.id}/views`)).body.items).toMatchObject([
+      { view_name: 'orders', view_version: 1, status: 'active' },
+    ])
+    expect((await account.get('/v1/destinations')).body.items).toMatchObject([{ name: 'lake', status: 'valid' }])
+    expect((await plan()).changes).toEqual([])
+    const again = await apply()
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('No changes')])
+    expect((await inlet('plan', '-f', files, '--exit-code')).code).toBe(0)
+  })
+})
+
+describe('plan', () => {
+  test('shows each field that differs, old and new, and lines of a definition', async () => {
+    const { write, inlet, files, apply } = await newPlace()
+    const region = newRegion()
+    write('shop.yaml', shop(region))
+    expect((await apply()).code).toBe(0)
+    write(
+      'shop.yaml',
+      shop(region)
+        .replace('segment_max_age_seconds: 5', 'kept_headers: [X-GitHub-Event]')
+        .replace('amount > 0', 'amount > 10')
+        .replace('bucket: lake', 'bucket: other-lake'),
+    )
+    const { out, code } = await inlet('plan', '-f', files, '--exit-code')
+    expect(code).toBe(3)
+    expect(out).toBe(`  ~ destination lake
+      bucket: lake → other-lake
+
+  ~ endpoint shop
+      segment_max_age_seconds: 5 → 60
+      kept_headers: [] → [x-github-event]
+
+  ~ view orders
+      definition:
+        …
+          filters:
+            - condition: |
+        -       amount > 0
+        +       amount > 10
+                AND id IS NOT NULL
+      (version 1 → 2, with files in a folder of its own)
+
+  ~ binding shop → orders
+      version: 1 → 2
+
+0 to create, 4 to change, 0 to delete.
+
+Not in the files, and kept:
+  keys: test
+`)
+    control().clock.advance(31_000)
+    expect((await apply()).out).toContain('Done: 0 created, 4 changed, 0 deleted.')
+    expect((await inlet('plan', '-f', files)).out).toMatch(/^No changes: the account is as the files say.\n/)
+  })
+
+  test('a key that may only read can plan, but not compare keys', async () => {
+    const { write, inlet, files, apply } = await newPlace(['metrics'])
+    write('shop.yaml', shop(newRegion()))
+    const shown = await inlet('plan', '-f', files)
+    expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('The keys are not compared')])
+    expect(shown.out).toContain('4 to create')
+    expect(await apply()).toMatchObject({ code: 1, err: expect.stringContaining('has no scope admin') })
+  })
+
+  test('reads a pipe, many files and documents', async () => {
+    const { write, inlet, files } = await newPlace()
+    const region = newRegion()
+    write(
+      'a/b/one.yml',
+      `endpoints: [{ name: one, region: ${region} }]\n---\n# nothing\n---\nendpoints:\n- { name: two, region: ${region} }\n`,
+    )
+    write('.hidden/three.yaml', 'nonsense')
+    write('notes.txt', 'nonsense')
+    write('json.yaml', JSON.stringify({ keys: [] }))
+    const { out } = await inlet('plan', '-f', files, '-f', join(files, 'a/b/one.yml'))
+    expect(out).toContain('2 to create')
+  })
+})
+
+describe('problems', () => {
+  test('are shown all at once, with the place and what to do, before anything is changed', async () => {
+    const { write, apply, files, account, environment } = await newPlace()
+    environment['INLET_VAR_BUCKET'] = 'lake'
+    environment['SECRET'] = 'never-shown'
+    write(
+      'a.yaml',
+      `destinations:
+  - name: lake
+    bucket: \${BUCKET}
+    region: \${SECRET}
+    role_arn: ${role}
+  - { name: lake, bucket: lake, region: x, role_arn: ${role} }
+  - { name: keyed, bucket: lake, region: x, role_arn: ${role}, encryption: kms }
+endpoint: []
+views: {}
+endpoints:
+  - name: shop
+    region: nowhere
+    destination: late
+    segment_bytes: 5
+    speed: high
+`,
+    )
+    write(
+      'b.yaml',
+      `bindings:
+  - { endpoint: shop, view: orders }
+  - { endpoint: nobody, view: broken }
+views:
+  - name: broken
+    definition:
+      columns:
+        - { name: a, type: NUMBER, path: $.a }
+      filters:
+        - condition: b > 1
+keys:
+  - { name: k, scopes: [admin], endpoints: [shop] }
+`,
+    )
+    write('c.yaml', 'endpoints:\n  - name: "x\n')
+    const { code, err, out } = await apply()
+    expect([code, out]).toEqual([1, ''])
+    const lines = err.replaceAll(`${files}/`, '').split('\n')
+    expect(lines[0]).toMatch(/^There are \d+ problems with the set-up. Nothing was changed.$/)
+    for (const line of [
+      /^a.yaml:4:13: destinations\[0\].region: names the variable SECRET, which is not set: set INLET_VAR_SECRET$/,
+      /^a.yaml:7:\d+: destinations\[2\].kms_key_arn: must be the ARN of a KMS key/,
+      /^a.yaml:8:11: endpoint: is not known: did you mean endpoints\?$/,
+      /^a.yaml:9:8: views: must be a list/,
+      /^a.yaml:12:13: endpoints\[0\].region: must be a region code of three lowercase letters/,
+      /^a.yaml:14:20: endpoints\[0\].segment_bytes: must be from 8 MB to 1 GB/,
+      /^a.yaml:15:12: endpoints\[0\].speed: is not a known field: known are name, region/,
+      /^b.yaml:2:29: bindings\[0\].view: there is no view orders that is published/,
+      /^b.yaml:3:17: bindings\[1\].endpoint: there is no endpoint nobody/,
+      /^b.yaml:8:\d+: views\[0\].definition.columns\[0\].type: /,
+      /^b.yaml:12:\d+: keys\[0\].endpoints: must be null for a key with the scope admin/,
+      /^c.yaml:3:1: is not valid YAML/,
+    ])
+      expect(lines).toContainEqual(expect.stringMatching(line))
+    expect(err).not.toContain('never-shown')
+    for (const path of ['destinations', 'endpoints', 'views?status=all'])
+      expect((await account.get(`/v1/${path}`)).body.items).toEqual([])
+  })
+})
+
+describe('--prune', () => {
+  test('deletes what is in no file, of the kinds that the files have, and never the key of the command', async () => {
+    const { write, apply, plan, account, inlet, files } = await newPlace()
+    const region = newRegion()
+    write('shop.yaml', shop(region))
+    expect((await apply()).code).toBe(0)
+    write('shop.yaml', 'endpoints: []\nkeys: []\nbindings: []\n')
+    expect((await plan()).changes).toEqual([])
+    const { changes, kept } = await plan('--prune')
+    expect(changes.map(({ action, kind, name }: Record<string, string>) => [action, kind, name])).toEqual([
+      ['delete', 'keys', 'till'],
+      ['delete', 'endpoints', 'shop'],
+    ])
+    expect(kept.map(({ name }: Record<string, string>) => name)).toEqual(['lake', 'orders', 'test'])
+    write('shop.yaml', 'destinations: []\nendpoints: []\nviews: []\nkeys: []\nbindings: []\n')
+    const shown = await inlet('plan', '-f', files, '--prune')
+    expect(shown.out).toContain('0 to create, 0 to change, 4 to delete.')
+    expect(shown.out).toContain('The key test is in no file, and is kept because this command uses it.')
+    expect(await apply('--prune')).toMatchObject({ code: 0, err: '' })
+    expect((await plan('--prune')).changes).toEqual([])
+    for (const path of ['destinations', 'endpoints', 'views']) expect((await account.get(`/v1/${path}`)).body.items).toEqual([])
+  })
+
+  test('refuses what the files still need', async () => {
+    const { write, apply } = await newPlace()
+    const region = newRegion()
+    write('shop.yaml', shop(region))
+    expect((await apply()).code).toBe(0)
+    write('shop.yaml', `endpoints:\n  - { name: shop, region: ${region}, destination: lake }\ndestinations: []\n`)
+    const { code, err } = await apply('--prune')
+    expect([code, err]).toEqual([1, expect.stringContaining('endpoints[0].destination: names lake, which is in no file')])
+  })
+})
+
+describe('what others do', () => {
+  test('a change between plan and apply is not overwritten', async () => {
+    const place = await newPlace()
+    const region = newRegion()
+    place.write('shop.yaml', shop(region))
+    expect((await place.apply()).code).toBe(0)
+    const [endpoint] = (await place.account.get('/v1/endpoints')).body.items
+    place.write('shop.yaml', shop(region).replace('seconds: 5', 'seconds: 6'))
+    const plan = await makePlan({ ...(await clientOf(place)), environment: {}, paths: [place.files], prune: false })
+    await place.account.patch(`/v1/endpoints/${endpoint.id}`, { segment_max_age_seconds: 9 })
+    const outcomes = await applyChanges(plan, { ...(await clientOf(place)), ...quiet })
+    expect(outcomes).toMatchObject([{ status: 'failed', message: expect.stringContaining('was changed by somebody else') }])
+    expect((await place.account.get('/v1/endpoints')).body.items).toMatchObject([{ segment_max_age_seconds: 9 }])
+    expect((await place.apply()).code).toBe(0)
+  })
+
+  test('two at once end in what the files say, once it is run again', { timeout: 60_000 }, async () => {
+    const place = await newPlace()
+    place.write('shop.yaml', shop(newRegion()))
+    const two = await Promise.all([place.apply(), place.apply('--json')])
+    expect(two.map(({ code }) => code)).toContainEqual(expect.toBeOneOf([0, 1]))
+    control().clock.advance(31_000)
+    expect(await place.apply()).toMatchObject({ code: 0 })
+    expect((await place.plan()).changes).toEqual([])
+    const keys = (await place.account.get('/v1/keys')).body.items.filter(
+      (key: { name: string; revoked_at: string | null }) => key.name === 'till' && key.revoked_at === null,
+    )
+    expect(keys).toHaveLength(1)
+  })
+
+  test('a failure in the middle says what is done, and a second run continues', async () => {
+    const place = await newPlace()
+    const region = newRegion()
+    place.write('a.yaml', shop(region))
+    const plan = await makePlan({ ...(await clientOf(place)), environment: {}, paths: [place.files], prune: false })
+    const client = (await clientOf(place)).client
+    const cut = {
+      ...client,
+      publishView: async () => {
+        throw new ConnectionError('no response')
+      },
+    }
+    const outcomes = await applyChanges(plan, { client: cut, ...quiet })
+    expect(outcomes.map(({ change, status }) => [change.kind, status])).toEqual([
+      ['destinations', 'done'],
+      ['endpoints', 'done'],
+      ['views', 'failed'],
+      ['bindings', 'skipped'],
+      ['keys', 'skipped'],
+    ])
+    const { changes } = await place.plan()
+    expect(changes.map(({ kind }: { kind: string }) => kind)).toEqual(['views', 'bindings', 'keys'])
+    expect(await place.apply()).toMatchObject({ code: 0 })
+    expect((await place.account.get('/v1/views?status=all')).body.items).toMatchObject([{ version: 1, status: 'published' }])
+  })
+
+  test('drafts are kept, and a binding follows the newest version or keeps its own', async () => {
+    const place = await newPlace()
+    const region = newRegion()
+    place.write('shop.yaml', shop(region))
+    expect((await place.apply()).code).toBe(0)
+    const [view] = (await place.account.get('/v1/views')).body.items
+    const draft = (await place.account.post(`/v1/views/${view.id}/versions`, { description: 'mine' })).body
+    place.write('shop.yaml', shop(region).replace('amount > 0', 'amount > 1'))
+    expect(await place.apply()).toMatchObject({ code: 0, out: expect.stringContaining('version 1 → 3') })
+    expect((await place.account.get(`/v1/views/${draft.id}`)).body).toMatchObject({ status: 'draft', description: 'mine' })
+    const [endpoint] = (await place.account.get('/v1/endpoints')).body.items
+    const versions = async () =>
+      (await place.account.get(`/v1/endpoints/${endpoint.id}/views`)).body.items
+        .filter(({ status }: { status: string }) => status === 'active')
+        .map(({ view_version }: { view_version: number }) => view_version)
+    expect(await versions()).toEqual([3])
+    const pinned = shop(region)
+      .replace('amount > 0', 'amount > 1')
+      .replace('view: orders }', 'view: orders }\n  - { endpoint: shop, view: orders, version: 1, is_required: true }')
+    place.write('shop.yaml', pinned)
+    expect(await place.apply()).toMatchObject({ code: 0, out: expect.stringContaining('shop → orders version 1') })
+    expect((await versions()).toSorted()).toEqual([1, 3])
+    place.write('shop.yaml', pinned.replace('version: 1', 'version: 2'))
+    expect((await place.inlet('plan', '-f', place.files)).err).toContain('no published version 2: published are 3, 1.')
+  })
+})
+
+describe('keys', () => {
+  test('with other rights are new keys, and the old one stays until it is pruned', async () => {
+    const place = await newPlace()
+    place.write('keys.yaml', 'keys:\n  - { name: loader, scopes: [query] }\n')
+    expect((await place.apply()).code).toBe(0)
+    const first = JSON.parse(readFileSync(place.keysTo, 'utf8')).loader
+    place.write('keys.yaml', 'keys:\n  - { name: loader, scopes: [metrics, query] }\n  - { name: x, scopes: [query] }\n')
+    const shown = await place.inlet('plan', '-f', place.files)
+    expect(shown.out).toContain('scopes: [query] → [metrics, query]')
+    expect(shown.out).toContain('the one before works until --prune revokes it')
+    expect((await place.apply()).code).toBe(0)
+    const secrets = JSON.parse(readFileSync(place.keysTo, 'utf8'))
+    expect(Object.keys(secrets)).toEqual(['loader', 'x'])
+    expect(secrets.loader).not.toBe(first)
+    expect((await place.plan()).changes).toEqual([])
+    expect((await place.plan('--prune')).changes).toMatchObject([{ action: 'delete', name: 'loader' }])
+    expect((await place.apply('--prune')).code).toBe(0)
+    expect(
+      (await runCli(['endpoints', 'list'], { environment: { ...place.environment, INLET_API_KEY: secrets.loader } })).code,
+    ).toBe(0)
+    expect((await runCli(['endpoints', 'list'], { environment: { ...place.environment, INLET_API_KEY: first } })).code).toBe(1)
+  })
+
+  test('need a place for their secrets where nobody sees a terminal', async () => {
+    const { write, inlet, files, account } = await newPlace()
+    write('keys.yaml', 'keys:\n  - { name: loader, scopes: [query] }\n')
+    expect(await inlet('apply', '-f', files, '--yes')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--keys-to FILE must say'),
+    })
+    for (const [name, content] of [
+      ['other.json', '[1]'],
+      ['text', 'mine'],
+    ] as const) {
+      write(name, content)
+      const refused = await inlet('apply', '-f', files, '--yes', '--keys-to', join(files, name))
+      expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('has something else than keys')])
+      expect(readFileSync(join(files, name), 'utf8')).toBe(content)
+    }
+    expect((await account.get('/v1/keys')).body.items).toHaveLength(1)
+  })
+
+  test('nothing is done without an answer', async () => {
+    const { write, inlet, files, account } = await newPlace()
+    write('shop.yaml', `endpoints: [{ name: a, region: ${newRegion()} }]`)
+    expect(await inlet('apply', '-f', files)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('1 to create, 0 to change, 0 to delete. Add --yes'),
+    })
+    expect((await account.get('/v1/endpoints')).body.items).toEqual([])
+  })
+})
+
+describe('hostile files', () => {
+  test('are bounded, and symbolic links do not leave the directory', async () => {
+    const { write, inlet, files } = await newPlace()
+    const region = newRegion()
+    write('good/a.yaml', `endpoints: [{ name: a, region: ${region} }]`)
+    symlinkSync(join(files, 'good'), join(files, 'again'))
+    symlinkSync(join(files, 'good/a.yaml'), join(files, 'same.yaml'))
+    symlinkSync('.', join(files, 'good/loop'))
+    expect((await inlet('plan', '-f', files)).out).toContain('1 to create')
+    symlinkSync('/etc/passwd', join(files, 'passwd.yaml'))
+    symlinkSync('/', join(files, 'root'))
+    symlinkSync(join(files, 'nothing'), join(files, 'nowhere.yaml'))
+    write('large.yaml', `# ${'x'.repeat(5 * 1024 * 1024)}`)
+    write('deep.yaml', '['.repeat(100_000))
+    write(
+      'laughs.yaml',
+      Array.from(
+        { length: 12 },
+        (_, n) =>
+          `a${n}: &a${n} [${
+            n === 0
+              ? 'ha'
+              : Array(9)
+                  .fill(`*a${n - 1}`)
+                  .join(', ')
+          }]`,
+      ).join('\n'),
+    )
+    writeFileSync(join(files, 'bytes.yaml'), Buffer.from([0x61, 0xff]))
+    mkdirSync(join(files, 'directory.yaml'))
+    execFileSync('mkfifo', [join(files, 'pipe.yaml')])
+    const { code, err } = await inlet('plan', '-f', files)
+    expect(code).toBe(1)
+    const lines = err.replaceAll(`${files}/`, '').split('\n')
+    for (const line of [
+      /^bytes.yaml: is not UTF-8$/,
+      /^deep.yaml: is nested too deep/,
+      /^large.yaml: is larger than 4 MiB/,
+      /^laughs.yaml: .*alias count/,
+      /^nowhere.yaml: cannot be read: it leads to nothing$/,
+      /^passwd.yaml: is a symbolic link that leaves the directory/,
+      /^pipe.yaml: is not a file$/,
+      /^root: is a symbolic link that leaves the directory/,
+    ])
+      expect(lines).toContainEqual(expect.stringMatching(line))
+    expect(err).not.toContain('root:x:0')
+  })
+
+  test('show no control characters on a terminal', async () => {
+    const { write, inlet, files } = await newPlace()
+    write(
+      'a.yaml',
+      '"\\e[2J\\u202e": []\nviews:\n  - { name: a, description: "\\e[31m\\u202eevil", definition: { columns: [{ name: a, type: X, path: "$.\\e[0m" }] } }\n',
+    )
+    const { out, err } = await inlet('plan', '-f', files)
+    expect(`${out}${err}`).not.toMatch(/[^\P{Cc}\n]|\u202e/u)
+    expect(err).toContain('\\u001b[2J\\u202e: is not known')
+  })
+})
+
+describe('export', () => {
+  test('writes files that make an empty plan, and replaces none unless it is asked to', async () => {
+    const place = await newPlace()
+    place.write('shop.yaml', shop(newRegion()))
+    expect((await place.apply()).code).toBe(0)
+    const to = join(place.files, 'exported')
+    const { out, code } = await place.inlet('export', '-f', to)
+    expect([code, out]).toEqual([0, `Wrote 5 files and setup.schema.json to ${to}.\n`])
+    expect(readdirSync(to, { recursive: true }).toSorted()).toEqual(
+      'bindings.yaml destinations.yaml endpoints.yaml keys.yaml setup.schema.json views views/orders.yaml'.split(' '),
+    )
+    expect(readFileSync(join(to, 'views/orders.yaml'), 'utf8')).toBe(`# yaml-language-server: $schema=../setup.schema.json
+
+views:
+  - name: orders
+    description: Orders as they arrive
+    definition:
+      columns:
+        - { name: id, type: BIGINT, path: $.id, required: true }
+        - { name: amount, type: "DECIMAL(12,2)", path: $.amount, cast_failures: dlq }
+      filters:
+        - condition: |
+            amount > 0
+            AND id IS NOT NULL
+`)
+    expect((await place.inlet('plan', '-f', to)).out).toMatch(/^No changes/)
+    expect(await place.inlet('export', '-f', to)).toMatchObject({ code: 1, err: expect.stringContaining('has files already') })
+    expect(await place.inlet('export', '-f', to, '--overwrite')).toMatchObject({ code: 0 })
+  })
+})
