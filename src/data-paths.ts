@@ -32,6 +32,7 @@ export function dataPaths(data: string) {
     deliveryLock: join(data, 'node', 'delivery.lock'),
     queries: join(data, 'queries'),
     buckets: join(data, 'buckets'),
+    restoring: join(data, 'restoring'),
   } as const
 }
 

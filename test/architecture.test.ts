@@ -171,6 +171,7 @@ describe('the import table', () => {
 
   test('only wal/ knows the names and paths of segment files', () => {
     const entrances = [
+      'copied-logs',
       'frame',
       'records',
       'seal-observer',

@@ -14,6 +14,7 @@ import {
   viewsCommands,
 } from './commands/account-resources.ts'
 import { accountsCommands } from './commands/accounts.ts'
+import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
 import { compactCommand } from './commands/compact.ts'
@@ -67,6 +68,8 @@ export const commands = buildRouteMap({
     segments: segmentsCommands,
     commits: commitsCommands,
     compact: compactCommand,
+    backup: backupCommand,
+    restore: restoreCommand,
     doctor: doctorCommand,
     completion: completionCommand,
   },

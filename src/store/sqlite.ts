@@ -66,7 +66,8 @@ const explanations: Readonly<Record<number, string>> = {
   26: 'this file is not a database: restore a backup, or correct INLET_DATABASE_URL',
 }
 
-function explained<T>(run: () => T): T {
+/** Says what the operator can do about an error, where that is known. */
+export function explained<T>(run: () => T): T {
   try {
     return run()
   } catch (error) {

@@ -24,6 +24,16 @@ describe('pages', () => {
     await reader.follow('tutorial.md', (code) => code.replace('ing_live_…', () => keyOn(reader.terminal)))
   })
 
+  testPage('how-to/backup-and-restore.md', ['pgrep'], async () => {
+    await using reader = new Reader()
+    await reader.run('inlet start')
+    await reader.run(keyFromFile(reader)('inlet login --key-file data/first-api-key'))
+    await reader.run(`seq 100 | sed 's/.*/{"event":"n","amount":&}/' | inlet send default`)
+    await reader.follow('how-to/backup-and-restore.md')
+    await reader.run(`seq 50 | sed 's/.*/{"event":"n","amount":&}/' | inlet send default
+until [ "$(inlet query 'SELECT count(*) FROM events' | tail -1)" = 150 ]; do sleep 1; done`)
+  })
+
   testPage('how-to/mqtt-devices.md', ['openssl', 'mosquitto_pub'], async () => {
     await using reader = new Reader()
     await reader.follow('how-to/mqtt-devices.md', keyFromFile(reader))

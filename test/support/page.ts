@@ -111,7 +111,7 @@ export class Reader implements AsyncDisposable {
   async run(code: string, where = 'the commands'): Promise<string> {
     const from = this.#output.length
     const end = `end ${randomUUID()}`
-    this.#shell.stdin?.write(`${startedInBackground(code)}\necho '${end}'\n`)
+    this.#shell.stdin?.write(`${stopped(startedInBackground(code))}\necho '${end}'\n`)
     const hasEnded = () => this.#output.includes(`${end}\n`, from)
     await until(where, () => hasEnded() || this.#shell.exitCode !== null, blockTimeoutMs).catch(() => undefined)
     if (!hasEnded()) {
@@ -158,6 +158,12 @@ function startedInBackground(code: string): string {
       `timeout 60 bash -c 'until ${isReady.join(' && ')} && grep "Inlet is running" terminal.log; do sleep 0.1; done' > /dev/null 2>&1`,
     ].join('\n'),
   )
+}
+
+/** A reader presses Ctrl-C in the terminal of a server, and waits until it has ended. */
+function stopped(code: string): string {
+  const ended = `timeout 60 bash -c 'while pgrep --full "[m]ain.ts start" > /dev/null; do sleep 0.1; done'`
+  return code.replaceAll(/^# Stop Inlet.*$/gm, `pkill --signal INT --full 'main.ts start'\n${ended}`)
 }
 
 /** Fails unless the lines were printed in this order. Spaces of columns may differ. */

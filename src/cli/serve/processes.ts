@@ -5,6 +5,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { paintFor } from '#lib/text-lines.ts'
 import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
+import { assertRestored } from '../backup/restoring.ts'
 import type { CliContext } from '../context.ts'
 import type { ChildName } from './child-environment.ts'
 import { warnAboutPermissions } from './data-permissions.ts'
@@ -109,7 +110,10 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
     clock: context.clock,
     ...launchedBy(environment),
     load: async () => {
-      if (!isSupervised(environment)) await warnAboutPermissions(config, logger)
+      if (!isSupervised(environment)) {
+        assertRestored(config.paths)
+        await warnAboutPermissions(config, logger)
+      }
       return await load(config, { logger, clock: context.clock })
     },
   })
@@ -165,6 +169,7 @@ async function supervise(
     clock,
     ...launchedBy(environment),
     load: async () => async () => {
+      assertRestored(config.paths)
       await checkStart(config, children)
       checkObjectStore(config, children, logger, environment['INLET_OBJECT_STORE'])
       await warnAboutPermissions(config, logger)

@@ -1,0 +1,6 @@
+import { mkdir } from 'node:fs/promises'
+
+/** Creates a directory and its missing parents, which only the user can read: a backup has secrets and the data of senders. */
+export async function makePrivateDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 })
+}
