@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { findConflicts, findUnknownOptions } from './config-conflicts.ts'
+import { tracesOptions } from './config-traces.ts'
 import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
 import {
@@ -12,8 +13,9 @@ import {
   endpointUrl,
   integer,
   matching,
+  type Option,
   OptionError,
-  type OptionType,
+  option,
   optional,
   origins,
   proxies,
@@ -31,8 +33,6 @@ import { apiKeyPattern, hostnamePattern, joinTokenPattern, regionPattern } from 
  * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen.
  * `docs/configuration.md` is generated from this table.
  */
-type Option<T> = { readonly env: string; readonly help: string; readonly type: OptionType<T>; readonly default: string }
-
 export const options = {
   dataDirectory: option(
     'INLET_DATA_DIR',
@@ -58,6 +58,7 @@ export const options = {
     optional(secret(16)),
     'secret for `/metrics` of control and ingest (`Authorization: Bearer`). With a secret the metrics also have labels for endpoints and MQTT user names; empty: open to everyone, totals only',
   ),
+  ...tracesOptions,
   shutdownSeconds: option(
     'INLET_SHUTDOWN_SECONDS',
     '20',
@@ -493,8 +494,4 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: dataPaths(dataDirectory) }) as Config
-}
-
-function option<T>(env: string, fallback: string, type: OptionType<T>, help: string): Option<T> {
-  return { env, default: fallback, type, help }
 }

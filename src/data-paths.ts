@@ -24,6 +24,7 @@ export function dataPaths(data: string) {
     walNodeId: join(data, 'node', 'wal', 'node-id'),
     outbox: join(data, 'node', 'outbox'),
     parked: join(data, 'node', 'parked'),
+    traceLinks: join(data, 'node', 'trace-links'),
     assignments: join(data, 'node', 'assignments'),
     ingestBlocked: join(data, 'node', 'ingest-blocked.json'),
     deliveryBlocked: join(data, 'node', 'delivery-blocked.json'),

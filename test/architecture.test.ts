@@ -37,6 +37,7 @@ const rootFiles: Record<string, (importer: string) => boolean> = {
   'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'config-addresses.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'config-conflicts.ts': () => false,
+  'config-traces.ts': () => false,
   'data-paths.ts': (importer) => importer.startsWith('cli/'),
   'main.ts': () => false,
 }
@@ -171,6 +172,7 @@ describe('the import table', () => {
 
   test('only wal/ knows the names and paths of segment files', () => {
     const entrances = [
+      'appended',
       'copied-logs',
       'frame',
       'records',

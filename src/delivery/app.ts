@@ -18,6 +18,7 @@ import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
+import { openTracer } from '#node/open-tracer.ts'
 import { Outbox } from '#node/outbox.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
@@ -86,6 +87,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const endpoints = new Endpoints()
   feed.subscribe((snapshot) => endpoints.update(snapshot))
 
+  const traced = await openTracer(config, { process: 'delivery', nodeId, clock, logger })
+  const traces = traced && new (await import('./segment-traces.ts')).SegmentTraces({ ...traced, clock })
   const segments = new SegmentDirectory({ directory: paths.wal, files })
   const janitor = new Janitor({ files, segments })
   const outbox = new Outbox({
@@ -93,6 +96,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     send: (commits, signal) => control.sendCommits(commits, signal),
     onRecorded: async (entry) => {
       pipeline.markCommitted(entry.id)
+      await traces?.recorded(entry.id)
       await janitor.removeDelivered(entry)
     },
     onLost: ({ id }) => pipeline.deliverAgain(id),
@@ -131,6 +135,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     knownCommits: new KnownCommits({ find: (ids, signal) => control.findCommits(ids, signal), clock, logger }),
     sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
     endpoints,
+    traces,
     configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, logger }),
     clock,
     logger,
@@ -220,7 +225,16 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const retried = await parked.retryAll()
   if (retried.length > 0) logger.info({ segments: retried.length }, 'parked segments are tried again')
   // Stopped in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox stops last, so that it can send its commits.
-  const services = [feed, assignments, outbox, pipeline, heartbeat, blockedFile, jobs]
+  const services = [
+    ...(traced === undefined ? [] : [traced.tracer]),
+    feed,
+    assignments,
+    outbox,
+    pipeline,
+    heartbeat,
+    blockedFile,
+    jobs,
+  ]
   await startAll(services)
   const held = (): Held => ({
     isCurrent: !feed.contact.mayLackChanges && pipeline.scannedEpoch === endpoints.epoch,

@@ -27,6 +27,7 @@ import {
 } from './delivery-run.ts'
 import { DestinationRetry } from './destination-retry.ts'
 import { deliveryLimits } from './limits.ts'
+import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
 import type { SegmentSource } from './segments.ts'
 import type { Uploader } from './upload/uploader.ts'
 
@@ -36,6 +37,8 @@ export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
     readonly uploader: Uploader
     /** The marker first, the outbox last: see CommitSink. */
     readonly sinks: readonly CommitSink[]
+    /** Undefined if no segment is traced. */
+    readonly traces?: SegmentTraces | undefined
     readonly clock: Clock
     readonly logger: Logger
   }
@@ -53,6 +56,7 @@ export class SegmentDelivery {
   readonly #retry: DestinationRetry
   readonly #segments: SegmentSource
   readonly #stores: ObjectStores
+  readonly #traces: SegmentTraces | undefined
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #startedAtMicros: number
@@ -66,6 +70,7 @@ export class SegmentDelivery {
     this.#committer = new Committer(options)
     this.#retry = new DestinationRetry({ ...options, warnings })
     this.#stores = stores
+    this.#traces = options.traces
     this.#segments = options.segments
     this.#clock = clock
     this.#logger = options.logger
@@ -95,9 +100,10 @@ export class SegmentDelivery {
     if (mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return
     await this.#converter.waitForDestination(facts, run)
     const startedAt = this.#clock.monotonic()
-    const built = await this.#converter.convert(facts, run)
+    const measure = measureIn(this.#traces?.begin(facts))
+    const built = await measure('convert', () => this.#converter.convert(facts, run))
     try {
-      await this.#deliver(facts, built, startedAt, run)
+      await this.#deliver(facts, built, { startedAt, measure }, run)
     } finally {
       // Files that stay are removed at the next start.
       await built.remove().catch((error: unknown) => this.#logger.warn({ err: error }, 'built files not removed'))
@@ -135,18 +141,24 @@ export class SegmentDelivery {
     })
   }
 
-  async #deliver(facts: SegmentFacts, built: BuiltArtifacts, startedAt: number, run: DeliveryRun): Promise<void> {
+  async #deliver(
+    facts: SegmentFacts,
+    built: BuiltArtifacts,
+    { startedAt, measure }: { readonly startedAt: number; readonly measure: Measure },
+    run: DeliveryRun,
+  ): Promise<void> {
     let uploaded: { readonly target: DeliveryTarget; readonly artifacts: ArtifactFiles } | undefined
     const isDelivered = await this.#retry.run(facts, run, async (destination) => {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
         if (!built.isComplete()) return false
-        uploaded = { target, artifacts: await this.#upload(facts, built, target, run) }
+        uploaded = { target, artifacts: await measure('upload', () => this.#upload(facts, built, target, run)) }
         run.report(null)
       }
       try {
         const { artifacts } = uploaded
-        await this.#committer.commit(facts, { artifacts, views: built.views, startedAt }, destination, run)
+        const finished = { artifacts, views: built.views, startedAt }
+        await measure('commit', () => this.#committer.commit(facts, finished, destination, run))
       } catch (error) {
         if (error instanceof ArtifactsMissing) uploaded = undefined
         throw error
@@ -168,4 +180,11 @@ export class SegmentDelivery {
     const store = this.#stores.open(target)
     return this.#uploader.upload({ destinationId, store, prefix, segment, files, report, signal })
   }
+}
+
+/** Runs a stage, and measures it if the segment is traced. */
+type Measure = SegmentTrace['measure']
+
+function measureIn(trace: SegmentTrace | undefined): Measure {
+  return trace === undefined ? (_, work) => work() : (name, work) => trace.measure(name, work)
 }

@@ -24,6 +24,7 @@ import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { readJoinToken } from '#node/join-token.ts'
+import { openTracer } from '#node/open-tracer.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
@@ -117,12 +118,15 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
     logger,
   })
+  const traced = await openTracer(config, { process: 'ingest', nodeId, clock, logger })
+  const traces = traced && new (await import('./request-traces.ts')).RequestTraces({ ...traced, nodeId, clock, logger })
   const wal = new Wal({
     directory: config.paths.wal,
     files,
     clock,
     logger,
     observer: storedRequests,
+    ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
     // What waits is in flight, too. Above that, this bound refuses nobody who has a share of the memory.
     limits: { waitingBytesMax: 2 * config.maxInFlightBytes },
@@ -198,6 +202,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       authenticator,
       gate,
       counters: httpCounters,
+      traces,
       clock,
     },
     operator: {
@@ -287,6 +292,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   })
   // Stopped in reverse: MQTT and HTTP finish accepted requests, which are then reported, and the WAL seals last.
   const services = [
+    ...(traced === undefined ? [] : [traced.tracer]),
     storedRequests,
     wal,
     feed,

@@ -14,6 +14,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { Appended } from '#wal/appended.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError } from '#wal/wal-error.ts'
 import type { Capacity, Room } from './admission.ts'
@@ -33,7 +34,7 @@ export type GateOptions = {
   readonly keyUse: Pick<KeyUse, 'add'>
   readonly counts: Pick<EndpointCounts, 'of'>
   readonly wal: {
-    append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }>
+    append(logName: string, frame: FrameInput): Promise<Appended>
     whenRecovered(logName: string): Promise<void> | undefined
   }
   readonly storedRequests: Pick<StoredRequests, 'once'>
@@ -136,20 +137,28 @@ export class Gate {
    * Resolves with the segment's seq once the frame is durable. Frames that become durable together share one promise. If it
    * rejects, the frame must not be acknowledged; `rejectionOf` returns the reason.
    */
-  append(endpointId: string, frame: FrameInput): Promise<{ readonly seq: number }> {
+  append(endpointId: string, frame: FrameInput): Promise<Appended> {
     return this.#wal.append(endpointId, frame)
   }
 
   /**
    * Appends the frame of a request that its sender may repeat, unless it was stored before. `spend` is called before the append, and may
-   * throw. Rejects like `append`.
+   * throw, and `onAppended` with its outcome. Rejects like `append`.
    */
-  async appendOnce(endpointId: string, key: string, frame: FrameInput, spend?: () => void): Promise<Stored> {
+  async appendOnce(
+    endpointId: string,
+    key: string,
+    frame: FrameInput,
+    spend?: () => void,
+    onAppended?: (appended: Appended) => void,
+  ): Promise<Stored> {
     // After a crash, keys are in the frames that it left.
     await this.#wal.whenRecovered(endpointId)
     return await this.#storedRequests.once(endpointId, key, frame, async () => {
       spend?.()
-      return await this.append(endpointId, frame)
+      const appended = await this.append(endpointId, frame)
+      onAppended?.(appended)
+      return appended
     })
   }
 

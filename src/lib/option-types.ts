@@ -14,6 +14,13 @@ import { UserError } from './user-error.ts'
 /** Returns the value. Throws OptionError, whose message says what the text must be. */
 export type OptionType<T> = (text: string) => T
 
+/** An environment variable of the configuration. `help` is its line in the documentation. */
+export type Option<T> = { readonly env: string; readonly help: string; readonly type: OptionType<T>; readonly default: string }
+
+export function option<T>(env: string, fallback: string, type: OptionType<T>, help: string): Option<T> {
+  return { env, default: fallback, type, help }
+}
+
 export class OptionError extends UserError {
   override readonly name = 'OptionError'
 }
@@ -54,6 +61,30 @@ export const origins: OptionType<readonly string[]> = (list) => {
   throw new OptionError(
     'must be * or origins as browsers send them, separated by commas, in lower case, without a path or the default port, such as https://app.example.com',
   )
+}
+
+/** Pairs as in the header `baggage`: `name=value,name=value`, percent-encoded. */
+export const headerList: OptionType<Readonly<Record<string, string>>> = (list) => {
+  const pairs = list.split(',').filter((pair) => pair.trim() !== '')
+  const expected = new OptionError('must be headers such as authorization=Bearer%20secret,x-tenant=7')
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [, name = '', value = ''] = /^\s*([\w-]+)\s*=\s*([!-~]*)\s*$/.exec(pair) ?? []
+      if (name === '') throw expected
+      try {
+        return [name.toLowerCase(), decodeURIComponent(value)]
+      } catch {
+        throw expected
+      }
+    }),
+  )
+}
+
+/** From 0 to 1. */
+export const ratio: OptionType<number> = (value) => {
+  const number = Number(value)
+  if (value.trim() !== '' && number >= 0 && number <= 1) return number
+  throw new OptionError('must be a number from 0 to 1, such as 0.01')
 }
 
 /** IP addresses that clients can connect to, separated by commas: at most `max` of each version. */

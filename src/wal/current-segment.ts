@@ -12,6 +12,7 @@ import type { Durations } from '#lib/durations.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { Appended } from './appended.ts'
 import type { SegmentFile } from './directory.ts'
 import type { Salt } from './frame.ts'
 import type { FrameGroup } from './frame-group.ts'
@@ -33,8 +34,6 @@ export type LogSettings = {
   /** Any name. Owners take turns at the disk, however many logs each one has. Logs without an owner count as those of one. */
   readonly owner?: string
 }
-
-export type Appended = { readonly seq: number }
 
 export type CurrentSegmentOptions = {
   readonly logName: string
@@ -131,7 +130,7 @@ export class CurrentSegment {
       if (group.observed.length > 0) this.#options.observer?.appended(writer.header.seq, group.observed)
       onOutcome(undefined)
       if (writer.state === 'open' && this.#isFull(writer)) this.#isDue = true
-      return { seq: writer.header.seq }
+      return { seq: writer.header.seq, sync: writer.lastSync }
     } catch (error) {
       if (error instanceof InvariantError) throw error
       const failure = toWalError(error)

@@ -5,8 +5,10 @@
  * Law: one group is written at a time; while its fdatasync runs, or another log has its turn, the next one gathers. All frames of a group
  * become durable or fail together.
  */
+
+import type { Appended } from './appended.ts'
 import type { CommitTurns } from './commit-turns.ts'
-import { type Appended, CurrentSegment, type CurrentSegmentOptions, type LogSettings } from './current-segment.ts'
+import { CurrentSegment, type CurrentSegmentOptions, type LogSettings } from './current-segment.ts'
 import { encodedBytes, type FrameInput } from './frame.ts'
 import { FrameGroup } from './frame-group.ts'
 import { WalError } from './wal-error.ts'

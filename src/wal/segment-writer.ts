@@ -9,6 +9,7 @@ import { dirname } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import type { Durations } from '#lib/durations.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
+import type { Sync } from './appended.ts'
 import type { FrameGroup } from './frame-group.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from './segment-file.ts'
 import { rescueSegment } from './segment-rescue.ts'
@@ -44,6 +45,7 @@ export class SegmentWriter {
   readonly #syncs: Durations
   readonly #tally: SegmentTally
   #durableBytes = 0
+  #lastSync: Sync | undefined
   #state: SegmentWriterState = 'open'
 
   constructor({ files, file, header, clock, syncs }: SegmentWriterOptions) {
@@ -66,6 +68,11 @@ export class SegmentWriter {
   /** Bytes that survive a crash. The header is written with the first group. */
   get durableBytes(): number {
     return this.#durableBytes
+  }
+
+  /** The fdatasync of the last group. */
+  get lastSync(): Sync | undefined {
+    return this.#lastSync
   }
 
   get state(): SegmentWriterState {
@@ -131,7 +138,9 @@ export class SegmentWriter {
     const startedAtMs = this.#clock.monotonic()
     try {
       await this.#file.sync()
-      this.#syncs.observe(this.#clock.monotonic() - startedAtMs)
+      const endedAtMs = this.#clock.monotonic()
+      this.#syncs.observe(endedAtMs - startedAtMs)
+      this.#lastSync = { startedAtMs, endedAtMs }
     } catch (error) {
       this.#fail()
       throw error

@@ -14,9 +14,10 @@ import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { Appended } from './appended.ts'
 import { reopenLog } from './closed-log.ts'
 import { CommitTurns } from './commit-turns.ts'
-import type { Appended, LogSettings } from './current-segment.ts'
+import type { LogSettings } from './current-segment.ts'
 import { listLogs, type SegmentFile } from './directory.ts'
 import { DiskHealth, type WalHealth } from './disk-health.ts'
 import { DiskUsage } from './disk-usage.ts'
@@ -38,6 +39,8 @@ export type WalOptions = {
   /** Called with what a log has grown by on disk, or shrunk by if negative. */
   readonly onUsage?: (logName: string, bytes: number) => void
   readonly observer?: SealObserver
+  /** Called when a segment was sealed, those that recovery seals included. */
+  readonly onSealed?: (segment: SegmentFile) => void
   /** Replaces some of walLimits. */
   readonly limits?: Partial<WalLimits>
 }
@@ -273,6 +276,7 @@ export class Wal implements Service {
     this.#usage.forget(openPath)
     this.#usage.set(segment.path, segment.bytes)
     this.#signalSealed(segment.logName)
+    this.#options.onSealed?.(segment)
   }
 
   /** Tells delivery in which log to look (segment-directory.ts), or to scan all. Without this hint it finds the segment later. */

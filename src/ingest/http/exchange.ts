@@ -13,12 +13,14 @@ import { otlpLimits, requestLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { Appended } from '#wal/appended.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
 import type { Receipt } from '../idempotency/stored-request.ts'
 import { Rejection } from '../rejection.ts'
+import type { RequestTrace, RequestTraces } from '../request-traces.ts'
 import { type BodyFormat, bodyFormat, formatOf } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
 import { authenticate, type Verifier } from './credentials.ts'
@@ -50,10 +52,14 @@ export type ExchangeContext = {
   readonly counters: HttpCounters
   readonly discards: Discards
   readonly conversions: Conversions
+  /** Undefined if no request is traced. */
+  readonly traces?: RequestTraces | undefined
   readonly clock: Clock
 }
 
 const plainEnvelope = encodeEnvelope({ protocol: 'http' })
+/** Status in a span of a request whose client left before its response, as proxies log it. */
+const clientGone = 499
 /** The records had been stored before, and the receipt is the first one. */
 const replayed = ['Idempotent-Replayed', 'true']
 
@@ -77,6 +83,8 @@ export class Exchange implements Receiving, Route {
   #bytesAtLastCheck: number | undefined
   /** The revision of the credentials that the sender was verified with. */
   #revision = 0
+  /** On the monotonic clock; 0 unless requests are traced. */
+  #startedAtMs = 0
 
   constructor(
     context: ExchangeContext,
@@ -96,8 +104,9 @@ export class Exchange implements Receiving, Route {
 
   /** Reads and stores the records of the request. `query` is what follows the `?`. */
   receive(query: string, sent: Sent): void {
-    const { gate, isDraining } = this.#context
+    const { gate, isDraining, traces, clock } = this.#context
     this.#connection.receiving = this
+    if (traces !== undefined) this.#startedAtMs = clock.monotonic()
     this.#sent = sent
     try {
       if (query !== '') ({ key: this.#urlKey, query: this.#query } = takeUrlKey(query))
@@ -285,7 +294,7 @@ export class Exchange implements Receiving, Route {
     if (intake === undefined || endpoint === undefined) throw new InvariantError('only a complete body is stored')
     // While the token was being verified again, the request may have failed or the client may have left.
     if (this.#isOver) return
-    const { gate, counters, clock } = this.#context
+    const { gate, counters, traces, clock } = this.#context
     gate.recheck(endpoint)
     const now = clock.now()
     const completeAtMs = clock.monotonic()
@@ -299,23 +308,39 @@ export class Exchange implements Receiving, Route {
       envelope: this.#envelope,
       payload: intake.payload,
     }
-    const stored = ({ seq }: { readonly seq: number }) => {
+    const trace = traces?.begin(this.#request.headers['traceparent'], {
+      ...{ endpointId: endpoint.id, startedAtMs: this.#startedAtMs },
+      ...{ records: intake.records, bytes: intake.payloadBytes },
+    })
+    const stored = (appended: Appended) => {
+      const { seq } = appended
       const { records, payloadBytes } = intake
       allowance.count(records, payloadBytes)
       const durationMs = clock.monotonic() - completeAtMs
       counters.acknowledgements.observe(durationMs)
       gate.counters(endpoint.id).accepted(1, records, payloadBytes, durationMs)
+      trace?.appended(appended)
       this.#acknowledge(intake, { seq, records, bytes: payloadBytes })
+      this.#endTrace(trace)
     }
-    const failed = (error: unknown) => this.reject(error)
+    const failed = (error: unknown) => {
+      this.reject(error)
+      this.#endTrace(trace)
+    }
     if (key === undefined) {
       spend()
       gate.append(endpoint.id, frame).then(stored, failed)
     } else {
-      gate
-        .appendOnce(endpoint.id, key, frame, spend)
-        .then((outcome) => (outcome.isRepeated ? this.#acknowledge(intake, outcome, replayed) : stored(outcome)), failed)
+      gate.appendOnce(endpoint.id, key, frame, spend, trace?.appended).then((outcome) => {
+        if (!outcome.isRepeated) return stored(outcome)
+        this.#acknowledge(intake, outcome, replayed)
+        this.#endTrace(trace)
+      }, failed)
     }
+  }
+
+  #endTrace(trace: RequestTrace | undefined): void {
+    trace?.end(this.#response.destroyed ? clientGone : this.#response.statusCode)
   }
 
   #acknowledge(intake: Intake, { seq, records, bytes }: Receipt, more: readonly string[] = []): void {

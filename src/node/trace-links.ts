@@ -1,0 +1,68 @@
+/**
+ * Which traced requests have records in a segment: on its way from ingest, which knows them, to delivery, which links them.
+ *
+ * Owns: one small file for each segment that has such requests. Does not own: when there are traces.
+ * Law: files are few and small, and losing one loses links and nothing else: they are neither synced nor needed.
+ */
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isSpanContext, type SpanContext } from '#lib/tracing/trace-context.ts'
+
+/** Requests that a segment links. */
+export const linksMax = 32
+const filesMax = 10_000
+/** Files of segments that delivery has not committed for so long are removed at the next start. */
+const keptMs = 86_400_000
+const bytesMax = 8_192
+
+export type LinkedSegment = { readonly logName: string; readonly incarnation: string; readonly seq: number }
+
+export class TraceLinks {
+  readonly #directory: string
+  /** How many files may be written before they are counted again. */
+  #room = 0
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** Removes old files. */
+  async prepare(nowMs: number): Promise<void> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    for (const name of await readdir(this.#directory)) {
+      const path = join(this.#directory, name)
+      const modifiedMs = await stat(path).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => nowMs,
+      )
+      if (nowMs - modifiedMs > keptMs) await rm(path, { force: true })
+    }
+  }
+
+  /** Keeps the links of a segment, unless there are too many files. */
+  async write(segment: LinkedSegment, requests: readonly SpanContext[]): Promise<void> {
+    if (this.#room <= 0) this.#room = filesMax - (await readdir(this.#directory)).length
+    if (this.#room <= 0) return
+    this.#room -= 1
+    const links = requests.slice(0, linksMax).map(({ traceId, spanId }) => ({ traceId, spanId }))
+    await writeFile(this.#path(segment), JSON.stringify(links), { mode: 0o600 })
+  }
+
+  /** Returns the links of a segment and removes them; empty if there are none. */
+  async take(segment: LinkedSegment): Promise<readonly SpanContext[]> {
+    const path = this.#path(segment)
+    const text = await readFile(path, 'utf8').catch(() => undefined)
+    if (text === undefined || text.length > bytesMax) return []
+    await rm(path, { force: true })
+    try {
+      const links: unknown = JSON.parse(text)
+      return Array.isArray(links) ? links.filter(isSpanContext).slice(0, linksMax) : []
+    } catch {
+      return []
+    }
+  }
+
+  #path({ logName, incarnation, seq }: LinkedSegment): string {
+    return join(this.#directory, `${logName}.${incarnation}.${seq}.json`)
+  }
+}
