@@ -1,3 +1,4 @@
+import { ownCommand } from '#lib/own-command.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { Account } from '#model/account.ts'
 import { findFirstAccount } from '#store/accounts.ts'
@@ -23,5 +24,5 @@ export async function openMigratedStore(context: CliContext): Promise<Store & As
 export async function getFirstAccount(store: Store): Promise<Account> {
   const account = await findFirstAccount(store.db)
   if (account !== undefined) return account
-  throw new UserError('there is no account yet: start the control process once to create it (npm start)')
+  throw new UserError(`there is no account yet: start the control process once to create it (${ownCommand('start')})`)
 }

@@ -10,6 +10,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
 import { systemFiles } from '#lib/files.ts'
+import { ownCommand } from '#lib/own-command.ts'
 import { UserError } from '#lib/user-error.ts'
 import { databaseErrorKind, translateErrors } from './database-error.ts'
 import type { LeaderLock } from './leader-lock.ts'
@@ -40,7 +41,7 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   if (/^postgres(ql)?:\/\//.test(url)) return openOnPostgres(url, options)
   if (options.mustExist && (await systemFiles.bytes(url)) === undefined) {
     throw new UserError(
-      `there is no database at ${resolve(url)}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm start)`,
+      `there is no database at ${resolve(url)}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (${ownCommand('start')})`,
     )
   }
   await systemFiles.makeDirectory(dirname(url))

@@ -68,6 +68,11 @@ describeWith('processes', 'the package', () => {
     expect(await run(inlet, ['--version'], { env: environment })).toMatchObject({ stdout: `${version}\n`, stderr: '' })
   })
 
+  test('messages name commands as its user types them', async () => {
+    const { stderr } = await run(inlet, ['keys', 'list'], { cwd: directory, env: environment }).catch((error) => error)
+    expect(stderr).toContain('a first start (inlet start)')
+  })
+
   test('the demo delivers, in a directory of its own', async () => {
     const { stdout } = await run(inlet, ['demo', '--events', '500', '--seed', '3'], { cwd: directory, env: environment })
     expect(stdout).toMatch(/500 records were acknowledged/)

@@ -174,7 +174,7 @@ test.each([
     const config = readConfig({ INLET_DATA_DIR: join(directory, 'data') })
     expect(await runCli(command.split(' '), { config })).toEqual({
       ...{ code: 1, out: '' },
-      err: `there is no database at ${path}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm start)\n`,
+      err: `there is no database at ${path}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm run inlet -- start)\n`,
     })
     expect(await readdir(directory)).toEqual([])
   } finally {

@@ -1,6 +1,7 @@
 import type { Config } from '#config.ts'
 import { baseUrlOf, certificateSourcesOf, httpUrl } from '#config-addresses.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
+import { ownCommand } from '#lib/own-command.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
 import type { FirstKey, FirstLink } from './first-key.ts'
@@ -20,7 +21,7 @@ export type BannerOptions = {
 
 type Row = { readonly label: string; readonly value: string; readonly notes?: readonly string[] }
 
-const createKey = 'npm run inlet -- keys create --name laptop --scope ingest'
+const createKey = ownCommand('keys create --name laptop --scope ingest')
 
 /** Returns the text to print once everything is ready: where to go, and at the first start what to send. */
 export function formatBanner({ config, children, bootstrapped, firstKey, firstLink, paint }: BannerOptions): string {
@@ -51,7 +52,7 @@ export function formatBanner({ config, children, bootstrapped, firstKey, firstLi
 function consoleRows(url: string, firstLink: FirstLink | undefined): readonly Row[] {
   const api = { label: 'Management API', value: `${url}v1`, notes: [`described at ${url}openapi/`] }
   if (firstLink === undefined)
-    return [{ label: 'Console', value: url, notes: ['locked out? npm run inlet -- sign-in-link'] }, api]
+    return [{ label: 'Console', value: url, notes: [`locked out? ${ownCommand('sign-in-link')}`] }, api]
   const notes =
     firstLink.url === undefined ? ['This file has a link that signs you in, once.'] : ['Open it to sign in: it works once.']
   return [{ label: 'Console', value: firstLink.url ?? firstLink.path, notes }, api]
