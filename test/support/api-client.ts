@@ -105,6 +105,7 @@ export class ApiClient {
 
 export type Commit = {
   readonly id: string
+  readonly records: number
   readonly node_id: string
   readonly seq: number
   readonly artifacts: Readonly<Record<string, { readonly key: string; readonly bytes: number }>>

@@ -26,7 +26,7 @@ function anEndpoint(delivered: readonly Delivered[], change: Partial<ObservedEnd
   return {
     id: endpointId,
     delivered,
-    commits: delivered.map(({ marker: { id, node_id, seq, artifacts } }) => ({ id, node_id, seq, artifacts })),
+    commits: delivered.map(({ marker: { id, node_id, seq, records, artifacts } }) => ({ id, node_id, seq, records, artifacts })),
     counters: new Map([
       [
         viewId,
