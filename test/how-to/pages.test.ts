@@ -34,6 +34,56 @@ describe('pages', () => {
 until [ "$(inlet query 'SELECT count(*) FROM events' | tail -1)" = 150 ]; do sleep 1; done`)
   })
 
+  testPage('how-to/upgrade.md', ['pgrep'], async () => {
+    await using reader = new Reader()
+    await reader.run('inlet start')
+    await reader.follow('how-to/upgrade.md')
+  })
+
+  testPage('how-to/lost-database.md', ['pgrep'], async () => {
+    await using reader = new Reader()
+    await reader.run('inlet start')
+    await reader.run(keyFromFile(reader)('inlet login --key-file data/first-api-key\ninlet backup backups/monday'))
+    await reader.run(`echo '{"event":"n","amount":1}' | inlet send default\n${delivered(1)}`)
+    await reader.follow('how-to/lost-database.md')
+    expect(await reader.run('inlet commits list default --json | jq length')).toBe('1\n')
+  })
+
+  testPage('how-to/lost-bucket.md', [], async () => {
+    await using reader = new Reader()
+    await reader.run('inlet start')
+    await reader.run(keyFromFile(reader)('inlet login --key-file data/first-api-key'))
+    await reader.follow('how-to/lost-bucket.md')
+    await reader.run(`echo '{"event":"n","amount":1}' | inlet send default\n${delivered(1)}`)
+    expect(await reader.run('find data/buckets/new-lake/events -name "*.parquet" | wc -l')).toBe('2\n')
+  })
+
+  testPage('how-to/lost-node.md', ['pgrep'], async () => {
+    await using reader = new Reader({
+      environment: { INLET_CONTROL_URL: 'http://127.0.0.1:8082', INLET_OBJECT_STORE: 'directory' },
+    })
+    // Two machines that share the directory of buckets.
+    const control = 'INLET_CONTROL_URL= INLET_DATA_DIR=control'
+    const node = (name: string) => `mkdir -p ${name} control/buckets && ln -s ../control/buckets ${name}/buckets`
+    await reader.run(`(${control} inlet control > control.log 2>&1 &)
+timeout 60 bash -c 'until curl -sf http://127.0.0.1:8080/readyz; do sleep 0.1; done' > /dev/null
+inlet login --key-file control/first-api-key
+${node('node-a')}
+${node('node-b')}
+export INLET_JOIN_TOKEN=$(${control} inlet join-tokens create --name nodes --uses any --json | jq --raw-output .join_token)
+(INLET_DATA_DIR=node-a inlet node > node-a.log 2>&1 &)
+timeout 60 bash -c 'until curl -sf http://127.0.0.1:8081/readyz; do sleep 0.1; done' > /dev/null
+echo '{"event":"n","amount":1}' | inlet send default
+pkill --signal KILL --full 'main.ts (node|ingest|delivery)'`)
+    await reader.follow('how-to/lost-node.md', (code) =>
+      code
+        .replaceAll('inlet nodes', `${control} inlet nodes`)
+        .replace('inlet node --adopt /mnt/volume', 'INLET_DATA_DIR=node-b inlet node --adopt node-a'),
+    )
+    expect(await reader.run('inlet commits list default --json | jq length')).toBe('1\n')
+    expect(await reader.run(`${control} inlet nodes list`)).toContain('There are no nodes')
+  })
+
   testPage('how-to/mqtt-devices.md', ['openssl', 'mosquitto_pub'], async () => {
     await using reader = new Reader()
     await reader.follow('how-to/mqtt-devices.md', keyFromFile(reader))
@@ -71,4 +121,9 @@ timeout 30 bash -c 'until curl --silent http://127.0.0.1:9000 > /dev/null; do sl
     code
       .replaceAll('AWS_ACCESS_KEY_ID=…', `AWS_ACCESS_KEY_ID=${id}`)
       .replaceAll('AWS_SECRET_ACCESS_KEY=…', `AWS_SECRET_ACCESS_KEY=${secret}`)
+}
+
+/** Waits until the first endpoint has so many commits. */
+function delivered(commits: number): string {
+  return `timeout 60 bash -c 'until [ "$(inlet commits list default --json | jq length)" = ${commits} ]; do sleep 0.2; done'`
 }
