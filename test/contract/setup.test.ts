@@ -3,15 +3,17 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { applyChanges } from '#cli/setup/apply.ts'
 import { makePlan } from '#cli/setup/plan.ts'
 import { createClient } from '#client/client.ts'
-import { ConnectionError } from '#client/errors.ts'
 import { systemClock } from '#lib/clock.ts'
 import type { Scope } from '#model/api-key.ts'
 import { runCli } from '../support/cli.ts'
-import { newRegion, useControl } from '../support/control.ts'
+import { clientOf as clientOfToken, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { doubleCredentials, S3Double } from '../support/s3/double.ts'
+import { ScriptedProxy } from '../support/scripted-proxy.ts'
+import { runs } from '../support/thorough.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'inlet-setup-'))
 const control = useControl({ environment: { INLET_PUBLIC_KEYS: 'true' } })
@@ -46,7 +48,13 @@ async function clientOf({ account: { api_key: apiKey } }: Place) {
   return { client: createClient({ url: control().url, apiKey }), apiKey }
 }
 
-const quiet = { clock: systemClock, keepSecret: async () => {}, signal: new AbortController().signal, onDone: () => {} }
+const quiet = {
+  clock: systemClock,
+  keepSecret: async () => {},
+  signal: new AbortController().signal,
+  onDone: () => {},
+  onWait: () => {},
+}
 
 const role = 'arn:aws:iam::000000000000:role/none'
 
@@ -242,7 +250,7 @@ keys:
       /^a.yaml:12:13: endpoints\[0\].region: must be a region code of three lowercase letters/,
       /^a.yaml:14:20: endpoints\[0\].segment_bytes: must be from 8 MB to 1 GB/,
       /^a.yaml:15:12: endpoints\[0\].speed: is not a known field: known are name, region/,
-      /^b.yaml:2:29: bindings\[0\].view: there is no view orders that is published/,
+      /^b.yaml:2:29: bindings\[0\].view: there is no published view orders: declare it, or create it first/,
       /^b.yaml:3:17: bindings\[1\].endpoint: there is no endpoint nobody/,
       /^b.yaml:8:\d+: views\[0\].definition.columns\[0\].type: /,
       /^b.yaml:12:\d+: keys\[0\].endpoints: must be null for a key with the scope admin/,
@@ -319,30 +327,44 @@ describe('what others do', () => {
     expect(keys).toHaveLength(1)
   })
 
-  test('a failure in the middle says what is done, and a second run continues', async () => {
-    const place = await newPlace()
-    const region = newRegion()
-    place.write('a.yaml', shop(region))
-    const plan = await makePlan({ ...(await clientOf(place)), environment: {}, paths: [place.files], prune: false })
-    const client = (await clientOf(place)).client
-    const cut = {
-      ...client,
-      publishView: async () => {
-        throw new ConnectionError('no response')
-      },
+  const faults = ['lose-response', 'refuse', 'cut-response'] as const
+
+  test.each(faults)('%s of any request leaves nothing that a second run cannot finish', { timeout: 120_000 }, async (fault) => {
+    await using proxy = await ScriptedProxy.start(control().url)
+    const run = async (at: number | undefined) => {
+      const place = await newPlace()
+      place.write('shop.yaml', shop(newRegion()))
+      proxy.seen.length = 0
+      // So many requests fail that the client gives up.
+      if (at !== undefined) proxy.script(...Array(at).fill('pass'), ...Array(5).fill(fault))
+      const { code, err } = await runCli(['apply', '-f', place.files, '--yes', '--keys-to', place.keysTo], {
+        environment: { ...place.environment, INLET_URL: proxy.url },
+      })
+      return { ...place, code, err, requests: proxy.seen.length }
     }
-    const outcomes = await applyChanges(plan, { client: cut, ...quiet })
-    expect(outcomes.map(({ change, status }) => [change.kind, status])).toEqual([
-      ['destinations', 'done'],
-      ['endpoints', 'done'],
-      ['views', 'failed'],
-      ['bindings', 'skipped'],
-      ['keys', 'skipped'],
-    ])
-    const { changes } = await place.plan()
-    expect(changes.map(({ kind }: { kind: string }) => kind)).toEqual(['views', 'bindings', 'keys'])
-    expect(await place.apply()).toMatchObject({ code: 0 })
-    expect((await place.account.get('/v1/views?status=all')).body.items).toMatchObject([{ version: 1, status: 'published' }])
+    const { code, requests } = await run(undefined)
+    expect(code).toBe(0)
+    expect(requests).toBeGreaterThan(15)
+    const step = runs(4, 1)
+    const errors: string[] = []
+    for (let at = 0; at < requests; at += step) {
+      const { apply, plan, account, keysTo, err } = await run(at)
+      errors.push(err)
+      proxy.clear()
+      control().clock.advance(31_000)
+      expect(await apply(), `request ${at}`).toMatchObject({ code: 0 })
+      expect((await plan()).changes).toEqual([])
+      const { till } = JSON.parse(readFileSync(keysTo, 'utf8'))
+      expect((await account.post('/v1/token/exchange', { api_key: till, scope: 'ingest' })).status, `request ${at}`).toBe(200)
+      expect((await account.get('/v1/views?status=all')).body.items).toMatchObject([{ version: 1, status: 'published' }])
+      const [endpoint] = (await account.get('/v1/endpoints')).body.items
+      expect((await account.get(`/v1/endpoints/${endpoint.id}/views`)).body.items).toHaveLength(1)
+    }
+    expect(errors).toContainEqual(
+      expect.stringMatching(
+        /^\nNot all is done: \d of 5 changes are made\.\nFailed:\n {2}.*Not tried:\n.*Run the same command again to continue\.\n$/s,
+      ),
+    )
   })
 
   test('drafts are kept, and a binding follows the newest version or keeps its own', async () => {
@@ -419,9 +441,63 @@ describe('keys', () => {
     write('shop.yaml', `endpoints: [{ name: a, region: ${newRegion()} }]`)
     expect(await inlet('apply', '-f', files)).toMatchObject({
       code: 2,
-      err: expect.stringContaining('1 to create, 0 to change, 0 to delete. Add --yes'),
+      err: expect.stringContaining('These changes will be made. Add --yes to do it'),
     })
     expect((await account.get('/v1/endpoints')).body.items).toEqual([])
+  })
+})
+
+describe('quotas', () => {
+  test('are a problem before anything is created', async () => {
+    const { write, inlet, files, account } = await newPlace()
+    const operator = clientOfToken(control().call, operatorToken)
+    const quotas = { endpoints: 1, views: 0, view_versions: 0, api_keys: 1 }
+    expect((await operator.patch(`/v1/accounts/${account.account_id}`, { quotas })).status).toBe(200)
+    write('shop.yaml', shop(newRegion()).replace('views:\n', '  - { name: other, region: fra }\nviews:\n'))
+    const { err } = await inlet('plan', '-f', files)
+    for (const [name, limit, used] of [
+      ['endpoints', 1, 2],
+      ['views', 0, 1],
+      ['view_versions', 0, 1],
+      ['api_keys', 1, 2],
+    ])
+      expect(err).toContain(`the quota ${name} is ${limit}, and ${used} would be used: ask the operator for more`)
+  })
+})
+
+describe('destinations on S3', () => {
+  test('that cannot be written to are a failure, until they can', async () => {
+    await using double = await S3Double.start()
+    vi.stubEnv('AWS_ACCESS_KEY_ID', doubleCredentials.accessKeyId)
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', doubleCredentials.secretAccessKey)
+    const s3 = { INLET_OBJECT_STORE: 's3', INLET_S3_ENDPOINT: double.url, INLET_STS_ENDPOINT: double.url }
+    await using remote = await newControl({ environment: s3 })
+    const { api_key } = await remote.newAccount()
+    const file = join(directory, 's3.yaml')
+    const arn = 'arn:aws:iam::222222222222:role/lake'
+    writeFileSync(
+      file,
+      `destinations: [{ name: lake, bucket: lake, region: eu-central-1, role_arn: "${arn}", path_style: true }]`,
+    )
+    const apply = () => runCli(['apply', '-f', file, '--yes'], { environment: { INLET_URL: remote.url, INLET_API_KEY: api_key } })
+    const first = await apply()
+    expect(first).toMatchObject({ code: 1, out: expect.stringContaining('Done: 1 created') })
+    expect(first.err).toContain('these destinations cannot be written to, so their endpoints deliver nothing:\n  lake: ')
+    const client = createClient({ url: remote.url, apiKey: api_key })
+    const { items } = await client.listDestinations()
+    double.addBucket('lake')
+    double.addRole(arn, { externalId: items[0]?.external_id ?? '' })
+    remote.clock.advance(31_000)
+    expect(await apply()).toMatchObject({
+      code: 0,
+      err: '',
+      out: expect.stringContaining('Checking whether lake can be written to'),
+    })
+    expect(await apply()).toMatchObject({
+      code: 0,
+      out: 'No changes: the account is as the files say.\n\nNot in the files, and kept:\n  keys: test\n',
+    })
+    vi.unstubAllEnvs()
   })
 })
 

@@ -50,6 +50,11 @@ export class ScriptedProxy implements AsyncDisposable {
     this.#script.push(...faults)
   }
 
+  /** Passes on all requests that follow. */
+  clear(): void {
+    this.#script.length = 0
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close()
     this.#server.closeAllConnections()

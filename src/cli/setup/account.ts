@@ -23,6 +23,7 @@ export type Attachment = {
 
 export type Account = {
   readonly store: Schemas['ObjectStoreSettings']
+  readonly quotas: Schemas['QuotaUse']['quotas']
   readonly destinations: ReadonlyMap<string, Destination>
   /** Without those that are being deleted. */
   readonly endpoints: ReadonlyMap<string, Endpoint>
@@ -39,8 +40,9 @@ export type Account = {
 }
 
 export async function readAccount(client: Client): Promise<Account> {
-  const [store, destinations, endpoints, versions, keys] = await Promise.all([
+  const [store, { quotas }, destinations, endpoints, versions, keys] = await Promise.all([
     client.getObjectStore(),
+    client.getQuotas(),
     Array.fromAsync(client.listDestinations()),
     Array.fromAsync(client.listEndpoints()),
     Array.fromAsync(client.listViews({ status: 'all' })),
@@ -55,7 +57,7 @@ export async function readAccount(client: Client): Promise<Account> {
     async ({ id, name, version }) => attached.push(...(await attachmentsOf(client, id, name, version))),
   )
   return {
-    ...{ store, keys, endpointNames },
+    ...{ store, quotas, keys, endpointNames },
     destinations: byName(destinations),
     endpoints: byName(kept),
     draining: byName(endpoints.filter(({ status }) => status === 'draining')),

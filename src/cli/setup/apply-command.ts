@@ -6,7 +6,7 @@ import { confirm } from '../resources/confirm.ts'
 import { applyChanges, type Outcome } from './apply.ts'
 import type { Change } from './change.ts'
 import { singular } from './change.ts'
-import { changeToJson, countChanges, describePlan } from './describe-plan.ts'
+import { changeToJson, describePlan } from './describe-plan.ts'
 import { KeyFile } from './key-file.ts'
 import type { Plan } from './plan.ts'
 import { paintFor, planOf } from './plan-command.ts'
@@ -28,30 +28,35 @@ export async function apply(this: CliContext, flags: ApplyFlags): Promise<void> 
   if (!flags.json) stdout.write(describePlan(plan, await paintFor(this)))
   assertPossible(plan)
   const keys = plan.changes.filter(({ kind, action }) => kind === 'keys' && action === 'create')
-  if (plan.changes.length > 0 && !flags.yes) await confirm(this, countChanges(plan.changes))
+  if (plan.changes.length > 0 && !flags.yes) await confirm(this, 'These changes will be made')
   const keepSecret = await openSecrets(this, flags, keys)
   const report = flags.json ? stderr : stdout
   const stopping = new AbortController()
   const stop = () => stopping.abort()
-  process.once('SIGINT', stop)
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop)
   try {
     const outcomes = await applyChanges(plan, {
       ...{ client, clock: this.clock, keepSecret, signal: stopping.signal },
+      onWait: (name) => report.write(`Waiting until the endpoint ${printable(name)} has delivered its data\n`),
       onDone: (outcome, done) => report.write(`[${done}/${plan.changes.length}] ${describeOutcome(outcome)}\n`),
     })
     const isComplete = outcomes.every(({ status }) => status === 'done')
-    const invalid = isComplete ? await validateDestinations(client, plan, stopping.signal) : []
+    const invalid = isComplete
+      ? await validateDestinations(client, plan, stopping.signal, (names) =>
+          report.write(`Checking whether ${names.map(printable).join(', ')} can be written to\n`),
+        )
+      : []
     if (flags.json) printJson(this, { changes: outcomes.map(outcomeToJson), destinations_not_valid: invalid })
     if (!isComplete) throw new UserError(describeFailure(outcomes, stopping.signal.aborted))
     if (!flags.json && plan.changes.length > 0) stdout.write(`\nDone: ${countDone(plan.changes)}.\n`)
     if (invalid.length > 0) throw new UserError(describeInvalid(invalid))
   } finally {
-    process.off('SIGINT', stop)
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, stop)
   }
 }
 
 function assertPossible({ account, setup }: Plan): void {
-  if (account.keys === undefined && setup.keys.length > 0)
+  if (account.keys === undefined && setup.kinds.has('keys'))
     throw new UserError('the set-up has keys, and the API key of this command has no scope admin: use one that has')
 }
 
@@ -90,16 +95,23 @@ function outcomeToJson({ change, status, message }: Outcome) {
 
 function describeFailure(outcomes: readonly Outcome[], isInterrupted: boolean): string {
   const of = (status: Outcome['status']) => outcomes.filter((outcome) => outcome.status === status)
-  const failed = of('failed').map((outcome) => `  ${describeOutcome(outcome)}`)
-  const skipped = of('skipped').map(({ change }) => `  ${singular[change.kind]} ${printable(change.name)}`)
+  const failed = of('failed').map(describeOutcome)
+  const skipped = of('skipped').map(({ change }) => `${singular[change.kind]} ${printable(change.name)}`)
   const parts = [
     `\n${isInterrupted ? 'Interrupted' : 'Not all is done'}: ${of('done').length} of ${outcomes.length} changes are made.`,
-    ...(failed.length === 0 ? [] : ['Failed:', ...failed]),
-    ...(skipped.length === 0 ? [] : ['Not tried:', ...skipped]),
+    ...(failed.length === 0 ? [] : ['Failed:', ...listed(failed)]),
+    ...(skipped.length === 0 ? [] : ['Not tried:', ...listed(skipped)]),
     'Run the same command again to continue.',
   ]
   return parts.join('\n')
 }
+
+function listed(items: readonly string[]): readonly string[] {
+  const more = items.length - listedMax
+  return [...items.slice(0, listedMax).map((item) => `  ${item}`), ...(more > 0 ? [`  and ${more} more`] : [])]
+}
+
+const listedMax = 20
 
 function describeInvalid(invalid: Awaited<ReturnType<typeof validateDestinations>>): string {
   const lines = invalid.map(({ name, error }) => `  ${printable(name)}: ${printable(error)}`)

@@ -25,12 +25,14 @@ export type ApplyOptions = Pick<Applying, 'client' | 'keepSecret'> & {
   readonly signal: AbortSignal
   /** Called for each change that was tried, with how many there were. */
   readonly onDone: (outcome: Outcome, tried: number) => void
+  /** Called once if deletions wait for an endpoint that still delivers. */
+  readonly onWait: (endpoint: string) => void
 }
 
 /** Changes of one stage need nothing of each other. After a failure no stage follows. */
 export async function applyChanges(
   plan: Plan,
-  { client, clock, keepSecret, signal, onDone }: ApplyOptions,
+  { client, clock, keepSecret, signal, onDone, onWait }: ApplyOptions,
 ): Promise<readonly Outcome[]> {
   const applying: Applying = { client, keepSecret, ids: new Ids(plan.account) }
   const outcomes = new Map<Change, Outcome>()
@@ -38,7 +40,7 @@ export async function applyChanges(
   const stopped = AbortSignal.any([signal, stopping.signal])
   for (const stage of stagesOf(plan.changes)) {
     if (stopped.aborted) break
-    const blocked = await waitForDrains(client, plan, stage, clock, stopped)
+    const blocked = await waitForDrains(client, plan, stage, { clock, onWait, signal: stopped })
     await inParallel(
       setupLimits.parallel,
       stage,
@@ -79,9 +81,9 @@ async function waitForDrains(
   client: Client,
   { account }: Plan,
   stage: readonly Change[],
-  clock: Clock,
-  signal: AbortSignal,
+  { clock, signal, onWait }: Pick<ApplyOptions, 'clock' | 'signal' | 'onWait'>,
 ): Promise<string | undefined> {
+  let isReported = false
   const [first] = stage
   if (first?.action !== 'delete' || (first.kind !== 'views' && first.kind !== 'destinations')) return undefined
   const names = new Set(stage.map(({ name }) => name))
@@ -99,6 +101,8 @@ async function waitForDrains(
     if (endpoint === undefined) return undefined
     if (signal.aborted || clock.monotonic() >= deadline)
       return `the endpoint ${endpoint.name} is being deleted and still delivers its data${needing.length > 1 ? `, and ${needing.length - 1} more` : ''}`
+    if (!isReported) onWait(endpoint.name)
+    isReported = true
     await sleep(setupLimits.drainPollMs, undefined, { signal }).catch(() => undefined)
   }
 }

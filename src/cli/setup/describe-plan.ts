@@ -49,8 +49,8 @@ function describeChange({ action, kind, name, fields, notes }: Change, paint: Pa
 
 function describeField({ path, before, after }: FieldChange, action: Action, paint: Paint): readonly string[] {
   if (isText(before) || isText(after) || path === 'definition') {
-    const lines =
-      action === 'create' ? linesOf(after).map((text) => ({ mark: ' ', text })) : diffLines(textOf(before), textOf(after))
+    if (before === undefined) return [`${path}:`, ...linesOf(after).map((text) => `  ${printLine(text)}`)]
+    const lines = diffLines(textOf(before), textOf(after))
     return [`${path}:`, ...lines.map(({ mark, text }) => `  ${paint(mark, `${mark} ${printLine(text)}`.trimEnd())}`)]
   }
   if (action === 'create' && before === undefined) return [`${path}: ${printValue(after)}`]

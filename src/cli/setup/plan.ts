@@ -17,6 +17,7 @@ import { planKeys, removalOfKey, undeclaredKeys } from './kinds/keys.ts'
 import { bodyOfDefinition, planViews, removalOfView } from './kinds/views.ts'
 import { setupLimits } from './limits.ts'
 import { Problems } from './problems.ts'
+import { checkQuotas } from './quotas.ts'
 import { readSetupFiles } from './read-files.ts'
 import type { Environment } from './variables.ts'
 
@@ -56,7 +57,8 @@ export async function makePlan({ client, apiKey, environment, paths, prune }: Pl
     ...planBindings(setup, account, views, problems),
     ...planKeys(setup, account, problems),
   ]
-  if (account.keys === undefined && setup.keys.length > 0)
+  checkQuotas(account, wanted, views, problems)
+  if (account.keys === undefined && setup.kinds.has('keys'))
     notes.push('The keys are not compared: the API key of this command has no scope admin, so it may not list them.')
   const surplus = findSurplus(setup, account)
   const isPruned = ({ kind, key }: Surplus) => prune && setup.kinds.has(kind) && !(key !== undefined && apiKey.startsWith(key))

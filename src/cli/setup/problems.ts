@@ -1,4 +1,5 @@
 /** What is wrong with a set-up. All of it is collected, so that one run shows everything there is to mend. */
+import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { TextPosition } from '#lib/yaml-text.ts'
 import { setupLimits } from './limits.ts'
@@ -46,6 +47,15 @@ function compare(a: Place | undefined, b: Place | undefined): number {
   if (one !== other) return one < other ? -1 : 1
   const [from, to] = [a?.position, b?.position]
   return (from?.line ?? 0) - (to?.line ?? 0) || (from?.column ?? 0) - (to?.column ?? 0)
+}
+
+/** Says that a reference leads to nothing. `known` are the names that it may have meant. */
+export function missing(what: string, name: string, known: readonly string[]): string {
+  const nearest = nearestName(
+    name,
+    known.filter((each) => each !== name),
+  )
+  return `there is no ${what} ${name}: ${nearest === undefined ? 'declare it, or create it first' : `did you mean ${nearest}?`}`
 }
 
 /** Characters that move the cursor, break lines, or turn the direction of text, are written as escapes. */

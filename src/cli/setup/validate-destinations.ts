@@ -11,11 +11,13 @@ export async function validateDestinations(
   client: Client,
   { setup }: Plan,
   signal: AbortSignal,
+  onStart: (names: readonly string[]) => void,
 ): Promise<readonly InvalidDestination[]> {
   const { destinations } = setup.names
   if (destinations.size === 0) return []
   const all = await Array.fromAsync(client.listDestinations())
   const pending = all.filter(({ name, status }) => status !== 'valid' && destinations.has(name))
+  if (pending.length > 0) onStart(pending.map(({ name }) => name))
   const invalid: InvalidDestination[] = []
   await inParallel(
     setupLimits.parallel,

@@ -10,7 +10,7 @@ import type { Account, Attachment } from '../account.ts'
 import { type Applying, type Change, changedByOthers } from '../change.ts'
 import type { Declared, DeclaredSetup } from '../declared.ts'
 import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import type { Problems } from '../problems.ts'
+import { missing, type Problems } from '../problems.ts'
 import type { ViewChange } from './views.ts'
 
 const defaults: Settings = { is_required: false, canary_start_ts: null }
@@ -63,10 +63,10 @@ function hasReferences(
   const { endpoint, view, version } = value
   const before = problems.count
   if (!setup.names.endpoints.has(endpoint) && !account.endpoints.has(endpoint))
-    source.report(problems, 'endpoint', `there is no endpoint ${endpoint}: declare it, or create it first`)
+    source.report(problems, 'endpoint', missing('endpoint', endpoint, [...setup.names.endpoints, ...account.endpoints.keys()]))
   const published = (account.views.get(view) ?? []).filter(({ status }) => status === 'published')
   if (!setup.names.views.has(view) && published.length === 0)
-    source.report(problems, 'view', `there is no view ${view} that is published: declare it, or publish it first`)
+    source.report(problems, 'view', missing('published view', view, [...setup.names.views, ...account.views.keys()]))
   else if (version !== undefined && !published.some((each) => each.version === version)) {
     const known = published.map((each) => each.version).join(', ')
     source.report(
@@ -78,51 +78,53 @@ function hasReferences(
   return problems.count === before
 }
 
+/** `same` is what is attached of the version that is wanted, and `old` are the versions that it replaces. */
 function changesFor(
   binding: DeclaredBinding,
   target: number | undefined,
   same: Attachment | undefined,
   old: readonly Attachment[],
 ): readonly Change[] {
-  const { endpoint, view } = binding
   const after = termsOf(binding)
-  const name = nameOf(binding)
   const isSame = same !== undefined && areSame(termsOf(same), after)
   if (isSame && old.length === 0) return []
-  const replaced = same === undefined || isSame ? old : [...old, same]
-  const [previous] = replaced
-  if (previous === undefined)
-    return [
-      {
-        ...{ action: 'create', kind: 'bindings', name, notes: [] },
-        fields: changesOf({}, withoutDefaults(after, defaults)),
-        run: (applying) => attach(binding, applying),
-      },
-    ]
+  const of = { kind: 'bindings', name: nameOf(binding) } as const
+  const before = same ?? old.at(-1)
+  if (before === undefined) {
+    const fields = changesOf({}, withoutDefaults(after, defaults))
+    return [{ ...of, action: 'create', fields, notes: [], run: (applying) => attach(binding, applying) }]
+  }
   const versions = [...old, ...(same === undefined ? [] : [same])].map(({ version }) => version)
-  const moved =
-    old.length === 0 ? [] : [{ path: 'version', before: versions.length === 1 ? versions[0] : versions, after: target }]
+  const moved = { path: 'version', before: versions.length === 1 ? versions[0] : versions, after: target }
+  const replaced = isSame ? undefined : same
   return [
     {
-      ...{ action: 'change', kind: 'bindings', name },
-      fields: [...moved, ...changesOf(termsOf(same ?? previous), after)],
-      notes:
-        same === undefined || isSame
-          ? []
-          : [
-              'detached and attached again: segments sealed in that moment do not go through the view; inlet views backfill repeats them',
-            ],
-      run: async (applying) => {
-        const { client, ids } = applying
-        const id = ids.get('endpoints', endpoint)
-        const now = (await client.listBindings(id)).items.filter((each) => each.status === 'active' && each.view_name === view)
-        if (replaced.some((each) => !now.some((other) => other.id === each.id))) throw new UserError(changedByOthers)
-        if (same !== undefined && !isSame) await client.detachView(id, same.id)
-        if (!isSame) await attach(binding, applying)
-        for (const each of old) await client.detachView(id, each.id)
-      },
+      ...{ ...of, action: 'change', notes: replaced === undefined ? [] : [gap] },
+      fields: [...(old.length === 0 ? [] : [moved]), ...changesOf(termsOf(before), after)],
+      run: (applying) => replace(binding, { isAttached: isSame, replaced, old }, applying),
     },
   ]
+}
+
+const gap =
+  'detached and attached again: segments sealed in that moment do not go through the view; inlet views backfill repeats them'
+
+type Replacement = {
+  readonly isAttached: boolean
+  /** The same version with other terms, of which the API allows one. */
+  readonly replaced: Attachment | undefined
+  readonly old: readonly Attachment[]
+}
+
+async function replace(binding: DeclaredBinding, { isAttached, replaced, old }: Replacement, applying: Applying): Promise<void> {
+  const { client, ids } = applying
+  const id = ids.get('endpoints', binding.endpoint)
+  const { items } = await client.listBindings(id)
+  const isThere = (each: Attachment) => items.some((now) => now.id === each.id && now.status === 'active')
+  if (![...old, ...(replaced === undefined ? [] : [replaced])].every(isThere)) throw new UserError(changedByOthers)
+  if (replaced !== undefined) await client.detachView(id, replaced.id)
+  if (!isAttached) await attach(binding, applying)
+  for (const each of old) await client.detachView(id, each.id)
 }
 
 async function attach(

@@ -16,11 +16,13 @@ const defaults: Settings = {
   path_style: false,
 }
 
-function settingsOf(destination: Pick<Destination, keyof typeof shown>): Settings {
+/** Encryption and key are settled. */
+type Settled = Omit<DeclaredDestination, 'name' | 'encryption'> & Pick<Destination, 'encryption'>
+
+function settingsOf(destination: Settled): Settings {
   const { bucket, region, role_arn, prefix, encryption, kms_key_arn, checksums, path_style } = destination
   return { bucket, region, role_arn, prefix, encryption, kms_key_arn, checksums, path_style }
 }
-declare const shown: Omit<DeclaredDestination, 'name'>
 
 export function planDestinations({ destinations }: DeclaredSetup, account: Account, problems: Problems): readonly Change[] {
   return destinations.flatMap((declared) => {

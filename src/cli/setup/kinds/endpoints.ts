@@ -1,11 +1,11 @@
-import { outputFormatsDefault } from '#model/endpoint.ts'
+import { MqttConfig, outputFormatsDefault } from '#model/endpoint.ts'
 import { segmentLimits } from '#model/limits.ts'
 import type { DeclaredEndpoint } from '#model/setup.ts'
 import type { Account, Endpoint } from '../account.ts'
 import { type Applying, assertUnchanged, type Change } from '../change.ts'
 import type { Declared, DeclaredSetup } from '../declared.ts'
 import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import type { Problems } from '../problems.ts'
+import { missing, type Problems } from '../problems.ts'
 
 /** A field that a file leaves out has its default. */
 const defaults = {
@@ -39,7 +39,11 @@ export function planEndpoints(setup: DeclaredSetup, account: Account, problems: 
     const { name, destination } = declared.value
     const before = problems.count
     if (destination !== null && !setup.names.destinations.has(destination) && !account.destinations.has(destination))
-      declared.source.report(problems, 'destination', `there is no destination ${destination}: declare it, or create it first`)
+      declared.source.report(
+        problems,
+        'destination',
+        missing('destination', destination, [...setup.names.destinations, ...account.destinations.keys()]),
+      )
     const current = account.endpoints.get(name)
     if (current === undefined && account.draining.has(name))
       declared.source.report(
@@ -106,6 +110,11 @@ export function removalOfEndpoint({ id, name }: Endpoint): Change {
 }
 
 export function exportEndpoint(endpoint: Endpoint): Settings {
-  const { name, region } = endpoint
-  return { name, region, ...withoutDefaults(currentOf(endpoint), defaults) }
+  const { name, region, mqtt_config } = endpoint
+  const settings = withoutDefaults(currentOf(endpoint), defaults)
+  if (mqtt_config === null) return { name, region, ...settings }
+  const { enabled, ...limits } = mqtt_config
+  return { name, region, ...settings, mqtt_config: { enabled, ...withoutDefaults(limits, mqttDefaults) } }
 }
+
+const mqttDefaults = MqttConfig.parse({})

@@ -4,13 +4,14 @@
  * Law: a key never changes, and its secret is in no file. So a declared key is one with this name and these rights: with other rights it is a new
  * key, and the one before stays until it is pruned.
  */
+import { ApiError } from '#client/errors.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { DeclaredKey } from '#model/setup.ts'
 import type { Account, ApiKey } from '../account.ts'
 import { type Applying, type Change, changedByOthers } from '../change.ts'
 import type { DeclaredSetup } from '../declared.ts'
 import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import type { Problems } from '../problems.ts'
+import { missing, type Problems } from '../problems.ts'
 
 const defaults: Settings = { endpoints: null, public: false, origins: null }
 
@@ -33,12 +34,16 @@ function currentOf(key: ApiKey, { endpointNames }: Account): Settings {
 
 export function planKeys(setup: DeclaredSetup, account: Account, problems: Problems): readonly Change[] {
   return setup.keys.flatMap(({ value, source }) => {
-    const missing = (value.endpoints ?? []).filter((name) => !setup.names.endpoints.has(name) && !account.endpoints.has(name))
-    for (const name of missing) {
+    const unknown = (value.endpoints ?? []).filter((name) => !setup.names.endpoints.has(name) && !account.endpoints.has(name))
+    for (const name of unknown) {
       const at = value.endpoints?.indexOf(name)
-      source.report(problems, `endpoints.${at}`, `there is no endpoint ${name}: declare it, or create it first`)
+      source.report(
+        problems,
+        `endpoints.${at}`,
+        missing('endpoint', name, [...setup.names.endpoints, ...account.endpoints.keys()]),
+      )
     }
-    if (missing.length > 0 || account.keys === undefined) return []
+    if (unknown.length > 0 || account.keys === undefined) return []
     const settings = settingsOf(value)
     const named = account.keys.filter(({ name }) => name === value.name)
     if (named.some((key) => areSame(currentOf(key, account), settings))) return []
@@ -65,7 +70,7 @@ async function create(declared: DeclaredKey, known: ReadonlySet<string>, applyin
   const { client, ids, keepSecret } = applying
   const endpoint_ids = endpoints === null ? null : endpoints.map((endpoint) => ids.get('endpoints', endpoint))
   const rights = { scopes: [...scopes], endpoint_ids, public: isPublic, origins: origins === null ? null : [...origins] }
-  const created = await client.createKey({ name, ...rights })
+  const created = await client.createKey({ name, ...rights }).catch((error: unknown) => recover(error, name, known, applying))
   try {
     await assertFirst(created, known, applying)
     await keepSecret(name, created.api_key)
@@ -74,6 +79,22 @@ async function create(declared: DeclaredKey, known: ReadonlySet<string>, applyin
     await client.revokeKey(created.id)
     throw error
   }
+}
+
+/** A key that was created although its response was lost is of no use, and would look as if it were. Throws the error. */
+async function recover(error: unknown, name: string, known: ReadonlySet<string>, { client }: Applying): Promise<never> {
+  if (error instanceof ApiError) throw error
+  try {
+    for await (const key of client.listKeys())
+      if (key.name === name && !known.has(key.id) && key.revoked_at === null && key.last_used_at === null)
+        await client.revokeKey(key.id)
+  } catch {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new UserError(
+      `${message}; it may exist without anybody having its secret: see inlet keys list, and revoke it before you run this again`,
+    )
+  }
+  throw error
 }
 
 /** Names of keys need not differ, so two runs at once could both create one. The older one stays. */
