@@ -6,13 +6,13 @@ import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson } from './print-json.ts'
-import { openMigratedStore } from './store.ts'
+import { openCommandStore } from './store.ts'
 
 export type BucketFlags = JsonFlags & { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
 
 export async function setBuckets(this: CliContext, { allow = [], remove = [], json }: BucketFlags, id: string): Promise<void> {
   const [added, removed] = [parse('--allow', allow), parse('--remove', remove)]
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   if (added.length + removed.length > 0) {
     const what = { operation: 'changeAccount', account_id: id, resource_id: id }
     await audited(store, this.clock, what, () => applyChange(store, (db) => change(db, id, added, removed)))

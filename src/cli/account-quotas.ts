@@ -8,7 +8,7 @@ import { readConsistently } from '#store/store.ts'
 import { changeAccount } from './accounts.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson } from './print-json.ts'
-import { openMigratedStore } from './store.ts'
+import { openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type Limit = number | 'default'
@@ -25,7 +25,7 @@ export type QuotaFlags = {
 
 export async function setQuotas(this: CliContext, { json, ...flags }: QuotaFlags & JsonFlags, id: string): Promise<void> {
   const change = parseChange(flags)
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   if (Object.values(flags).some((value) => value !== undefined)) await changeAccount(store, this.clock, id, change)
   const { weight, quotas } = await readConsistently(store, (db) => readQuotaUse(db, id, this.clock.now()))
   if (json) return printJson(this, { weight, quotas })

@@ -10,14 +10,14 @@ import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { getFirstAccount, openMigratedStore } from './store.ts'
+import { getFirstAccount, openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type NameFlags = JsonFlags & { readonly name: string }
 
 export async function createAccount(this: CliContext, flags: NameFlags): Promise<void> {
   const { name } = parseName(flags)
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   // The first start creates the first account, which is the operator's own.
   await getFirstAccount(store)
   const { secret, ...created } = newAccount(name)
@@ -36,7 +36,7 @@ export async function createAccount(this: CliContext, flags: NameFlags): Promise
 }
 
 export async function listAllAccounts(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const accounts: Account[] = []
   for (let offset: number | null = 0; offset !== null; ) {
     const page = await listAccounts(store.db, { limit: pageLimits.max, offset })
@@ -70,7 +70,7 @@ export async function resumeAccount(this: CliContext, flags: JsonFlags, id: stri
 }
 
 async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
-  await using store = await openMigratedStore(context)
+  await using store = await openCommandStore(context)
   return await changeAccount(store, context.clock, id, changes)
 }
 

@@ -5,11 +5,11 @@ import { type CertificateState, findRoot, listCertificates, requestCertificate }
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
 import { type JsonFlags, printJson } from './print-json.ts'
-import { openMigratedStore } from './store.ts'
+import { openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export async function listIssued(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const certificates = await listCertificates(store.db)
   if (json)
     return printJson(
@@ -28,7 +28,7 @@ export async function listIssued(this: CliContext, { json }: JsonFlags): Promise
 }
 
 export async function renew(this: CliContext, _flags: object, name: string): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const what = { operation: 'renewCertificate', account_id: null, resource_id: name }
   await audited(store, this.clock, what, async () => {
     if (await requestCertificate(store, name)) return
@@ -38,7 +38,7 @@ export async function renew(this: CliContext, _flags: object, name: string): Pro
 }
 
 export async function printRoot(this: CliContext): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const root = await findRoot(store.db)
   if (root !== undefined) {
     this.process.stdout.write(root)

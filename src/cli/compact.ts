@@ -12,7 +12,7 @@ import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printResult } from './print-json.ts'
 import { Progress } from './progress.ts'
-import { openMigratedStore } from './store.ts'
+import { openCommandStore } from './store.ts'
 
 export type CompactFlags = JsonFlags & {
   readonly endpoint: string
@@ -27,7 +27,7 @@ export async function compactEndpoint(this: CliContext, { endpoint, json, ...req
   const parsed = Compact.safeParse(request)
   if (!parsed.success)
     throw new UsageError(summarize(parsed.error.issues.map(({ path, message }) => ({ path: `--${path.join('.')}`, message }))))
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const account_id = await findAccountOfEndpoint(store.db, endpoint)
   if (account_id === undefined) throw new UserError(`there is no endpoint ${endpoint}`)
   // With --json, standard output has only the result.

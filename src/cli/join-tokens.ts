@@ -15,7 +15,7 @@ import { type Store, transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { openMigratedStore } from './store.ts'
+import { openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type CreateJoinTokenFlags = JsonFlags & {
@@ -29,7 +29,7 @@ export type CreateJoinTokenFlags = JsonFlags & {
 export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFlags): Promise<void> {
   const now = this.clock.now()
   const { secret, token } = newJoinToken(parseSettings(flags), now)
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const root = await readRootCertificate(await this.readConfig(), store)
   const what = { operation: 'createJoinToken', account_id: null, resource_id: token.id }
   const created = await audited(store, this.clock, what, () => transact(store, (db) => insertJoinToken(db, token, now)))
@@ -49,7 +49,7 @@ export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFl
 }
 
 export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const tokens: JoinToken[] = []
   for (let offset: number | null = 0; offset !== null; ) {
     const page = await listJoinTokens(store.db, { limit: pageLimits.max, offset }, this.clock.now())
@@ -65,7 +65,7 @@ export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): 
 }
 
 export async function revokeOneJoinToken(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const what = { operation: 'revokeJoinToken', account_id: null, resource_id: id }
   const revoked = await audited(store, this.clock, what, () => transact(store, (db) => revokeJoinToken(db, id, this.clock.now())))
   const { name, revoked_at, uses } = revoked

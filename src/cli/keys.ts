@@ -10,7 +10,7 @@ import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { getFirstAccount, openMigratedStore } from './store.ts'
+import { getFirstAccount, openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type KeyFlags = { readonly account?: string }
@@ -34,7 +34,7 @@ export async function createKey(
   if (parsed.errors !== undefined) {
     throw new UsageError(parsed.errors.map(({ path, message }) => `${flagOf(path)}: ${message}`).join('\n'))
   }
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const account_id = await findAccountId(store, account)
   const { secret, prefix, hash } = newApiKey()
   const { public: _, ...value } = parsed.value
@@ -56,7 +56,7 @@ function flagOf(path: string): string {
 }
 
 export async function listKeys(this: CliContext, { account, json }: ListKeysFlags): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const keys = await listApiKeys(store.db, await findAccountId(store, account))
   if (json) return printJson(this, keys)
   const rows = keys.map(({ id, prefix, name, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }) => [
@@ -68,7 +68,7 @@ export async function listKeys(this: CliContext, { account, json }: ListKeysFlag
 }
 
 export async function revokeKey(this: CliContext, { account, json }: RevokeKeyFlags, id: string): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const account_id = await findAccountId(store, account)
   const what = { operation: 'revokeKey', account_id, resource_id: id }
   const revoked = await audited(store, this.clock, what, () =>

@@ -11,13 +11,13 @@ import { transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
 import { type JsonFlags, printJson } from './print-json.ts'
-import { openMigratedStore } from './store.ts'
+import { openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
 export type RemoveFlags = JsonFlags & { readonly yes: boolean }
 
 export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const nodes: NodeInventory[] = []
   for (let offset: number | null = 0; offset !== null; ) {
     const page = await listNodeInventories(store.db, { limit: pageLimits.max, offset })
@@ -45,7 +45,7 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
 
 /** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
 export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags, id: string): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const { removal, obstacle } = await planRemoval(store.db, id, this.clock.now())
   if (!json) this.process.stdout.write(describeRemoval(removal))
   if (!yes) {
@@ -61,7 +61,7 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
 
 /** The operation is that of the API: a released id has no credential. */
 export async function releaseNode(this: CliContext, _flags: object, id: string): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
   await audited(store, this.clock, what, () => transact(store, (db) => revokeNodeCredential(db, id, true, this.clock.now())))
   this.process.stdout.write(

@@ -11,14 +11,14 @@ import { transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
 import { type JsonFlags, printResult } from './print-json.ts'
-import { getFirstAccount, openMigratedStore } from './store.ts'
+import { getFirstAccount, openCommandStore } from './store.ts'
 
 export type SignInLinkFlags = JsonFlags & { readonly email?: string; readonly account?: string }
 
 const hourMs = 3_600_000
 
 export async function createSignInLink(this: CliContext, { email, account, json }: SignInLinkFlags): Promise<void> {
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const joined = account === undefined ? await getFirstAccount(store) : await getAccount(store.db, account)
   const person = email === undefined ? undefined : await findPersonByEmail(store.db, email)
   if (email !== undefined && person === undefined)

@@ -2,17 +2,17 @@ import { ownCommand } from '#lib/own-command.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { Account } from '#model/account.ts'
 import { findFirstAccount } from '#store/accounts.ts'
-import { prepareDatabase } from '#store/prepare.ts'
+import { requireCurrentSchema } from '#store/prepare.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from './context.ts'
 
-/** Opens the configured database and migrates it to the newest schema. Throws UserError if there is none: commands create none. */
-export async function openMigratedStore(context: CliContext): Promise<Store & AsyncDisposable> {
+/** Opens the configured database. Throws a UserError if there is none, or one of another release: commands create and migrate none. */
+export async function openCommandStore(context: CliContext): Promise<Store & AsyncDisposable> {
   const { databaseUrl, paths } = await context.readConfig()
   const database = databaseUrl || paths.database
   const store = await openStore(database, { mustExist: true })
   try {
-    await prepareDatabase(store, database)
+    await requireCurrentSchema(store, database)
   } catch (error) {
     await store.close()
     throw error

@@ -2,20 +2,15 @@
 import { sql } from 'kysely'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
+import { ownCommand } from '#lib/own-command.ts'
 import { splitPostgresUrl } from '#lib/postgres-urls.ts'
 import { UserError } from '#lib/user-error.ts'
-import { migrate } from './migrate.ts'
+import { migrate, readSchemaVersion } from './migrate.ts'
 import type { Db, Store } from './store.ts'
 
 /** Connects to the database at `url` and migrates it. Returns the number of migrations. Throws a UserError if it cannot be used. */
 export async function prepareDatabase(store: Store, url: string): Promise<number> {
-  try {
-    if (store.dialect === 'postgres') await requirePostgresVersion(store.db)
-    else await sql`select 1`.execute(store.db)
-  } catch (error) {
-    if (error instanceof UserError) throw error
-    throw store.dialect === 'postgres' ? postgresProblem(error, url) : sqliteProblem(error, url)
-  }
+  await connect(store, url)
   try {
     return await migrate(store)
   } catch (error) {
@@ -24,6 +19,29 @@ export async function prepareDatabase(store: Store, url: string): Promise<number
       : errorCode(error) === '42501'
         ? postgresProblem(error, url)
         : error
+  }
+}
+
+/** Connects to the database at `url`. Throws a UserError if it cannot be used, or has the schema of another release. Changes nothing. */
+export async function requireCurrentSchema(store: Store, url: string): Promise<void> {
+  await connect(store, url)
+  const { present, newest } = await readSchemaVersion(store)
+  if (present === newest) return
+  const versions = `the database has schema version ${present}, and this release of Inlet has ${newest}`
+  throw new UserError(
+    present > newest
+      ? `${versions}: run the newer release`
+      : `${versions}: make a backup (${ownCommand('backup DIR')}) and start Inlet, which migrates the database`,
+  )
+}
+
+async function connect(store: Store, url: string): Promise<void> {
+  try {
+    if (store.dialect === 'postgres') await requirePostgresVersion(store.db)
+    else await sql`select 1`.execute(store.db)
+  } catch (error) {
+    if (error instanceof UserError) throw error
+    throw store.dialect === 'postgres' ? postgresProblem(error, url) : sqliteProblem(error, url)
   }
 }
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
@@ -36,6 +37,22 @@ describeDatabases('inlet keys', (kind) => {
       { ...command, operation: 'revokeKey', resource_id: key?.id, result: 'succeeded', error: null },
       { ...command, operation: 'createKey', resource_id: key?.id, result: 'succeeded', error: null },
     ])
+  })
+
+  test('a database of another release is refused, and left as it is', async () => {
+    await using store = await newStore(kind)
+    await anAccount(store)
+    const newest = await sql<{ version: number }>`select max(version) as version from schema_migrations`.execute(store.db)
+    const version = Number(newest.rows[0]?.version)
+    await sql`delete from schema_migrations where version = ${version}`.execute(store.db)
+    const older = await keys(store.url, 'list')
+    expect(older).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/has schema version \d+, .* make a backup .* start Inlet/),
+    })
+    expect((await sql`select version from schema_migrations where version = ${version}`.execute(store.db)).rows).toEqual([])
+    await sql`insert into schema_migrations (version, name, applied_at) values (${version + 1}, 'next', 0)`.execute(store.db)
+    expect(await keys(store.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('run the newer release') })
   })
 
   test('create stores a key, prints it, and increments the epoch', async () => {

@@ -10,7 +10,7 @@ import { audited } from '../audited.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { type JsonFlags, printResult } from '../print-json.ts'
 import { Progress } from '../progress.ts'
-import { openMigratedStore } from '../store.ts'
+import { openCommandStore } from '../store.ts'
 import { countMarkers, rebuildFolder, type Tally } from './rebuild.ts'
 
 const problemLinesMax = 100
@@ -19,7 +19,7 @@ export type RebuildFlags = JsonFlags & { readonly endpoint?: string; readonly de
 
 export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Promise<void> {
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
-  await using store = await openMigratedStore(this)
+  await using store = await openCommandStore(this)
   const folders = await listMarkerFolders(store.db, filter)
   if (folders.length === 0) throw new UserError('no endpoint and destination in this database match these options')
   const config = await this.readConfig()
