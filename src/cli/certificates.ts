@@ -4,7 +4,7 @@ import { UserError } from '#lib/user-error.ts'
 import { type CertificateState, findRoot, listCertificates, requestCertificate } from '#store/certificates.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
-import { type JsonFlags, printJson } from './print-json.ts'
+import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
@@ -27,14 +27,19 @@ export async function listIssued(this: CliContext, { json }: JsonFlags): Promise
   this.process.stdout.write(certificates.length === 0 ? 'Control has issued no certificates.\n' : table)
 }
 
-export async function renew(this: CliContext, _flags: object, name: string): Promise<void> {
+export async function renew(this: CliContext, flags: JsonFlags, name: string): Promise<void> {
   await using store = await openCommandStore(this)
   const what = { operation: 'renewCertificate', account_id: null, resource_id: name }
   await audited(store, this.clock, what, async () => {
     if (await requestCertificate(store, name)) return
     throw new UserError(`there is no certificate ${name}: inlet certificates list shows the names`)
   })
-  this.process.stdout.write(`Control orders ${name} within seconds: inlet certificates list shows what comes of it.\n`)
+  printResult(
+    this,
+    flags,
+    { name, requested: true },
+    `Control orders ${name} within seconds: inlet certificates list shows what comes of it.\n`,
+  )
 }
 
 export async function printRoot(this: CliContext): Promise<void> {

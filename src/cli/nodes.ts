@@ -10,7 +10,7 @@ import type { ProcessFacts } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
-import { type JsonFlags, printJson } from './print-json.ts'
+import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { openCommandStore } from './store.ts'
 import { toTable } from './table.ts'
 
@@ -60,11 +60,14 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
 }
 
 /** The operation is that of the API: a released id has no credential. */
-export async function releaseNode(this: CliContext, _flags: object, id: string): Promise<void> {
+export async function releaseNode(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
   await using store = await openCommandStore(this)
   const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
   await audited(store, this.clock, what, () => transact(store, (db) => revokeNodeCredential(db, id, true, this.clock.now())))
-  this.process.stdout.write(
+  printResult(
+    this,
+    flags,
+    { id, released: true },
     `The id ${id} is released: its credential is refused, and the next node that joins under the id gets it.\n`,
   )
 }

@@ -12,9 +12,10 @@ export const certificatesCommands = buildRouteMap({
       parameters: { flags: { json } },
       docs: { brief: 'list certificates that control issued, with their renewal' },
     }),
-    renew: buildCommand<object, [name: string], CliContext>({
+    renew: buildCommand<JsonFlags, [name: string], CliContext>({
       loader: async () => (await certificates()).renew,
       parameters: {
+        flags: { json },
         positional: {
           kind: 'tuple',
           parameters: [{ parse: String, brief: 'name of the certificate, as list shows it', placeholder: 'NAME' }],

@@ -36,9 +36,9 @@ export const nodesCommands = buildRouteMap({
           'Removes a node that does not come back: drains no longer wait for it, and control refuses its credential. Says what it last reported to hold, which is abandoned. A node that still has its disk and a join token joins again, and delivers what it holds.',
       },
     }),
-    release: buildCommand<object, [id: string], CliContext>({
+    release: buildCommand<JsonFlags, [id: string], CliContext>({
       loader: async () => (await nodes()).releaseNode,
-      parameters: { positional: id },
+      parameters: { flags: { json }, positional: id },
       docs: {
         brief: 'let another machine join under the id of a node, after its disk was lost',
         fullDescription:

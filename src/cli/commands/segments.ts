@@ -1,5 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
+import type { JsonFlags } from '../print-json.ts'
 import type { DeliverFlags } from '../segments/deliver.ts'
 import type { DiscardFlags } from '../segments/discard.ts'
 import type { ExportFlags } from '../segments/export.ts'
@@ -52,7 +53,10 @@ export const segmentsCommands = buildRouteMap({
     retry: buildCommand<RetryFlags, readonly string[], CliContext>({
       loader: async () => (await parked()).retryParkedSegments,
       parameters: {
-        flags: { all: { kind: 'boolean', default: false, withNegated: false, brief: 'every parked segment of this node' } },
+        flags: {
+          all: { kind: 'boolean', default: false, withNegated: false, brief: 'every parked segment of this node' },
+          json,
+        },
         positional: { ...names, minimum: 0 },
       },
       docs: {
@@ -61,9 +65,9 @@ export const segmentsCommands = buildRouteMap({
           'Converts parked segments again, for example after an upgrade. A segment is parked if its content cannot be converted. Later segments are delivered meanwhile.',
       },
     }),
-    quarantine: buildCommand<object, readonly string[], CliContext>({
+    quarantine: buildCommand<JsonFlags, readonly string[], CliContext>({
       loader: async () => (await parked()).quarantineParkedSegments,
-      parameters: { positional: names },
+      parameters: { flags: { json }, positional: names },
       docs: {
         brief: 'give up on parked segments; their files are kept',
         fullDescription:
@@ -94,6 +98,7 @@ export const segmentsCommands = buildRouteMap({
             brief: 'remove them; without it only say what would be removed',
             withNegated: false,
           },
+          json,
         },
         positional: names,
       },

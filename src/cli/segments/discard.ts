@@ -11,6 +11,7 @@ import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
 import type { CliContext } from '../context.ts'
+import { type JsonFlags, printJson, printResult } from '../print-json.ts'
 import { countSegments, formatBytes } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
@@ -18,10 +19,10 @@ import { unowned } from './owners.ts'
 
 const bufferBytes = 4 * MiB
 
-export type DiscardFlags = { readonly yes: boolean }
+export type DiscardFlags = JsonFlags & { readonly yes: boolean }
 
 /** Without `--yes` it only says what would be removed, and the exit code is 1. */
-export async function discardSegments(this: CliContext, { yes }: DiscardFlags, ...names: readonly string[]): Promise<void> {
+export async function discardSegments(this: CliContext, { yes, json }: DiscardFlags, ...names: readonly string[]): Promise<void> {
   const { stdout } = this.process
   const config = await this.readConfig()
   const { segments } = await readNodeSegments(config, { clock: this.clock, logger: createLogger('segments', 'silent') })
@@ -33,14 +34,18 @@ export async function discardSegments(this: CliContext, { yes }: DiscardFlags, .
       `${other.name} is ${other.state}: only parked and quarantined segments can be discarded, and sealed ones that no endpoint owns`,
     )
   }
+  const found: { readonly segment: string; readonly state: string; readonly records: number; readonly bytes: number }[] = []
   for (const { name, state, records, bytes, path } of chosen) {
-    const count = records === null ? `${await countIntact(path)} records that can be read` : `${records} records`
-    stdout.write(`${name}  ${state}  ${count}, ${formatBytes(bytes)}\n`)
+    const readable = records ?? (await countIntact(path))
+    found.push({ segment: name, state, records: readable, bytes })
+    const count = records === null ? `${readable} records that can be read` : `${records} records`
+    if (!json) stdout.write(`${name}  ${state}  ${count}, ${formatBytes(bytes)}\n`)
   }
+  if (!yes && json) printJson(this, { discarded: false, segments: found })
   if (!yes) throw new UserError('nothing was removed; to remove these segments for good, repeat the command with --yes')
   const nodeId = await readOrCreateNodeId(config.paths)
   for (const segment of chosen) await discard(segment, config, nodeId)
-  stdout.write(`${countSegments(chosen.length)} discarded\n`)
+  printResult(this, { json }, { discarded: true, segments: found }, `${countSegments(chosen.length)} discarded\n`)
 }
 
 function mayBeDiscarded({ state, owner }: NodeSegment): boolean {

@@ -8,33 +8,48 @@ import { commitId } from '#model/commit.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { type CliContext, UsageError } from '../context.ts'
+import { type JsonFlags, printJson, printResult } from '../print-json.ts'
 import { countSegments } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
-export type RetryFlags = { readonly all: boolean }
+export type RetryFlags = JsonFlags & { readonly all: boolean }
 
-export async function retryParkedSegments(this: CliContext, { all }: RetryFlags, ...names: readonly string[]): Promise<void> {
+export async function retryParkedSegments(
+  this: CliContext,
+  { all, json }: RetryFlags,
+  ...names: readonly string[]
+): Promise<void> {
   if (all === names.length > 0) throw new UsageError('name segments or logs, or use --all')
   const config = await this.readConfig()
   const parked = await selectParked(this, config, all ? undefined : names)
   for (const segment of parked) await unpark(segment, config)
-  this.process.stdout.write(
+  printResult(
+    this,
+    { json },
+    parked.map(({ name }) => ({ segment: name })),
     `${countSegments(parked.length)} will be converted again; a running delivery process begins at once\n`,
   )
 }
 
-export async function quarantineParkedSegments(this: CliContext, _flags: object, ...names: readonly string[]): Promise<void> {
+export async function quarantineParkedSegments(
+  this: CliContext,
+  { json }: JsonFlags,
+  ...names: readonly string[]
+): Promise<void> {
   const config = await this.readConfig()
   const parked = await selectParked(this, config, names)
   const directory = new SegmentDirectory({ directory: config.paths.wal, files: systemFiles, clock: this.clock })
+  const kept: { readonly segment: string; readonly path: string }[] = []
   for (const segment of parked) {
     const { log: logName, seq, incarnation, reason } = segment
     // First: a crash in between must not lead to another conversion.
     const path = await directory.quarantine({ logName, seq, incarnation }, `set aside by the operator: ${reason}`)
     await unpark(segment, config)
-    this.process.stdout.write(`${segment.name} is kept in ${path}\n`)
+    kept.push({ segment: segment.name, path })
+    if (!json) this.process.stdout.write(`${segment.name} is kept in ${path}\n`)
   }
+  if (json) printJson(this, kept)
 }
 
 /** Returns the parked segments among the named ones, or all of them. */
