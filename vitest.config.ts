@@ -11,10 +11,10 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.c
 const order = [
   's3',
   'engines',
+  'how-to',
   'crash',
   'browser',
   'e2e',
-  'how-to',
   'names',
   'delivery',
   'contract',

@@ -1,7 +1,7 @@
 /**
  * `inlet backup`: copies the data directory of this machine while Inlet runs.
  *
- * Owns: what is copied, in which order (decision 69), and when the copy counts.
+ * Owns: what is copied, in which order (decision 70), and when the copy counts.
  * Law: each record that was acknowledged before the command began is in the copied log, or is delivered and its commit is in the copied
  * database or outbox. Changes nothing in the data directory.
  */
@@ -70,7 +70,7 @@ export async function backup(this: CliContext, { withBuckets, json }: BackupFlag
   }
 }
 
-/** See decision 69 for the order. */
+/** See decision 70 for the order. */
 async function copyAll(copy: Copy, { databaseUrl, paths }: Config, withBuckets: boolean): Promise<Manifest['database']> {
   const after = [paths.wal, paths.parked, paths.assignments, paths.outbox]
   await copy.settled(paths.data, [...after, ...neverCopied(paths)])
