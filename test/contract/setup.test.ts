@@ -315,7 +315,8 @@ describe('what others do', () => {
 
   test('two at once end in what the files say, once it is run again', { timeout: 60_000 }, async () => {
     const place = await newPlace()
-    place.write('shop.yaml', shop(newRegion()))
+    const region = newRegion()
+    place.write('shop.yaml', shop(region))
     const two = await Promise.all([place.apply(), place.apply('--json')])
     expect(two.map(({ code }) => code)).toContainEqual(expect.toBeOneOf([0, 1]))
     control().clock.advance(31_000)
@@ -325,6 +326,15 @@ describe('what others do', () => {
       (key: { name: string; revoked_at: string | null }) => key.name === 'till' && key.revoked_at === null,
     )
     expect(keys).toHaveLength(1)
+    const [endpoint] = (await place.account.get('/v1/endpoints')).body.items
+    for (let amount = 1; amount <= runs(3, 20); amount++) {
+      place.write('shop.yaml', shop(region).replace('amount > 0', `amount > ${amount}`))
+      await Promise.all([place.apply(), place.apply(), place.apply()])
+      expect(await place.apply()).toMatchObject({ code: 0 })
+      expect((await place.plan()).changes).toEqual([])
+      const { items } = (await place.account.get(`/v1/endpoints/${endpoint.id}/views`)).body
+      expect(items.filter(({ status }: { status: string }) => status === 'active')).toHaveLength(1)
+    }
   })
 
   const faults = ['lose-response', 'refuse', 'cut-response'] as const
