@@ -22,7 +22,7 @@ export function describePlan({ changes, kept, notes }: Plan, paint: Paint): stri
 }
 
 /** Returns `2 to create, 1 to change, 0 to delete`. */
-export function countChanges(changes: readonly Change[]): string {
+function countChanges(changes: readonly Change[]): string {
   return Object.entries(count(changes))
     .map(([action, number]) => `${number} to ${action}`)
     .join(', ')

@@ -15,7 +15,7 @@ import type { ViewChange } from './views.ts'
 
 const defaults: Settings = { is_required: false, canary_start_ts: null }
 
-type Terms = Pick<Attachment, 'is_required' | 'canary_start_ts'>
+type Terms = Omit<DeclaredBinding, 'endpoint' | 'view' | 'version'>
 
 const termsOf = ({ is_required, canary_start_ts }: Terms): Terms => ({ is_required, canary_start_ts })
 const groupOf = ({ endpoint, view }: Pick<Attachment, 'endpoint' | 'view'>) => JSON.stringify([endpoint, view])

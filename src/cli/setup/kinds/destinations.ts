@@ -21,7 +21,8 @@ type Settled = Omit<DeclaredDestination, 'name' | 'encryption'> & Pick<Destinati
 
 function settingsOf(destination: Settled): Settings {
   const { bucket, region, role_arn, prefix, encryption, kms_key_arn, checksums, path_style } = destination
-  return { bucket, region, role_arn, prefix, encryption, kms_key_arn, checksums, path_style }
+  const settings = { bucket, region, role_arn, prefix, encryption, kms_key_arn, checksums, path_style }
+  return settings satisfies Record<keyof Settled, unknown>
 }
 
 export function planDestinations({ destinations }: DeclaredSetup, account: Account, problems: Problems): readonly Change[] {

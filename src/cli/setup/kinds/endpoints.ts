@@ -19,7 +19,9 @@ const defaults = {
 }
 
 /** `region` is not a setting, because it never changes. */
-function settingsOf(endpoint: Omit<DeclaredEndpoint, 'name' | 'region'>): Settings {
+type EndpointSettings = Omit<DeclaredEndpoint, 'name' | 'region'>
+
+function settingsOf(endpoint: EndpointSettings): Settings {
   const { destination, segment_bytes, segment_max_age_seconds, output_formats, mqtt_config, compaction, kept_headers } = endpoint
   return {
     destination,
@@ -29,7 +31,7 @@ function settingsOf(endpoint: Omit<DeclaredEndpoint, 'name' | 'region'>): Settin
     mqtt_config: mqtt_config ?? null,
     compaction: compaction ? { ...compaction, except_views: compaction.except_views.toSorted() } : null,
     kept_headers: kept_headers?.toSorted() ?? defaults.kept_headers,
-  }
+  } satisfies Record<keyof EndpointSettings, unknown>
 }
 
 const currentOf = ({ destination_name, ...endpoint }: Endpoint) => settingsOf({ ...endpoint, destination: destination_name })

@@ -15,7 +15,7 @@ import { missing, type Problems } from '../problems.ts'
 
 const defaults: Settings = { endpoints: null, public: false, origins: null }
 
-type KeySettings = Pick<DeclaredKey, 'scopes' | 'endpoints' | 'public' | 'origins'>
+type KeySettings = Omit<DeclaredKey, 'name'>
 
 function settingsOf({ scopes, endpoints, public: isPublic, origins }: KeySettings): Settings {
   return {
@@ -23,7 +23,7 @@ function settingsOf({ scopes, endpoints, public: isPublic, origins }: KeySetting
     endpoints: endpoints === null ? null : endpoints.toSorted(),
     public: isPublic,
     origins: origins === null ? null : origins.toSorted(),
-  }
+  } satisfies Record<keyof KeySettings, unknown>
 }
 
 /** Endpoints that were deleted have no name, and the key opens nothing there. */

@@ -11,7 +11,7 @@ const defaults: Settings = { description: '', tags: [] }
 /** A change that publishes a version. */
 export type ViewChange = Change & { readonly version: number }
 
-type ViewSettings = Pick<DeclaredView, 'description' | 'tags' | 'definition'>
+type ViewSettings = Omit<DeclaredView, 'name'>
 
 /** The definition has no fields with their default value, so that writing them down changes nothing. */
 function settingsOf({ description, tags, definition }: ViewSettings): ViewSettings {
@@ -25,12 +25,12 @@ function plainDefinition({ columns, filters = [] }: Definition): Definition {
   }
 }
 
-function plainColumn({ name, type, path, required, cast_failures, parquet }: Column): Column {
+function plainColumn({ name, type, path, required, cast_failures, ...rest }: Column): Column {
   return {
     ...{ name, type, path },
     ...(required === true ? { required } : {}),
     ...(cast_failures === 'dlq' ? { cast_failures } : {}),
-    ...(parquet === undefined ? {} : { parquet }),
+    ...rest,
   }
 }
 
