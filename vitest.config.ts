@@ -9,6 +9,7 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.c
 
 /** The suites, the longest first: a long file that starts late delays the end of the run. */
 const order = [
+  'containers',
   's3',
   'engines',
   'how-to',
@@ -87,6 +88,15 @@ export default defineConfig({
       },
       { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000, hookTimeout: 60_000 } },
       { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 } },
+      {
+        test: {
+          ...isolated,
+          name: 'containers',
+          include: ['test/containers/**/*.test.ts'],
+          testTimeout: 240_000,
+          hookTimeout: 60_000,
+        },
+      },
       { test: { ...isolated, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
     ],
     reporters: [new ProgressReporter()],

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { readConfig } from '#config.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -15,6 +15,16 @@ function accepts(settings: Readonly<Record<string, string>>): void {
   const own = Object.entries(settings).filter(([name]) => name.startsWith('INLET_'))
   expect(own.length).toBeGreaterThan(0)
   expect(() => readConfig(Object.fromEntries(own))).not.toThrow()
+}
+
+/** The variables that the image sets. */
+function imageSettings(): Readonly<Record<string, string>> {
+  const final =
+    read('deploy/Dockerfile')
+      .split(/^FROM /m)
+      .at(-1) ?? ''
+  const [, env = ''] = /^ENV ((?:.*\\\n)*.*)$/m.exec(final) ?? []
+  return Object.fromEntries(env.split(/\s*\\\n\s*/).map((each) => each.split('=') as [string, string]))
 }
 
 describe('deploy/Dockerfile', () => {
@@ -32,8 +42,7 @@ describe('deploy/Dockerfile', () => {
   })
 
   test('has settings that the program accepts', () => {
-    const [, env = ''] = /^ENV ((?:.*\\\n)*.*)$/m.exec(final) ?? []
-    accepts(Object.fromEntries(env.split(/\s*\\\n\s*/).map((each) => each.split('=') as [string, string])))
+    accepts(imageSettings())
   })
 
   test('gets every file that the package is built from', () => {
@@ -100,5 +109,105 @@ describe('systemd', () => {
     const unit = read('deploy/inlet.service')
     const lines = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, all = '']) => all.split(' '))
     accepts(Object.fromEntries(lines.map((each) => each.split('=') as [string, string])))
+  })
+})
+
+describe('deploy/kubernetes', () => {
+  type Container = {
+    args: string[]
+    env?: unknown[]
+    ports: { name: string; containerPort: number }[]
+    lifecycle?: { preStop: { sleep: { seconds: number } } }
+    volumeMounts: { name: string; mountPath: string }[]
+  } & Record<`${'startup' | 'liveness' | 'readiness'}Probe`, { httpGet: { path: string; port: string } }>
+  type Pod = { terminationGracePeriodSeconds: number; securityContext: object; containers: [Container] }
+  type Manifest = { kind: string; metadata: { name: string }; spec: { template: { spec: Pod }; ports: { targetPort: string }[] } }
+
+  const folder = (name: string) => `deploy/kubernetes/${name}`
+  const manifests = (path: string) => parseAllDocuments(read(path)).map((document): Manifest => document.toJS())
+  const settings = (path: string) =>
+    Object.fromEntries([...read(path).matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]))
+  const image = imageSettings()
+  const secret = 'x'.repeat(32)
+  const controlSecrets = {
+    INLET_DATABASE_URL: 'postgres://inlet:x@db:5432/inlet',
+    INLET_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+    INLET_OPERATOR_TOKEN: secret,
+    INLET_NODE_TOKEN: secret,
+    INLET_BOOTSTRAP_API_KEY: `ing_live_${secret}`,
+  }
+
+  describe.each([
+    {
+      file: 'one-machine/stateful-set.yaml',
+      env: 'one-machine/inlet.env',
+      secrets: { INLET_SECRET_KEY: controlSecrets.INLET_SECRET_KEY },
+    },
+    { file: 'cluster/control.yaml', env: 'cluster/control.env', secrets: controlSecrets },
+    {
+      file: 'cluster/node.yaml',
+      env: 'cluster/node.env',
+      secrets: { INLET_JOIN_TOKEN: `ing_join_${secret}`, INLET_NODE_ADDRESSES: '10.0.0.1' },
+    },
+  ])('$file', ({ file, env, secrets }) => {
+    const all = manifests(folder(file))
+    const { template } = all.find(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')?.spec ?? expect.unreachable()
+    const pod = template.spec
+    const [container] = pod.containers
+    const own = settings(folder(env))
+    const config = readConfig({ ...image, ...own, ...secrets })
+
+    test('the program accepts the settings', () => {
+      accepts({ ...image, ...own, ...secrets })
+      expect(['start', 'control', 'node']).toContain(container.args[0])
+    })
+
+    test('a stop has the time that the settings give it', () => {
+      const { leaveSecondsMin, leaveSecondsMax, shutdownSeconds } = config
+      const isNode = container.args[0] === 'node'
+      const before = isNode ? Math.max(leaveSecondsMin, leaveSecondsMax) : (container.lifecycle?.preStop.sleep.seconds ?? 0)
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(before + shutdownSeconds + 10)
+    })
+
+    test('ports are those on which the program listens, and services lead to them', () => {
+      const listening = {
+        control: config.controlListen.port,
+        ingest: config.ingestListen.port,
+        'node-api': config.nodeApiListen.port,
+      }
+      for (const { name, containerPort } of container.ports) expect(containerPort).toBe(listening[name as keyof typeof listening])
+      const names = container.ports.map(({ name }) => name)
+      const services = all.filter(({ kind }) => kind === 'Service')
+      for (const { spec } of services) for (const { targetPort } of spec.ports) expect(names).toContain(targetPort)
+      const probed = ['startupProbe', 'livenessProbe', 'readinessProbe'] as const
+      for (const probe of probed) expect(names).toContain(container[probe].httpGet.port)
+      expect(probed.map((probe) => container[probe].httpGet.path)).toEqual(['/healthz', '/healthz', '/readyz'])
+    })
+
+    test('is confined, and writes to its volumes only', () => {
+      expect(container).toMatchObject({
+        securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+      })
+      expect(pod.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        runAsUser: 1500,
+        seccompProfile: { type: 'RuntimeDefault' },
+      })
+      expect(container.volumeMounts.map(({ mountPath }) => mountPath)).toEqual(
+        expect.arrayContaining([config.dataDirectory, '/tmp']),
+      )
+    })
+  })
+
+  test('nodes call control where it serves them', () => {
+    const url = new URL(settings(folder('cluster/node.env'))['INLET_CONTROL_URL'] ?? '')
+    const service = manifests(folder('cluster/control.yaml')).find(({ metadata }) => url.hostname.startsWith(`${metadata.name}.`))
+    expect(service?.spec.ports[0]).toMatchObject({ port: Number(url.port), targetPort: 'node-api' })
+  })
+
+  test('the image has the version of the repository', () => {
+    const { version } = JSON.parse(read('package.json'))
+    for (const name of ['one-machine', 'cluster'])
+      expect(parse(read(`${folder(name)}/kustomization.yaml`))).toMatchObject({ images: [{ name: 'inlet', newTag: version }] })
   })
 })
