@@ -93,7 +93,7 @@ export default defineConfig({
           ...isolated,
           name: 'containers',
           include: ['test/containers/**/*.test.ts'],
-          testTimeout: 240_000,
+          testTimeout: 480_000,
           hookTimeout: 60_000,
         },
       },

@@ -31,7 +31,7 @@ describe.skipIf(reason !== undefined)(`containers${reason === undefined ? '' : `
       cwd: clone,
       env: { ...process.env, ...environment },
     })
-  }, 280_000)
+  }, 600_000)
 
   afterAll(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
 
