@@ -267,7 +267,7 @@ describeDatabases('nodes', (kind) => {
 
   test('what all nodes hold is summed up, with the largest logs', async () => {
     await using store = await newStore(kind)
-    const none = { open_segments: 0, undelivered_segments: 0, parked_segments: 0, logs_held_by_views: 0 }
+    const none = { open_segments: 0, undelivered_segments: 0, parked_segments: 0, logs_held_by_views: 0, blocked_logs: 0 }
     const nothing = { ...none, quarantined_segments: 0, unowned_segments: 0, undelivered_bytes: 0, oldest_sealed_at: null }
     expect(await sumLags(store.db)).toEqual(nothing)
     const endpoint = await aStoredEndpoint(store, await anAccount(store))
@@ -276,10 +276,13 @@ describeDatabases('nodes', (kind) => {
       transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag }, t0))
     const gone = aLag(newId(), { quarantined_segments: 4, oldest_sealed_at: null })
     await say(one, aLag(endpoint.id, { open_segments: 1, parked_segments: 3, oldest_sealed_at: iso(t0 + 1) }), gone)
-    await say(two, aLag(endpoint.id, { undelivered_bytes: 10, failing_view: { view_id: newId(), since: iso(t0) } }))
+    await say(
+      two,
+      aLag(endpoint.id, { undelivered_bytes: 10, blocked_by: 'no bucket', failing_view: { view_id: newId(), since: iso(t0) } }),
+    )
     expect(await sumLags(store.db)).toEqual({
       ...{ open_segments: 1, undelivered_segments: 9, parked_segments: 3, logs_held_by_views: 1, quarantined_segments: 4 },
-      ...{ unowned_segments: 6, undelivered_bytes: 18_000_000_010, oldest_sealed_at: t0 },
+      ...{ blocked_logs: 1, unowned_segments: 6, undelivered_bytes: 18_000_000_010, oldest_sealed_at: t0 },
     })
     const largest = await listLargestLags(store.db, 2)
     expect(new Set(largest.map(({ endpoint_id }) => endpoint_id))).toEqual(new Set([endpoint.id, gone.endpoint_id]))
@@ -289,6 +292,7 @@ describeDatabases('nodes', (kind) => {
       node_id: two,
       undelivered_segments: 2,
       logs_held_by_views: 1,
+      blocked_logs: 1,
       undelivered_bytes: 10,
       oldest_sealed_at: t0,
     })
