@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
+import { Reader, searchPath, testPage } from '../support/page.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
@@ -157,4 +158,32 @@ describeWith('processes', 'the package', () => {
     await writeFile(join(project, 'index.ts'), program('apiKey'))
     expect((await run(process.execPath, ['index.ts'], { cwd: project })).stdout).toBe('object InletError\n')
   })
+
+  testPage('how-to/systemd.md', ['npm', 'setpriv'], async () => {
+    await using machine = await openMachine()
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+    await machine.follow('how-to/systemd.md', (code) => code.replaceAll('inlet-0.1.0', `inlet-${version}`))
+  })
 })
+
+/** A reader with the package and `deploy/`, on a system that can be changed. npm's registry is not there, but its cache. */
+async function openMachine(): Promise<Reader> {
+  const config = async (name: string) =>
+    (await run('npm', ['config', 'get', name], { cwd: directory, env: environment })).stdout.trim()
+  const npm = {
+    npm_config_cache: await config('cache'),
+    npm_config_registry: await config('registry'),
+    npm_config_userconfig: await config('userconfig'),
+    npm_config_prefer_offline: 'true',
+    npm_config_fetch_retries: '0',
+  }
+  const path = ['/usr/local/bin', join(root, 'test/support/systemd/bin'), searchPath].join(delimiter)
+  const reader = new Reader({ environment: { ...npm, PATH: path } })
+  await reader.run(`ln -s '${root}/dist' '${root}/deploy' .
+export TEST_SYSTEMD=$PWD/systemd; mkdir $TEST_SYSTEMD
+for directory in usr/local etc var; do
+  mkdir -p ../changes/$directory ../work/$directory
+  mount -t overlay overlay /$directory -o lowerdir=/$directory,upperdir=../changes/$directory,workdir=../work/$directory
+done`)
+  return reader
+}

@@ -2,10 +2,9 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { keyFromFile, keyOn, Reader, searchPath, testPage } from '../support/page.ts'
+import { keyFromFile, keyOn, Reader, testPage } from '../support/page.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -85,11 +84,6 @@ pkill --signal KILL --full 'main.ts (node|ingest|delivery)'`)
     expect(await reader.run(`${control} inlet nodes list`)).toContain('There are no nodes')
   })
 
-  testPage('how-to/systemd.md', ['npm', 'setpriv'], async () => {
-    await using machine = await openMachine()
-    await machine.follow('how-to/systemd.md')
-  })
-
   testPage('how-to/mqtt-devices.md', ['openssl', 'mosquitto_pub'], async () => {
     await using reader = new Reader()
     await reader.follow('how-to/mqtt-devices.md', keyFromFile(reader))
@@ -116,23 +110,6 @@ pkill --signal KILL --full 'main.ts (node|ingest|delivery)'`)
     )
   })
 })
-
-/** A reader with the files of the package and of `deploy/`, in a system that can be changed. Node's registry is not there: npm has its cache. */
-async function openMachine(): Promise<Reader> {
-  const config = (name: string) => execFileSync('npm', ['config', 'get', name], { encoding: 'utf8', cwd: tmpdir() }).trim()
-  execFileSync(process.execPath, ['tools/pack.ts'], { cwd: root, stdio: 'ignore' })
-  const names = ['cache', 'registry', 'userconfig'] as const
-  const npm = Object.fromEntries(names.map((name) => [`npm_config_${name}`, config(name)]))
-  const path = ['/usr/local/bin', join(import.meta.dirname, 'bin'), searchPath].join(delimiter)
-  const reader = new Reader({ environment: { ...npm, npm_config_prefer_offline: 'true', PATH: path } })
-  await reader.run(`ln -s '${root}/dist' '${root}/deploy' .
-export INLET_TEST_SYSTEMD=$PWD/systemd; mkdir $INLET_TEST_SYSTEMD
-for directory in usr/local etc var; do
-  mkdir -p ../changes/$directory ../work/$directory
-  mount -t overlay overlay /$directory -o lowerdir=/$directory,upperdir=../changes/$directory,workdir=../work/$directory
-done`)
-  return reader
-}
 
 /** Starts an S3 server without roles where the pages expect one. Returns what fills in its keys. */
 async function startStore(reader: Reader): Promise<(code: string) => string> {

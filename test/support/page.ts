@@ -111,7 +111,7 @@ export class Reader implements AsyncDisposable {
   async run(code: string, where = 'the commands'): Promise<string> {
     const from = this.#output.length
     const end = `end ${randomUUID()}`
-    this.#shell.stdin?.write(`${stopped(startedInBackground(code))}\necho '${end}'\n`)
+    this.#shell.stdin?.write(`${hurried(stopped(startedInBackground(code)))}\necho '${end}'\n`)
     const hasEnded = () => this.#output.includes(`${end}\n`, from)
     await until(where, () => hasEnded() || this.#shell.exitCode !== null, blockTimeoutMs).catch(() => undefined)
     if (!hasEnded()) {
@@ -164,6 +164,14 @@ function startedInBackground(code: string): string {
 function stopped(code: string): string {
   const ended = `timeout 60 bash -c 'while pgrep --full "[m]ain.ts start" > /dev/null; do sleep 0.1; done'`
   return code.replaceAll(/^# Stop Inlet.*$/gm, `pkill --signal INT --full 'main.ts start'\n${ended}`)
+}
+
+/** A reader waits a minute for a commit. */
+function hurried(code: string): string {
+  return code.replaceAll(
+    /^until inlet commits list (\w+) /gm,
+    (wait, endpoint) => `inlet endpoints change ${endpoint} --set segment_max_age_seconds=1 > /dev/null\n${wait}`,
+  )
 }
 
 /** Fails unless the lines were printed in this order. Spaces of columns may differ. */

@@ -20,7 +20,7 @@ import { setTimeout } from 'node:timers/promises'
 
 const units = '/etc/systemd/system'
 const user = 61_184
-const state = process.env['INLET_TEST_SYSTEMD'] ?? fail('INLET_TEST_SYSTEMD is not set')
+const state = process.env['TEST_SYSTEMD'] ?? fail('TEST_SYSTEMD is not set')
 
 const applied = ['ExecStart', 'Environment', 'EnvironmentFile', 'StateDirectory', 'StateDirectoryMode', 'CacheDirectory'].concat(
   ['CacheDirectoryMode', 'UMask', 'NoNewPrivileges', 'CapabilityBoundingSet', 'AmbientCapabilities', 'PrivateTmp'],
