@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { keyFromFile, keyOn, Reader, testPage } from '../support/page.ts'
+import { Reader, testPage, withKey } from '../support/page.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -21,13 +21,13 @@ test('a test follows each page', () => {
 describe('pages', () => {
   testPage('tutorial.md', [], async () => {
     await using reader = new Reader()
-    await reader.follow('tutorial.md', (code) => code.replace('ing_live_…', () => keyOn(reader.terminal)))
+    await reader.follow('tutorial.md', withKey(reader))
   })
 
   testPage('how-to/backup-and-restore.md', ['pgrep'], async () => {
     await using reader = new Reader()
     await reader.run('inlet start')
-    await reader.run(keyFromFile(reader)('inlet login --key-file data/first-api-key'))
+    await reader.run(withKey(reader)('echo ing_live_… | inlet login --key-file -'))
     await reader.run(`seq 100 | sed 's/.*/{"event":"n","amount":&}/' | inlet send default`)
     await reader.follow('how-to/backup-and-restore.md')
     await reader.run(`seq 50 | sed 's/.*/{"event":"n","amount":&}/' | inlet send default
@@ -43,7 +43,7 @@ until [ "$(inlet query 'SELECT count(*) FROM events' | tail -1)" = 150 ]; do sle
   testPage('how-to/lost-database.md', ['pgrep'], async () => {
     await using reader = new Reader()
     await reader.run('inlet start')
-    await reader.run(keyFromFile(reader)('inlet login --key-file data/first-api-key\ninlet backup backups/monday'))
+    await reader.run(withKey(reader)('echo ing_live_… | inlet login --key-file -\ninlet backup backups/monday'))
     await reader.run(`echo '{"event":"n","amount":1}' | inlet send default\n${delivered(1)}`)
     await reader.follow('how-to/lost-database.md')
     expect(await reader.run('inlet commits list default --json | jq length')).toBe('1\n')
@@ -52,7 +52,7 @@ until [ "$(inlet query 'SELECT count(*) FROM events' | tail -1)" = 150 ]; do sle
   testPage('how-to/lost-bucket.md', [], async () => {
     await using reader = new Reader()
     await reader.run('inlet start')
-    await reader.run(keyFromFile(reader)('inlet login --key-file data/first-api-key'))
+    await reader.run(withKey(reader)('echo ing_live_… | inlet login --key-file -'))
     await reader.follow('how-to/lost-bucket.md')
     await reader.run(`echo '{"event":"n","amount":1}' | inlet send default\n${delivered(1)}`)
     expect(await reader.run('find data/buckets/new-lake/events -name "*.parquet" | wc -l')).toBe('2\n')
@@ -86,13 +86,13 @@ pkill --signal KILL --full 'main.ts (node|ingest|delivery)'`)
 
   testPage('how-to/mqtt-devices.md', ['openssl', 'mosquitto_pub'], async () => {
     await using reader = new Reader()
-    await reader.follow('how-to/mqtt-devices.md', keyFromFile(reader))
+    await reader.follow('how-to/mqtt-devices.md', withKey(reader))
   })
 
   testPage('how-to/minio.md', ['aws', 'versitygw'], async () => {
     await using reader = new Reader()
     const keys = await startStore(reader)
-    await reader.follow('how-to/minio.md', (code) => keyFromFile(reader)(keys(code)))
+    await reader.follow('how-to/minio.md', (code) => withKey(reader)(keys(code)))
   })
 
   testPage('how-to/r2.md', ['aws', 'versitygw'], async () => {
@@ -104,7 +104,7 @@ pkill --signal KILL --full 'main.ts (node|ingest|delivery)'`)
       ),
     )
     await reader.follow('how-to/r2.md', (code) =>
-      keyFromFile(reader)(keys(code))
+      withKey(reader)(keys(code))
         .replace('https://ACCOUNT_ID.r2.cloudflarestorage.com', 'http://127.0.0.1:9000')
         .replace('INLET_S3_REGION=auto', 'INLET_S3_REGION=us-east-1'),
     )

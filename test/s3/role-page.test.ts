@@ -5,7 +5,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../tools/services/processes.ts'
 import { describeGateway, type GatewayDescription } from '../support/object-gateway.ts'
-import { keyFromFile, Reader, searchPath, testPage } from '../support/page.ts'
+import { Reader, searchPath, testPage, withKey } from '../support/page.ts'
 
 describeGateway('page of roles', (gateway) => {
   testPage('how-to/s3-with-a-role.md', ['aws'], async () => {
@@ -27,7 +27,7 @@ describeGateway('page of roles', (gateway) => {
     actAsOwner(reader, gateway)
     const bucket = `acme-${randomBytes(4).toString('hex')}`
     await reader.follow('how-to/s3-with-a-role.md', (code) =>
-      keyFromFile(reader)(code)
+      withKey(reader)(code)
         .replace('inlet login', `inlet login http://127.0.0.1:${control}`)
         .replace(/arn:aws:iam::OPERATOR_ACCOUNT:user\/inlet/, gateway.service.arn)
         .replace('BUCKET=acme-lake', `BUCKET=${bucket}`)

@@ -195,16 +195,12 @@ function assertPrinted(expected: string, printed: string, where: string): void {
   }
 }
 
-/** The terminal of the tests shows the key that a service finds in a file. */
-export function keyFromFile(reader: Reader): (code: string) => string {
-  return (code) => {
-    if (!code.includes('data/first-api-key')) return code
-    writeFileSync(join(reader.directory, 'home/data/first-api-key'), keyOn(reader.terminal))
-    return code
-  }
+/** Readers replace the key of a page by the one that the terminal shows. */
+export function withKey(reader: Reader): (code: string) => string {
+  return (code) => code.replace('ing_live_…', () => keyOn(reader.terminal))
 }
 
-export function keyOn(terminal: string): string {
+function keyOn(terminal: string): string {
   const [key] = /ing_live_\w+/.exec(terminal) ?? []
   if (key === undefined) throw new Error(`the terminal shows no key:\n${terminal}`)
   return key
