@@ -33,6 +33,13 @@ export async function findKeyInUse(db: Db): Promise<string | undefined> {
   return undefined
 }
 
+/** Checks that every secret opens, and changes nothing. Throws UserError. */
+export async function openSecrets(db: Db, keyring: Keyring): Promise<void> {
+  for (const column of columns)
+    for (const { id, text, key_id } of await readSecrets(db, column))
+      if (key_id !== null) keyring.open({ key_id, text }, placeOf(column.table, id))
+}
+
 /** Checks that every secret opens, encrypts those that are plain or have an older key, and returns their number. Throws UserError. */
 export async function sealSecrets(store: Store, keyring: Keyring): Promise<number> {
   return transact(store, async (db) => {

@@ -1,9 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { openKeyring } from '#auth/secret-key.ts'
+import { newSecretKey } from '#lib/keyring.ts'
 import { migrate } from '#store/migrate.ts'
+import { getOrInsertSecret } from '#store/secrets.ts'
 import { openStore } from '#store/store.ts'
 import { runCli } from '../support/cli.ts'
 import { useControl } from '../support/control.ts'
@@ -68,6 +72,59 @@ test('an older database is a warning, and is not migrated', async () => {
     expect(about('database')).toMatchObject([{ status: 'warn', message: expect.stringContaining('schema version 0') }])
   }
   await store.close()
+})
+
+test('a lost database, a lost secret key and an interrupted restore fail, and say what to do', async () => {
+  const data = join(directory, 'half')
+  const key = join(data, 'secret-key')
+  const store = await openStore(join(data, 'inlet.db'))
+  await migrate(store)
+  const text = await openKeyring({ configured: null, path: key, inUse: undefined })
+  await getOrInsertSecret(store.db, text, 'downloads', () => 'secret')
+  await store.close()
+  const failures = async () => {
+    const { code, findings } = await examine({ INLET_DATA_DIR: data })
+    const failed = findings.filter(({ status }) => status === 'fail')
+    expect(code).toBe(failed.length > 0 ? 1 : 0)
+    return failed.map(({ check, next_step }) => `${check}: ${next_step}`)
+  }
+  expect(await failures()).toEqual([])
+
+  renameSync(key, join(directory, 'key'))
+  expect(await failures()).toEqual([expect.stringMatching(/^secret key: .*docs\/operations.md/)])
+  writeFileSync(key, newSecretKey())
+  expect(await failures()).toEqual([expect.stringMatching(/^secret key: /)])
+  renameSync(join(directory, 'key'), key)
+
+  mkdirSync(join(data, 'restoring'))
+  expect(await failures()).toEqual(['restore: repeat inlet restore'])
+  rmSync(join(data, 'restoring'), { recursive: true })
+
+  writeFileSync(join(data, 'inlet.db'), 'no database'.repeat(1000))
+  expect(await failures()).toEqual(['database: restore it: docs/how-to/lost-database.md'])
+  for (const name of readdirSync(data).filter((each) => each.startsWith('inlet.db'))) rmSync(join(data, name))
+  expect(await failures()).toEqual([expect.stringMatching(/^database: .*INLET_DATABASE_URL/)])
+})
+
+test('a full disk is said to be full', { skip: process.getuid?.() !== 0 }, async () => {
+  const data = join(directory, 'full')
+  mkdirSync(data)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', data])
+  try {
+    const { code, about } = await examine({ INLET_DATA_DIR: data })
+    expect(code).toBe(1)
+    expect(about('disk space')).toMatchObject([{ status: 'fail', next_step: 'make room on the disk' }])
+  } finally {
+    execFileSync('umount', [data])
+  }
+})
+
+test('a profile that cannot be read hides nothing else', async () => {
+  const config = join(directory, 'config')
+  mkdirSync(join(config, 'inlet/profiles.json'), { recursive: true })
+  const { code, about } = await examine({ XDG_CONFIG_HOME: config })
+  expect([code, about('connection')]).toEqual([1, [expect.objectContaining({ next_step: 'sign in again (inlet login)' })]])
+  expect(about('node')).toHaveLength(1)
 })
 
 test('a port that another program uses fails', async () => {

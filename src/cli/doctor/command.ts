@@ -10,7 +10,7 @@ import { checkMachine } from './machine.ts'
 
 /** The exit code is 1 if a check fails. Warnings do not change it. */
 export async function examine(this: CliContext, { json }: JsonFlags): Promise<void> {
-  const findings = [...(await checkHere(this)), ...((await isSignedIn(this)) ? await checkThere(this) : [])]
+  const findings = [...(await checkHere(this)), ...(await checkThere(this))]
   if (json) printJson(this, findings)
   else for (const finding of findings) this.process.stdout.write(describe(finding))
   if (findings.some(({ status }) => status === 'fail')) this.process.exitCode = 1
@@ -27,7 +27,7 @@ async function checkHere(context: CliContext): Promise<readonly Finding[]> {
 
 async function checkThere(context: CliContext): Promise<readonly Finding[]> {
   try {
-    return await checkConnection(context)
+    return (await isSignedIn(context)) ? await checkConnection(context) : []
   } catch (error) {
     return [fail('connection', errorMessage(error), 'sign in again (inlet login)')]
   }

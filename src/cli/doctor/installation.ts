@@ -1,5 +1,6 @@
 /** Checks of an installation, in its database and on the disk of its node. Nothing is changed: an older schema is left as it is. */
 import { stat } from 'node:fs/promises'
+import { openKeyring } from '#auth/secret-key.ts'
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -9,6 +10,7 @@ import { listCertificates } from '#store/certificates.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { readSchemaVersion } from '#store/migrate.ts'
 import { listNodeInventories } from '#store/node-inventory.ts'
+import { findKeyInUse, openSecrets } from '#store/sealed-secrets.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { readNodeSegments } from '../segments/node-segments.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
@@ -19,19 +21,29 @@ const page = { limit: pageLimits.max, offset: 0 }
 
 export async function checkInstallation(config: Config, clock: Clock): Promise<readonly Finding[]> {
   const { databaseUrl, paths } = config
-  const isThere = databaseUrl !== '' || (await stat(paths.database).catch(() => undefined)) !== undefined
+  const exists = async (path: string) => (await stat(path).catch(() => undefined)) !== undefined
+  const isThere = databaseUrl !== '' || (await exists(paths.database))
+  // A directory of control keeps its key there. A machine with nodes alone has neither.
+  const isLost = !isThere && (await exists(paths.secretKey))
+  const restore = 'restore it: docs/how-to/lost-database.md'
+  const next = /^postgres/.test(databaseUrl) ? 'start it, or correct INLET_DATABASE_URL' : restore
   return [
-    ...(isThere
-      ? await attempt('database', 'start it, or correct INLET_DATABASE_URL', () =>
-          checkDatabase(databaseUrl || paths.database, clock),
-        )
+    ...(isThere ? await attempt('database', next, () => checkDatabase(config, clock)) : []),
+    ...(isLost
+      ? [
+          fail(
+            'database',
+            `there is none at ${paths.database}, but control has run there`,
+            `${restore}; if it is elsewhere, set INLET_DATABASE_URL`,
+          ),
+        ]
       : []),
     ...(await attempt('segments', 'see: inlet segments', () => checkSegments(config, clock))),
   ]
 }
 
-async function checkDatabase(url: string, clock: Clock): Promise<readonly Finding[]> {
-  const store = await openStore(url, { mustExist: true })
+async function checkDatabase(config: Config, clock: Clock): Promise<readonly Finding[]> {
+  const store = await openStore(config.databaseUrl || config.paths.database, { mustExist: true })
   try {
     const { present, newest } = await readSchemaVersion(store)
     const versions = `it has schema version ${present}, and this release has ${newest}`
@@ -39,6 +51,9 @@ async function checkDatabase(url: string, clock: Clock): Promise<readonly Findin
     if (present < newest) return [warn('database', versions, 'back up the database, and start Inlet: the start migrates it')]
     return [
       ok('database', `${store.dialect}, schema version ${present}`),
+      ...(await attempt('secret key', 'restore it: "a lost secret key" in docs/operations.md', () =>
+        checkSecrets(store, config),
+      )),
       ...(await checkNodes(store, clock.now())),
       ...(await checkDestinations(store)),
       ...(await checkCertificates(store, clock.now())),
@@ -46,6 +61,13 @@ async function checkDatabase(url: string, clock: Clock): Promise<readonly Findin
   } finally {
     await store.close()
   }
+}
+
+async function checkSecrets({ db }: Store, { secretKey, paths }: Config): Promise<readonly Finding[]> {
+  const inUse = await findKeyInUse(db)
+  if (inUse === undefined) return []
+  await openSecrets(db, await openKeyring({ configured: secretKey, path: paths.secretKey, inUse }))
+  return [ok('secret key', 'it opens the secrets in the database')]
 }
 
 async function checkNodes(store: Store, now: number): Promise<readonly Finding[]> {

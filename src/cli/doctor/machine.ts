@@ -1,4 +1,5 @@
 /** Checks of this machine: its disk, its limits and its ports. */
+import type { Stats } from 'node:fs'
 import { access, constants, open, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
@@ -32,37 +33,47 @@ export async function checkMachine(config: Config, now: number): Promise<readonl
 }
 
 async function checkDataDirectory({ paths, diskReserveBytes }: Config): Promise<readonly Finding[]> {
-  let mode: number
+  let found: Stats
   try {
-    mode = (await stat(paths.data)).mode
+    found = await stat(paths.data)
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
     const next = 'start Inlet here (inlet start), or set INLET_DATA_DIR to the directory of an installation'
     return [warn('data directory', `${paths.data} does not exist`, next)]
   }
+  if (!found.isDirectory()) return [fail('data directory', `${paths.data} is not a directory`, 'correct INLET_DATA_DIR')]
   await access(paths.data, constants.R_OK | constants.W_OK | constants.X_OK)
-  const isOpen = (mode & 0o007) !== 0
+  const isOpen = (found.mode & 0o007) !== 0
   const { free_bytes, total_bytes } = await systemFiles.space(paths.data)
   const space = `${formatBytes(free_bytes)} of ${formatBytes(total_bytes)} are free`
   const median = await measureSync(paths.data)
-  const speed = `a sync takes ${median.toFixed(1)} ms`
   return [
     isOpen
       ? warn('data directory', `other users can read ${paths.data}`, `chmod -R go= ${paths.data}`)
       : ok('data directory', `${paths.data} can be written to`),
-    median > slowSyncMs
-      ? warn('disk speed', `${speed}: acknowledgements wait for it`, 'use a local SSD for INLET_DATA_DIR')
-      : ok('disk speed', speed),
-    free_bytes < diskReserveBytes
-      ? fail('disk space', `${space}: ingest refuses data below ${formatBytes(diskReserveBytes)}`, 'make room on the disk')
-      : free_bytes < 2 * diskReserveBytes || free_bytes < total_bytes / 20
-        ? warn('disk space', space, 'make room on the disk, before ingest refuses data')
-        : ok('disk space', space),
+    ...((await stat(paths.restoring).catch(() => undefined)) === undefined
+      ? []
+      : [fail('restore', 'a restore into the data directory was interrupted: Inlet does not start', 'repeat inlet restore')]),
+    ...(median === undefined ? [] : [describeSpeed(median)]),
+    median === undefined
+      ? fail('disk space', `nothing can be written: ${space}`, 'make room on the disk')
+      : free_bytes < diskReserveBytes
+        ? fail('disk space', `${space}: ingest refuses data below ${formatBytes(diskReserveBytes)}`, 'make room on the disk')
+        : free_bytes < 2 * diskReserveBytes || free_bytes < total_bytes / 20
+          ? warn('disk space', space, 'make room on the disk, before ingest refuses data')
+          : ok('disk space', space),
   ]
 }
 
-/** Returns the median time of a sync, in ms. The file is removed before anything is written to it. */
-async function measureSync(directory: string): Promise<number> {
+function describeSpeed(ms: number): Finding {
+  const speed = `a sync takes ${ms.toFixed(1)} ms`
+  return ms > slowSyncMs
+    ? warn('disk speed', `${speed}: acknowledgements wait for it`, 'use a local SSD for INLET_DATA_DIR')
+    : ok('disk speed', speed)
+}
+
+/** Returns the median time of a sync, in ms; undefined if the disk is full. The file is removed before anything is written to it. */
+async function measureSync(directory: string): Promise<number | undefined> {
   const path = join(directory, `.doctor-${process.pid}`)
   const file = await open(path, 'wx')
   try {
@@ -75,6 +86,9 @@ async function measureSync(directory: string): Promise<number> {
       times.push(performance.now() - start)
     }
     return times.toSorted((a, b) => a - b)[syncs / 2] ?? 0
+  } catch (error) {
+    if (['ENOSPC', 'EDQUOT'].includes(errorCode(error) ?? '')) return undefined
+    throw error
   } finally {
     await file.close()
   }
