@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync, statSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { chown, cp, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -12,6 +12,8 @@ import { artifactPaths, readMarkers } from '../support/markers.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
+
+const lastLine = (text: string) => text.trim().split('\n').at(-1)
 
 /** Each is killed: children of a supervisor end by themselves, and write until then. */
 const processes = ['control', 'ingest', 'delivery'] as const
@@ -111,7 +113,15 @@ describeWith('processes', 'backup and restore', () => {
     expect(exitCode, log).toBe(0)
     const manifest = JSON.parse(readFileSync(join(target, 'manifest.json'), 'utf8'))
     expect(manifest).toMatchObject({ database: 'sqlite', has_buckets: true })
-    expect(manifest.files.some(({ path }: { path: string }) => path.includes('/commits/'))).toBe(true)
+    const made = (isMarker: boolean) =>
+      manifest.files
+        .map(({ path }: { path: string }) => path)
+        .filter((path: string) => path.startsWith('buckets/lake/') && path.includes('/commits/') === isMarker)
+        .map((path: string) => statSync(join(target, path), { bigint: true }).birthtimeNs)
+    // A marker that is copied after the files could list one that was not there yet.
+    expect(made(true)).toHaveLength(1)
+    expect(made(false).length).toBeGreaterThan(1)
+    for (const time of made(false)) expect(time).toBeGreaterThanOrEqual(made(true)[0])
     for (const path of ['', 'manifest.json', 'inlet.db', 'node/wal'])
       expect(statSync(join(target, path)).mode & 0o077, path).toBe(0)
     for (const name of processes) await inlet.kill(name)
@@ -190,6 +200,33 @@ describeWith('processes', 'backup and restore', () => {
     await until('the record', async () => (await delivered(id)).get(1) === 1, 20_000)
   })
 
+  test('a place that is no directory is refused in one line', async () => {
+    await inlet.start(...processes)
+    const file = join(elsewhere, 'file')
+    appendFileSync(file, '')
+    const link = join(elsewhere, 'link')
+    await symlink(join(elsewhere, 'nowhere'), link)
+    for (const place of [file, join(file, 'x'), link]) {
+      const { exitCode, log } = await inlet.run('backup', place)
+      expect([exitCode, lastLine(log)], place).toEqual([1, expect.stringMatching(/^ENO/)])
+    }
+    const { exitCode, log } = await inlet.run('restore', file)
+    expect([exitCode, lastLine(log)]).toEqual([1, expect.stringMatching(/^ENOTDIR/)])
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('root restores for the owner of the data directory', async () => {
+    await inlet.start(...processes)
+    expect((await inlet.run('backup', target)).exitCode).toBe(0)
+    await loseDisk()
+    await chown(inlet.directory, 1500, 1501)
+    const { exitCode, log } = await inlet.run('restore', target)
+    expect(exitCode, log).toBe(0)
+    for (const path of await readdir(inlet.directory, { recursive: true })) {
+      const { uid, gid } = statSync(join(inlet.directory, path))
+      expect([uid, gid], path).toEqual([1500, 1501])
+    }
+  })
+
   test.skipIf(process.getuid?.() !== 0)('one without room leaves nothing, and says so', async () => {
     await inlet.start(...processes)
     const small = join(elsewhere, 'small')
@@ -198,6 +235,9 @@ describeWith('processes', 'backup and restore', () => {
     try {
       const { exitCode, log } = await inlet.run('backup', join(small, 'copy'))
       expect([exitCode, log]).toEqual([1, expect.stringContaining('there is no room for the backup')])
+      expect(await readdir(small)).toEqual([])
+      const root = await inlet.run('backup', small)
+      expect([root.exitCode, root.log]).toEqual([1, expect.stringContaining('there is no room for the backup')])
       expect(await readdir(small)).toEqual([])
     } finally {
       execFileSync('umount', [small])

@@ -25,6 +25,7 @@ import { formatBytes } from '../segments/format.ts'
 import { copyFile, syncTree } from './copy-file.ts'
 import { type BackedUpFile, type Manifest, manifestName, newManifest } from './manifest.ts'
 import { makePrivateDirectory } from './private-directory.ts'
+import { explainSystemError, explainSystemErrors } from './system-errors.ts'
 
 export type BackupFlags = JsonFlags & { readonly withBuckets: boolean }
 
@@ -39,7 +40,7 @@ export async function backup(this: CliContext, { withBuckets, json }: BackupFlag
       `there is nothing to back up in ${resolve(paths.data)}: set INLET_DATA_DIR to the directory of this Inlet`,
     )
   const to = resolve(path)
-  await prepareTarget(to, paths.data)
+  const isNew = await explainSystemErrors(() => prepareTarget(to, paths.data))
   const output = json ? this.process.stderr : this.process.stdout
   try {
     const progress = await progressOf(config, withBuckets, output)
@@ -63,10 +64,12 @@ export async function backup(this: CliContext, { withBuckets, json }: BackupFlag
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     printResult(this, { json }, { directory: to, ...facts, files: files.length, bytes }, describe(to, manifest, bytes, config))
   } catch (error) {
-    await rm(to, { recursive: true, force: true })
+    // A directory that was there may be the root of a disk, which cannot be removed.
+    const left = isNew ? [to] : (await systemFiles.list(to)).map(({ name }) => join(to, name))
+    for (const each of left) await rm(each, { recursive: true, force: true })
     if (errorCode(error) === 'ENOSPC') throw new UserError(`there is no room for the backup in ${to}: nothing was kept of it`)
     if (errorCode(error) === 'EACCES') throw new UserError(`${errorMessage(error)}: run the backup as the user of Inlet`)
-    throw error
+    throw explainSystemError(error)
   }
 }
 
@@ -78,9 +81,13 @@ async function copyAll(copy: Copy, { databaseUrl, paths }: Config, withBuckets: 
   await copy.forgetOpened()
   const database = databaseUrl !== '' ? 'postgres' : existsSync(paths.database) ? 'sqlite' : 'none'
   if (database === 'sqlite') await copy.database(paths.database)
-  if (withBuckets) await copy.settled(paths.buckets)
+  // What a marker lists is there before the marker: a copied marker never lists a file that was not copied.
+  if (withBuckets) for (const which of [isMarker, isAny]) await copy.settled(paths.buckets, [], which)
   return database
 }
+
+const isAny = (_path: string) => true
+const isMarker = (path: string) => /[\\/]commits[\\/].*\.json$/.test(path)
 
 class Copy {
   readonly #from: string
@@ -95,11 +102,11 @@ class Copy {
   }
 
   /** Copies what is in a directory now. Returns whether anything was gone before it was copied. */
-  async #copyNow(directory: string, except: readonly string[]): Promise<boolean> {
+  async #copyNow(directory: string, except: readonly string[], which: (path: string) => boolean): Promise<boolean> {
     let isMissing = false
     for (const { path } of await listFiles(directory, except)) {
       const name = relative(this.#from, path).split(sep).join('/')
-      if (this.#files.has(name)) continue
+      if (this.#files.has(name) || !which(path)) continue
       const copied = await copyFile(path, join(this.#to, name), this.#onCopied)
       if (copied === undefined) isMissing = true
       else this.#files.set(name, { path: name, ...copied })
@@ -108,8 +115,8 @@ class Copy {
   }
 
   /** Copies a directory until no file was renamed or removed meanwhile. */
-  async settled(directory: string, except: readonly string[] = []): Promise<void> {
-    for (let listings = 0; await this.#copyNow(directory, except); listings += 1)
+  async settled(directory: string, except: readonly string[] = [], which = isAny): Promise<void> {
+    for (let listings = 0; await this.#copyNow(directory, except, which); listings += 1)
       if (listings > listingsMax) throw new UserError(`${directory} changes faster than it can be copied: repeat the command`)
   }
 
@@ -190,7 +197,8 @@ async function listFiles(directory: string, except: readonly string[]): Promise<
   return found
 }
 
-async function prepareTarget(to: string, data: string): Promise<void> {
+/** Returns whether the directory was created. */
+async function prepareTarget(to: string, data: string): Promise<boolean> {
   const entries = await systemFiles.list(to)
   if (entries.length > 0) {
     const isBegun = !entries.some(({ name }) => name === manifestName)
@@ -198,12 +206,13 @@ async function prepareTarget(to: string, data: string): Promise<void> {
       `${to} is not empty${isBegun ? '' : ': it is a backup already'}. Name a directory that does not exist yet`,
     )
   }
-  await makePrivateDirectory(to)
+  const isNew = await makePrivateDirectory(to)
   const inside = relative(await realpath(data), await realpath(to))
   if (inside === '' || (!inside.startsWith('..') && !inside.startsWith(sep))) {
-    await rm(to, { recursive: true })
+    if (isNew) await rm(to, { recursive: true })
     throw new UserError(`${to} is in the data directory: name a directory elsewhere, best on another disk`)
   }
+  return isNew
 }
 
 function describe(to: string, { files, database, has_secret_key, has_buckets }: Manifest, bytes: number, config: Config): string {

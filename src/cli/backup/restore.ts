@@ -4,7 +4,7 @@
  * Owns: what is checked, and that a restore is whole or visibly unfinished. Does not own: what a start makes of the files.
  * Law: nothing starts on part of a backup. Until the end there is a directory `restoring`, with which no start succeeds.
  */
-import { rename, rm, rmdir } from 'node:fs/promises'
+import { chown, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import type { Config } from '#config.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
@@ -17,6 +17,7 @@ import { formatBytes } from '../segments/format.ts'
 import { copyFile, syncTree } from './copy-file.ts'
 import { type Manifest, readManifest } from './manifest.ts'
 import { makePrivateDirectory } from './private-directory.ts'
+import { explainSystemError, explainSystemErrors } from './system-errors.ts'
 
 /** A log that seals each second uses as many in four months. A seq has 12 digits in names. */
 const seqsSkipped = 10_000_000
@@ -25,8 +26,8 @@ export async function restore(this: CliContext, { json }: JsonFlags, path: strin
   const config = await this.readConfig()
   const { data, restoring } = config.paths
   const from = resolve(path)
-  const manifest = await readManifest(from)
-  await prepareTarget(config.paths, manifest)
+  const manifest = await explainSystemErrors(() => readManifest(from))
+  await explainSystemErrors(() => prepareTarget(config.paths, manifest))
   const total = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
   const progress = new Progress({ output: json ? this.process.stderr : this.process.stdout, label: 'restored', total })
   let done = 0
@@ -42,12 +43,13 @@ export async function restore(this: CliContext, { json }: JsonFlags, path: strin
     }
     // The lost machine went on after the backup: its receipts name a node and a seq, so no seq that it may have used is used again.
     await skipSeqs(systemFiles, join(restoring, relative(data, config.paths.wal)), seqsSkipped)
+    await giveToOwner(restoring, data)
     await syncTree(restoring)
   } catch (error) {
     // Nothing has left it yet: the directory is as empty as before.
     await rm(restoring, { recursive: true, force: true })
     if (errorCode(error) === 'ENOSPC') throw new UserError(`there is no room in ${data}: nothing was restored`)
-    throw error
+    throw explainSystemError(error)
   }
   await moveIntoPlace(config.paths)
   progress.show(total, formatBytes(total))
@@ -69,6 +71,17 @@ async function prepareTarget({ data, restoring }: Config['paths'], manifest: Man
   await rm(restoring, { recursive: true, force: true })
   await makePrivateDirectory(restoring)
   await systemFiles.syncDirectory(data)
+}
+
+/** Root restores for the user who owns the data directory, as a service or a container has one of its own. */
+async function giveToOwner(directory: string, data: string): Promise<void> {
+  const { uid, gid } = await stat(data)
+  if (process.getuid?.() !== 0 || uid === 0) return
+  for (const { name, kind } of await systemFiles.list(directory)) {
+    const path = join(directory, name)
+    await chown(path, uid, gid)
+    if (kind === 'directory') await giveToOwner(path, data)
+  }
 }
 
 async function moveIntoPlace({ data, restoring }: Config['paths']): Promise<void> {
