@@ -14,7 +14,8 @@ import { until } from './until.ts'
 const root = resolve(import.meta.dirname, '../..')
 const blockTimeoutMs = 120_000
 
-export type Block = { readonly language: string; readonly text: string; readonly line: number }
+/** `section` is the heading above it. */
+export type Block = { readonly language: string; readonly text: string; readonly line: number; readonly section: string }
 
 /** Returns the code blocks of a page of `docs/`. */
 export function blocksOf(page: string): readonly Block[] {
@@ -24,6 +25,12 @@ export function blocksOf(page: string): readonly Block[] {
     language,
     text: code.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
     line: text.slice(0, index).split('\n').length,
+    section:
+      text
+        .slice(0, index)
+        .match(/^#+ .*$/gm)
+        ?.at(-1)
+        ?.replace(/^#+ /, '') ?? '',
   }))
 }
 
@@ -98,10 +105,14 @@ export class Reader implements AsyncDisposable {
     if (!sharesNetwork) this.#shell.stdin?.write('ip link set lo up\n')
   }
 
-  /** Runs the blocks of a page. `fill` replaces what a reader fills in, such as a key that was printed. */
-  async follow(page: string, fill: (code: string) => string = (code) => code): Promise<void> {
+  /** Runs the blocks of a page, or of some sections. `fill` replaces what a reader fills in, such as a key that was printed. */
+  async follow(page: string, fill: (code: string) => string = (code) => code, sections?: readonly string[]): Promise<void> {
     let printed = ''
-    for (const { language, text, line } of blocksOf(page)) {
+    const blocks = blocksOf(page)
+    const missing = sections?.filter((each) => !blocks.some(({ section }) => section === each)) ?? []
+    if (missing.length > 0) throw new Error(`docs/${page} has no commands in: ${missing.join(', ')}`)
+    for (const { language, text, line, section } of blocks) {
+      if (sections?.includes(section) === false) continue
       if (language === 'sh') printed = await this.run(fill(text), `docs/${page}:${line}`)
       if (language === 'text') assertPrinted(text, printed, `docs/${page}:${line}`)
     }
