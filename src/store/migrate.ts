@@ -117,10 +117,13 @@ export async function migrate(store: Store, migrations = released, now = Date.no
 }
 
 /** Returns the schema version of the database, 0 before the first migration, and that of this release. Changes nothing. */
-export async function readSchemaVersion({ db }: Store): Promise<{ readonly present: number; readonly newest: number }> {
-  const tables = await db.introspection.getTables()
-  const hasVersion = tables.some(({ name }) => name === 'schema_migrations')
-  return { present: hasVersion ? await newestVersion(db) : 0, newest: released.at(-1)?.version ?? 0 }
+export async function readSchemaVersion({ db, dialect }: Store): Promise<{ readonly present: number; readonly newest: number }> {
+  // Other schemas of Postgres may have such a table, or disappear meanwhile.
+  const found =
+    dialect === 'postgres'
+      ? await sql`select 1 where to_regclass('schema_migrations') is not null`.execute(db)
+      : await sql`select 1 from sqlite_master where type = 'table' and name = 'schema_migrations'`.execute(db)
+  return { present: found.rows.length > 0 ? await newestVersion(db) : 0, newest: released.at(-1)?.version ?? 0 }
 }
 
 async function currentVersion(db: Tx): Promise<number> {

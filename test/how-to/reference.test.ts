@@ -69,7 +69,6 @@ inlet destinations change local --set name=lake; unset INLET_URL INLET_API_KEY`)
           /^inlet accounts list .*$/m,
           `$&\nACCOUNT=$(inlet accounts list --json | jq --raw-output '.[] | select(.name == "acme").id')`,
         )
-        .replace(/^inlet\(\) .*$/m, '')
         // Nobody has signed in.
         .replace(/^inlet sign-in-link --email .*$/m, '')
     await reader.follow('operations.md', fill, [
@@ -117,5 +116,6 @@ function ofPackage(code: string): string {
     .replace('npm ci && ', '')
     .replaceAll('npm start', 'inlet start')
     .replaceAll(/npm run demo( --)?/g, 'inlet demo')
+    .replaceAll(/^inlet\(\) .*$/gm, '')
     .replaceAll(/npm run (--silent )?inlet --/g, 'inlet')
 }

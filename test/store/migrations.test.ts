@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { SeriesStep } from '#model/limits.ts'
 import { seriesWindow } from '#model/series.ts'
 import { listEndpointBuckets } from '#store/endpoint-series.ts'
 import { currentEpoch } from '#store/epoch.ts'
-import { type Migration, migrate, NewerDatabaseError } from '#store/migrate.ts'
+import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '#store/migrate.ts'
 import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of-a-minute.ts'
 import { openStore, transact } from '#store/store.ts'
 import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
@@ -15,10 +16,27 @@ describeDatabases('migrations', (kind) => {
   test('a new database gets all of them, and none the second time', async () => {
     await using database = await newDatabase(kind)
     const store = await openStore(database.url)
+    expect(await readSchemaVersion(store)).toMatchObject({ present: 0 })
     expect(await migrate(store)).toBeGreaterThan(0)
     expect(await migrate(store)).toBe(0)
+    const { present, newest } = await readSchemaVersion(store)
+    expect(present).toBe(newest)
     expect(await currentEpoch(store.db)).toBe(0)
     await store.close()
+  })
+
+  test.runIf(kind === 'postgres')('what other programs have in the same database is not looked at', async () => {
+    await using database = await newDatabase(kind)
+    const store = await openStore(database.url)
+    const other = `other_${randomUUID().replaceAll('-', '')}`
+    await sql`create schema ${sql.id(other)}`.execute(store.db)
+    await store.db.schema.withSchema(other).createTable('schema_migrations').addColumn('release', 'text').execute()
+    try {
+      expect(await readSchemaVersion(store)).toMatchObject({ present: 0 })
+    } finally {
+      await sql`drop schema ${sql.id(other)} cascade`.execute(store.db)
+      await store.close()
+    }
   })
 
   test('a later release applies its own migration over an existing database, in order and once', async () => {
