@@ -62,6 +62,7 @@ export default defineConfig({
             'test/support/**/*.test.ts',
             'test/architecture.test.ts',
             'test/deploy.test.ts',
+            'test/links.test.ts',
           ],
           exclude: processes,
           testTimeout: 20_000,

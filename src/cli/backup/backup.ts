@@ -203,7 +203,7 @@ async function prepareTarget(to: string, data: string): Promise<boolean> {
   if (entries.length > 0) {
     const isBegun = !entries.some(({ name }) => name === manifestName)
     throw new UserError(
-      `${to} is not empty${isBegun ? '' : ': it is a backup already'}. Name a directory that does not exist yet`,
+      `${to} is not empty: it ${isBegun ? 'has no manifest.json, so it is no whole backup' : 'is a backup already'}. Name a directory that does not exist yet`,
     )
   }
   const isNew = await makePrivateDirectory(to)

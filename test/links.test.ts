@@ -1,0 +1,41 @@
+/** Links between pages of the documentation: the file is there, and so is the heading. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+const withoutCode = (text: string) => text.replaceAll(/^( *)```.*?^ *```$/gms, '').replaceAll(/`[^`\n]*`/g, '')
+
+/** The anchors that GitHub makes of headings. A heading that comes again gets a number. */
+function anchorsOf(path: string): ReadonlySet<string> {
+  const text = readFileSync(path, 'utf8').replaceAll(/^( *)```.*?^ *```$/gms, '')
+  const anchors = new Set<string>()
+  for (const [, heading = ''] of text.matchAll(/^#{1,6} +(.*)$/gm)) {
+    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const slug = words
+      .replaceAll(/[^\p{L}\p{N}\p{M} _-]/gu, '')
+      .trim()
+      .replaceAll(' ', '-')
+    let anchor = slug
+    for (let n = 1; anchors.has(anchor); n += 1) anchor = `${slug}-${n}`
+    anchors.add(anchor)
+  }
+  return anchors
+}
+
+function* brokenLinks(page: string): Generator<string> {
+  for (const [, link = ''] of withoutCode(readFileSync(page, 'utf8')).matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^\w+:/.test(link)) continue
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? page : join(dirname(page), path)
+    const isThere = existsSync(target) && (anchor === undefined || !target.endsWith('.md') || anchorsOf(target).has(anchor))
+    if (!isThere) yield `${relative(root, page)}: ${link}`
+  }
+}
+
+test('links lead somewhere', () => {
+  const pages = execFileSync('git', ['ls-files', '*.md'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  expect(pages).toContain('docs/tutorial.md')
+  expect(pages.map((page) => join(root, page)).flatMap((page) => [...brokenLinks(page)])).toEqual([])
+})
