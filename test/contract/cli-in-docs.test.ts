@@ -63,7 +63,7 @@ test('commands that pages show exist, with their options', () => {
     return problem === undefined ? [] : [`${page}: inlet ${line}: ${problem}`]
   })
   expect(problems).toEqual([])
-  expect(lines.length).toBeGreaterThan(300)
+  expect(lines.length).toBeGreaterThan(200)
 })
 
 test('what does not exist is found', () => {
