@@ -4,7 +4,7 @@
  * Owns: what is checked, and that a restore is whole or visibly unfinished. Does not own: what a start makes of the files.
  * Law: nothing starts on part of a backup. Until the end there is a directory `restoring`, with which no start succeeds.
  */
-import { chown, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { lchown, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import type { Config } from '#config.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
@@ -73,14 +73,17 @@ async function prepareTarget({ data, restoring }: Config['paths'], manifest: Man
   await systemFiles.syncDirectory(data)
 }
 
-/** Root restores for the user who owns the data directory, as a service or a container has one of its own. */
+/**
+ * Root restores for the user who owns the data directory, as a service or a container has one of its own. A directory changes its owner
+ * after what is in it, so that nobody puts a link there meanwhile.
+ */
 async function giveToOwner(directory: string, data: string): Promise<void> {
   const { uid, gid } = await stat(data)
   if (process.getuid?.() !== 0 || uid === 0) return
   for (const { name, kind } of await systemFiles.list(directory)) {
     const path = join(directory, name)
-    await chown(path, uid, gid)
     if (kind === 'directory') await giveToOwner(path, data)
+    await lchown(path, uid, gid)
   }
 }
 
