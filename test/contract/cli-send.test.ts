@@ -86,7 +86,9 @@ describe('inlet send', () => {
     target.proxy.script('pass', 'lose-response', 'pass', { status: 403, body: forbidden })
     const first = await target.send(target.endpoint, file)
     expect(first).toMatchObject({ code: 1, out: '' })
-    expect(first.err).toMatch(/^waiting: .+\nthe records from line \d+ on were not acknowledged: the account is suspended\n/)
+    expect(first.err).toMatch(
+      /^waiting: no response from http:.+\nthe records from line \d+ on were not acknowledged: the account is suspended\n/,
+    )
     expect(first.err).toMatch(/[\d,]+ records stored\. Send the same again to continue/)
     expect(await target.send(target.endpoint, file)).toMatchObject({
       code: 0,

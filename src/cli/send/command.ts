@@ -4,7 +4,6 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { Delivery, type DeliveryError, type Part, type Receipt } from '#client/delivery.ts'
-import { reasonOf } from '#client/sender.ts'
 import { MiB } from '#lib/bytes.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -36,7 +35,7 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
   const progress = new SendingProgress(this, input)
   const delivery = new Delivery({
     ...{ url, apiKey, endpoint: id, compression: 'gzip', requestTimeoutMs: 60_000, fetch },
-    onRetry: (failure) => progress.note(reasonOf(failure)),
+    onRetry: (failure) => progress.note(messageOf(failure)),
   })
   // A pipe has other records each time, even if they look the same. Those of a file are the same when it is sent again.
   const isRepeatable = key !== undefined || (file !== '-' && !again)
