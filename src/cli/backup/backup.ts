@@ -23,7 +23,7 @@ import { type JsonFlags, printResult } from '../print-json.ts'
 import { type Output, Progress } from '../progress.ts'
 import { formatBytes } from '../segments/format.ts'
 import { copyFile, syncTree } from './copy-file.ts'
-import { type BackedUpFile, type Manifest, manifestName, newManifest } from './manifest.ts'
+import { type BackedUpFile, compileCacheName, type Manifest, manifestName, newManifest } from './manifest.ts'
 import { makePrivateDirectory } from './private-directory.ts'
 import { explainSystemError, explainSystemErrors } from './system-errors.ts'
 
@@ -150,7 +150,7 @@ class Copy {
 
 /** What is made again. The buckets are the destination, and copied only on demand. */
 function neverCopied({ data, scratch, queries, restoring, buckets }: Config['paths']): readonly string[] {
-  return [scratch, queries, restoring, buckets, join(data, 'compile-cache')]
+  return [scratch, queries, restoring, buckets, join(data, compileCacheName)]
 }
 
 /** What comes and goes meanwhile makes the total an estimate. */

@@ -6,6 +6,9 @@ import { z } from 'zod'
 import { systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 
+/** The image of the container lets Node keep compiled code there, in the data directory. */
+export const compileCacheName = 'compile-cache'
+
 export const manifestName = 'manifest.json'
 
 /** Higher than what an older Inlet can restore. */

@@ -15,7 +15,7 @@ import { type JsonFlags, printResult } from '../print-json.ts'
 import { Progress } from '../progress.ts'
 import { formatBytes } from '../segments/format.ts'
 import { copyFile, syncTree } from './copy-file.ts'
-import { type Manifest, readManifest } from './manifest.ts'
+import { compileCacheName, type Manifest, readManifest } from './manifest.ts'
 import { makePrivateDirectory } from './private-directory.ts'
 import { explainSystemError, explainSystemErrors } from './system-errors.ts'
 
@@ -57,9 +57,12 @@ export async function restore(this: CliContext, { json }: JsonFlags, path: strin
   printResult(this, { json }, { directory: data, ...facts, files: files.length, bytes: total }, describe(data, manifest))
 }
 
+/** What is there before anything was stored. */
+const notData = ['lost+found', compileCacheName]
+
 /** Refuses a directory with anything in it but what an interrupted restore left there, and removes that. */
 async function prepareTarget({ data, restoring }: Config['paths'], manifest: Manifest): Promise<void> {
-  const entries = (await systemFiles.list(data)).map(({ name }) => name).filter((name) => name !== 'lost+found')
+  const entries = (await systemFiles.list(data)).map(({ name }) => name).filter((name) => !notData.includes(name))
   const isInterrupted = entries.includes('restoring')
   const ofBackup = new Set(manifest.files.map(({ path }) => path.split('/')[0]))
   const others = entries.filter((name) => !(isInterrupted && (name === 'restoring' || ofBackup.has(name))))
