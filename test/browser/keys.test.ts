@@ -32,7 +32,8 @@ describeInBrowser('API keys', () => {
     const example = await page.locator('figure', { hasText: 'curl' }).locator('code').textContent()
     await page.getByText('Waiting for the first use').waitFor()
     const sent = () => run('sh', ['-c', `${example} --silent --write-out '%{http_code}'`])
-    expect((await sent()).stdout).toMatch(/"accepted_records":1.*202$/)
+    // A node knows a new key within two seconds.
+    await until('the key to be known', async () => /"accepted_records":1.*202$/.test((await sent()).stdout))
     await page.getByText('The key works').waitFor()
 
     await page.getByRole('link', { name: 'I have copied the key' }).click()
