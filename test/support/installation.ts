@@ -232,7 +232,8 @@ export class Installation extends ApiClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isAttached) return
     await Promise.all([...this.#running.keys()].map((command) => this.end(command, command === 'start' ? 'SIGTERM' : 'SIGKILL')))
-    await rm(this.directory, { recursive: true, force: true })
+    // The processes of a node that was killed write until they notice it.
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 20 })
   }
 
   /** Waits until the running processes have applied a configuration that contains the endpoint and its view. */
