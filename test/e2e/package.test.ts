@@ -35,7 +35,7 @@ describeWith('processes', 'the package', () => {
     const tarball = join(root, `dist/inlet-${version}.tgz`)
     await run('npm', ['install', '--global', '--prefix', directory, '--prefer-offline', tarball], {
       cwd: directory,
-      env: environment,
+      env: { ...environment, ...(await npmSettings()) },
     })
     inlet = join(directory, 'bin/inlet')
     installed = join(directory, 'lib/node_modules/inlet')
@@ -166,17 +166,25 @@ describeWith('processes', 'the package', () => {
   })
 })
 
+/**
+ * How npm reaches its registry from here. It has to be told when it installs elsewhere: it looks for global settings, such as
+ * certificate authorities, below its prefix, and for the user's below HOME.
+ */
+async function npmSettings(): Promise<Record<string, string>> {
+  const values = ['cache', 'registry', 'userconfig', 'globalconfig'].map(async (name) => {
+    const { stdout } = await run('npm', ['config', 'get', name], {
+      cwd: directory,
+      env: { ...process.env, PATH: environment.PATH },
+    })
+    return [`npm_config_${name}`, stdout.trim()]
+  })
+  const inherited = Object.entries(process.env).filter(([name]) => /^(NODE_EXTRA_CA_CERTS|(https?|no)_proxy)$/i.test(name))
+  return Object.fromEntries([...inherited, ...(await Promise.all(values))])
+}
+
 /** A reader with the package and `deploy/`, on a system that can be changed. npm's registry is not there, but its cache. */
 async function openMachine(): Promise<Reader> {
-  const config = async (name: string) =>
-    (await run('npm', ['config', 'get', name], { cwd: directory, env: environment })).stdout.trim()
-  const npm = {
-    npm_config_cache: await config('cache'),
-    npm_config_registry: await config('registry'),
-    npm_config_userconfig: await config('userconfig'),
-    npm_config_prefer_offline: 'true',
-    npm_config_fetch_retries: '0',
-  }
+  const npm = { ...(await npmSettings()), npm_config_prefer_offline: 'true', npm_config_fetch_retries: '0' }
   const path = ['/usr/local/bin', join(root, 'test/support/systemd/bin'), searchPath].join(delimiter)
   const reader = new Reader({ environment: { ...npm, PATH: path } })
   await reader.run(`ln -s '${root}/dist' '${root}/deploy' .
