@@ -205,8 +205,11 @@ describe('deploy/kubernetes', () => {
     expect(service?.spec.ports[0]).toMatchObject({ port: Number(url.port), targetPort: 'node-api' })
   })
 
-  test('the image has the version of the repository', () => {
+  test('the image has the version of the repository, and so have the pages that name one', () => {
     const { version } = JSON.parse(read('package.json'))
+    for (const page of ['kubernetes', 'systemd'])
+      for (const [, named] of read(`docs/how-to/${page}.md`).matchAll(/(?:inlet[-:]|newTag: )(\d+\.\d+\.\d+)/g))
+        expect(named, page).toBe(version)
     for (const name of ['one-machine', 'cluster'])
       expect(parse(read(`${folder(name)}/kustomization.yaml`))).toMatchObject({ images: [{ name: 'inlet', newTag: version }] })
   })

@@ -1,8 +1,8 @@
 /**
  * Prepares a release: `npm run release -- X.Y.Z [--dry-run]`.
  *
- * Checks, sets the version, dates the changelog, keeps data of this version for the upgrade test, commits, tags, and leaves in `release/`
- * what is published. Publishes and pushes nothing: it prints the commands that do. With --dry-run it changes no file that git knows.
+ * Checks, sets the version, dates the changelog, keeps data of this version for the upgrade test, leaves in `release/` what is published,
+ * commits, and tags. Publishes and pushes nothing: it prints the commands that do. With --dry-run it changes no file that git knows.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -14,6 +14,14 @@ const root = resolve(import.meta.dirname, '..')
 const out = join(root, 'release')
 const dryRun = process.argv.includes('--dry-run')
 const [version] = process.argv.slice(2).filter((argument) => argument !== '--dry-run')
+
+/** Files that name the version that users install. */
+const namingVersion = [
+  'deploy/kubernetes/cluster/kustomization.yaml',
+  'deploy/kubernetes/one-machine/kustomization.yaml',
+  'docs/how-to/kubernetes.md',
+  'docs/how-to/systemd.md',
+]
 
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 const run = (program: string, ...args: readonly string[]) => {
@@ -33,6 +41,7 @@ function release(next: string | undefined): void {
   if (next === undefined || !/^\d+\.\d+\.\d+$/.test(next)) throw new Error('usage: npm run release -- X.Y.Z [--dry-run]')
   const current: string = JSON.parse(read('package.json')).version
   const tag = `v${next}`
+  const fixture = `test/upgrade/${next}.tgz`
   const isTagged = (name: string) => git('tag', '--list', name) !== ''
   // The first release has the version that the package has had so far.
   if (compare(next, current) < 0 || (next === current && isTagged(`v${current}`)))
@@ -48,12 +57,18 @@ function release(next: string | undefined): void {
     run('npm', 'version', next, '--no-git-tag-version', '--allow-same-version')
     run('npm', 'run', '--silent', 'openapi')
     writeFileSync(join(root, 'CHANGELOG.md'), dated(read('CHANGELOG.md'), next))
-    run('node', 'tools/write-upgrade-fixture.ts', `test/upgrade/${next}.tgz`)
-    git('add', '--all')
+    for (const path of namingVersion) writeFileSync(join(root, path), read(path).replaceAll(current, next))
+    run('node', 'tools/write-upgrade-fixture.ts', fixture)
+  }
+  // Before the tag: a release that cannot be built is not tagged.
+  build(dryRun ? current : next)
+  if (!dryRun) {
+    // Only what belongs to it, whatever the tests left behind.
+    git('add', '--update')
+    git('add', fixture)
     git('commit', '--message', `chore: release ${next}`)
     git('tag', '--annotate', tag, '--message', `Inlet ${next}\n\n${notes}`)
   }
-  build(dryRun ? current : next)
   console.log(`\n${dryRun ? 'A dry run' : tag}: release/ has what is published. Notes:\n\n${notes}\n`)
   if (!dryRun)
     console.log(

@@ -161,8 +161,7 @@ describeWith('processes', 'the package', () => {
 
   testPage('how-to/systemd.md', ['npm', 'setpriv'], async () => {
     await using machine = await openMachine()
-    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-    await machine.follow('how-to/systemd.md', (code) => code.replaceAll('inlet-0.1.0', `inlet-${version}`))
+    await machine.follow('how-to/systemd.md')
   })
 })
 
