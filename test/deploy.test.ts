@@ -1,10 +1,15 @@
 /** The files under deploy/: what they name exists, and the program accepts their settings. */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { readConfig } from '#config.ts'
+import { makeCertificate } from './support/certificates.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -38,7 +43,38 @@ describe('deploy/Dockerfile', () => {
   test('runs as a user of its own, with a volume and a health check', () => {
     expect(final).toMatch(/^USER inlet$/m)
     expect(final).toMatch(/^VOLUME \/data$/m)
-    expect(final).toMatch(/^HEALTHCHECK .*\n.*8081\/healthz/m)
+  })
+
+  test.each([
+    ['plain HTTP', { INLET_INGEST_LISTEN: '0.0.0.0' }],
+    ['one address', { INLET_INGEST_LISTEN: '127.0.0.1' }],
+    ['a certificate of its own', { INLET_INGEST_LISTEN: '0.0.0.0', INLET_TLS_CERTIFICATE_FILE: '/certificate/tls.crt' }],
+    ['an issued certificate', { INLET_INGEST_LISTEN: '[::]', INLET_CERTIFICATES: 'acme' }],
+  ])('the health check asks ingest with %s', async (_, settings) => {
+    const [, command = ''] = /^HEALTHCHECK (?:.*\\\n)*? +CMD ((?:.*\\\n)*.*)$/m.exec(final) ?? []
+    let status = 200
+    const answer: RequestListener = ({ url }, response) => void response.writeHead(url === '/healthz' ? status : 404).end()
+    const isSecure = Object.keys(settings).length > 1
+    const server = isSecure
+      ? createSecureServer(await makeCertificate({ names: ['inlet.example.com'], fromMs: 0, toMs: Date.now() }), answer)
+      : createServer(answer)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const env = { PATH: process.env['PATH'], ...settings, INLET_INGEST_LISTEN: `${settings.INLET_INGEST_LISTEN}:${port}` }
+    // As Docker runs it, which joins the lines.
+    const check = () =>
+      promisify(execFile)('sh', ['-c', command.replaceAll('\\\n', '')], { env }).then(
+        () => 'healthy',
+        ({ code, stderr }) => `${code} ${stderr}`,
+      )
+    try {
+      expect(await check()).toBe('healthy')
+      status = 503
+      expect(await check()).toBe('1 ')
+    } finally {
+      await new Promise((resolve) => server.close(resolve))
+    }
+    expect(await check()).toBe('1 ')
   })
 
   test('has settings that the program accepts', () => {
