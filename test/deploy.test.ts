@@ -141,6 +141,10 @@ describe('systemd', () => {
     },
   )
 
+  test('a worker that the kernel ends for want of memory does not end the unit', () => {
+    expect(read('deploy/inlet.service')).toMatch(/^OOMPolicy=continue$/m)
+  })
+
   test('the settings of the unit are accepted', () => {
     const unit = read('deploy/inlet.service')
     const lines = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, all = '']) => all.split(' '))

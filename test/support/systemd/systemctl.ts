@@ -29,6 +29,7 @@ const applied = ['ExecStart', 'Environment', 'EnvironmentFile', 'StateDirectory'
 const left = [
   'Restart',
   'RestartSec',
+  'OOMPolicy',
   'LimitNOFILE',
   'PrivateDevices',
   'ProtectClock',
