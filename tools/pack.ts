@@ -28,7 +28,9 @@ cpSync(join(root, 'src/main.js'), join(out, 'src/main.js'))
 cpSync(join(root, 'console/dist'), join(out, 'console/dist'), { recursive: true })
 cpSync(join(root, 'openapi'), join(out, 'openapi'), { recursive: true })
 cpSync(join(root, 'tools/package/inlet'), join(out, 'bin/inlet'))
-for (const name of ['LICENSE', 'README.md']) cpSync(join(root, name), join(out, name))
+// Messages of the program name pages of docs/.
+for (const name of ['LICENSE', 'README.md', 'CHANGELOG.md', 'docs'])
+  cpSync(join(root, name), join(out, name), { recursive: true })
 keepDeclarations(join(out, 'src/client/index.d.ts'))
 writeManifest()
 const [{ filename, size, unpackedSize }] = JSON.parse(

@@ -59,6 +59,10 @@ describeWith('processes', 'the package', () => {
         'src/client/index.d.ts',
       ]),
     )
+    const readme = await readFile(join(installed, 'README.md'), 'utf8')
+    const named = [...readme.matchAll(/\]\((docs\/[^)#]+\.md)/g)].map(([, path]) => path)
+    expect(named.length).toBeGreaterThan(10)
+    expect(files).toEqual(expect.arrayContaining(['CHANGELOG.md', ...named]))
     const modules = files.filter((name) => name.startsWith('src/') && name.endsWith('.js') && name !== 'src/main.js')
     expect(modules.length).toBeGreaterThan(100)
     expect(modules.filter((name) => !files.includes(`${name}.map`))).toEqual([])
@@ -114,6 +118,12 @@ describeWith('processes', 'the package', () => {
     const bare = join(directory, 'bare')
     await mkdir(join(bare, 'tools'), { recursive: true })
     for (const part of ['bin', 'src']) await cp(join(installed, part), join(bare, 'inlet', part), { recursive: true })
+    // One for another C library: the program that would load it is missing.
+    const { stdout: kind } = await run('sh', ['-c', 'uname -sm'])
+    const name = kind.trim().toLowerCase().replace(' ', '-').replace('x86_64', 'x64').replace('aarch64', 'arm64')
+    const foreign = join(bare, `inlet/node_modules/node-${name}/bin`)
+    await mkdir(foreign, { recursive: true })
+    await writeFile(join(foreign, 'node'), '#!/lib/ld-of-another-system.so\n', { mode: 0o755 })
     for (const tool of ['readlink', 'uname', 'tr', 'sed']) {
       const { stdout } = await run('which', [tool])
       await symlink(stdout.trim(), join(bare, 'tools', tool))
