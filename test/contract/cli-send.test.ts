@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { newRegion, useControl } from '../support/control.ts'
@@ -128,6 +129,46 @@ describe('inlet send', () => {
     const { code, err } = await ended
     expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^interrupted\n[12] records? stored\. Not all/) })
     expect(await target.stored()).toEqual(['{"n":1}', '{"n":2}'])
+  })
+
+  test('a pipe that has a name is one, too', async () => {
+    await using target = await newTarget()
+    const script = `exec '${process.execPath}' '${program}' send "$0" <(echo '{"n":1}'; read -r -t 60 _ < "$1"; echo '{"n":2}')`
+    for (let run = 1; run <= 2; run += 1) {
+      const gate = join(directory, `gate-${run}`)
+      execFileSync('mkfifo', [gate])
+      const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...target.environment }
+      const child = spawn('bash', ['-c', script, target.endpoint, gate], { env })
+      const ended = new Promise((done) => child.on('close', done))
+      await until('the first record', () => target.proxy.seen.length === 2 * run - 1)
+      writeFileSync(gate, '\n')
+      expect(await ended).toBe(0)
+    }
+    expect(await target.stored()).toEqual(['{"n":1}', '{"n":2}', '{"n":1}', '{"n":2}'])
+  })
+
+  test('a failure ends it although the pipe stays open', async () => {
+    await using target = await newTarget()
+    const revoked = { type: 'x', title: 'x', status: 401, error: 'unauthorized', detail: 'the key is revoked' }
+    target.proxy.script({ status: 401, body: revoked })
+    const refused = pipeInto([target.endpoint], target.environment)
+    refused.child.stdin.write('{}\n')
+    const message =
+      'the records from line 1 on were not acknowledged: the key is revoked\n0 records stored. Not all of the input was sent.\n'
+    expect(await refused.ended).toEqual({ code: 1, out: '', err: message })
+    const endless = pipeInto([target.endpoint], target.environment)
+    endless.child.stdin.on('error', () => undefined).write('x'.repeat(2_000_000))
+    expect(await endless.ended).toMatchObject({ code: 1, err: expect.stringContaining('line 1 is longer than 1 MiB') })
+    expect(await target.stored()).toEqual([])
+  })
+
+  test('a compressed file is refused, and nothing of it is stored', async () => {
+    await using target = await newTarget()
+    const path = join(directory, 'events.ndjson.gz')
+    writeFileSync(path, gzipSync(linesOf(1_000).join('\n')))
+    const refused = await target.send(target.endpoint, path)
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('is compressed with gzip: decompress it') })
+    expect(await target.stored()).toEqual([])
   })
 
   test('a line that is too long is named, and what precedes it is stored', async () => {

@@ -19,9 +19,23 @@ type Options = {
 }
 
 const lineBytesMax = MiB
+
+/** How files begin that have no lines of text. */
+const otherFormats = [
+  {
+    begin: [0x1f, 0x8b],
+    problem: 'the input is compressed with gzip: decompress it, as in gunzip -c FILE | inlet send ENDPOINT',
+  },
+  {
+    begin: [0x28, 0xb5, 0x2f, 0xfd],
+    problem: 'the input is compressed with zstd: decompress it, as in zstd -dc FILE | inlet send ENDPOINT',
+  },
+  { begin: [0xff, 0xfe], problem: 'the input is UTF-16: convert it to UTF-8' },
+  { begin: [0xfe, 0xff], problem: 'the input is UTF-16: convert it to UTF-8' },
+]
 const [tab, lineFeed, carriageReturn, space] = [9, 10, 13, 32]
 
-/** Blank lines are skipped. Throws a UserError for a line that is too long, after the lines before it. */
+/** Blank lines are skipped. Throws a UserError for input that is no text, and for a line that is too long, after the lines before it. */
 export async function* readBatches(
   chunks: AsyncIterable<Uint8Array>,
   { bytesMax, lingerMs }: Options,
@@ -43,6 +57,7 @@ export async function* readBatches(
       continue
     }
     line += 1
+    if (line === 1 && next !== 'too long') assertIsText(next)
     const isTooLong = next === 'too long' || contentBytes(next) > lineBytesMax
     if (isTooLong || (lines.length > 0 && bytes + next.length > bytesMax)) {
       if (lines.length > 0) yield take()
@@ -101,6 +116,11 @@ async function* wholeLines(
     if (restBytes > lineBytesMax + 2) return yield 'too long'
   }
   if (restBytes > 0) yield joined([...rest, Uint8Array.of(lineFeed)])
+}
+
+function assertIsText(beginning: Uint8Array): void {
+  const format = otherFormats.find(({ begin }) => begin.every((byte, index) => byte === beginning[index]))
+  if (format !== undefined) throw new UserError(format.problem)
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {

@@ -37,12 +37,14 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
     ...{ url, apiKey, endpoint: id, compression: 'gzip', requestTimeoutMs: 60_000, fetch },
     onRetry: (failure) => progress.note(messageOf(failure)),
   })
-  // A pipe has other records each time, even if they look the same. Those of a file are the same when it is sent again.
-  const isRepeatable = key !== undefined || (file !== '-' && !again)
+  // A pipe, also one with a name, has other records each time, even if they look the same. Those of a file are the same when it is sent again.
+  const isRepeatable = key !== undefined || (input.bytes !== undefined && !again)
   const sending = new Sending(delivery, progress, {
     parallel,
     timeoutMs: timeout * 1000,
     salt: isRepeatable ? (key ?? '') : randomUUID(),
+    // A pipe may be quiet for long.
+    onFailure: (failure) => input.chunks.destroy(failure),
   })
   const stop = () => {
     const reason = new UserError('interrupted')
@@ -59,6 +61,8 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
     throw new UserError(`${messageOf(error)}\n${count(sending.stored)} stored. ${hint}`)
   } finally {
     process.off('SIGINT', stop)
+    // A pipe that is still open would keep the process.
+    input.chunks.destroy()
     progress.end(isTerminal)
   }
   this.process.stdout.write(flags.json ? `${JSON.stringify(sending.summary)}\n` : describe(sending))
@@ -105,7 +109,13 @@ async function openInput(file: string): Promise<Input> {
   }
 }
 
-type SendingOptions = { readonly parallel: number; readonly timeoutMs: number; readonly salt: string }
+type SendingOptions = {
+  readonly parallel: number
+  readonly timeoutMs: number
+  readonly salt: string
+  /** Called with the first failure. */
+  readonly onFailure: (failure: Error) => void
+}
 
 class Sending {
   stored = 0
@@ -167,7 +177,9 @@ class Sending {
 
   #count(part: Part, line: number): void {
     if ('error' in part) {
-      this.#failure ??= failureOf(part.error, line)
+      if (this.#failure !== undefined) return
+      this.#failure = failureOf(part.error, line)
+      this.#options.onFailure(this.#failure)
       return
     }
     const { node_id, segment_seq } = part.receipt
