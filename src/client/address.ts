@@ -5,6 +5,8 @@ export function baseOf(address: string | URL): URL {
   const url = URL.parse(String(address))
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
     throw new InletError(`url must be an address such as https://inlet.example.com, not ${JSON.stringify(String(address))}`)
+  // fetch takes none, and says so with all of the address.
+  if (url.username !== '' || url.password !== '') throw new InletError('url must not have a user or a password')
   url.search = ''
   url.hash = ''
   if (!url.pathname.endsWith('/')) url.pathname += '/'

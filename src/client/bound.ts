@@ -7,6 +7,9 @@ export type CallOptions = {
   readonly timeoutMs?: number | undefined
 }
 
+/** A timer with a longer delay fires at once. */
+const timerMsMax = 2 ** 31 - 1
+
 /** When something ends without a result: after its timeout, or as its caller no longer wants it. Call `release` at the end. */
 export class Bound {
   readonly #controller = new AbortController()
@@ -22,7 +25,7 @@ export class Bound {
     this.#timeoutMs = timeoutMs
     this.#deadline = performance.now() + timeoutMs
     this.#given = given
-    this.#timer = setTimeout(() => this.#controller.abort(), timeoutMs)
+    this.#timer = setTimeout(() => this.#controller.abort(), Math.min(timeoutMs, timerMsMax))
     if (given?.aborted === true) this.#onGiven()
     given?.addEventListener('abort', this.#onGiven, { once: true })
   }
@@ -60,7 +63,7 @@ export class Bound {
 
   async pause(delayMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, delayMs)
+    const timer = setTimeout(resolve, Math.min(delayMs, timerMsMax))
     await this.wait(promise).finally(() => clearTimeout(timer))
   }
 

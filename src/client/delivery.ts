@@ -68,6 +68,9 @@ export class Delivery {
   #notBefore = 0
 
   constructor(options: DeliveryOptions) {
+    // fetch repeats a header that it cannot send in its error.
+    if (!/^[\x21-\x7e]+$/.test(options.apiKey))
+      throw new InletError('this is no API key: it is empty, or has spaces, line breaks or other characters')
     this.#options = options
     this.#url = new URL('v1/ingest', baseOf(options.url))
     if (options.endpoint !== undefined) this.#url.searchParams.set('endpoint', options.endpoint)

@@ -316,8 +316,19 @@ test('flush waits for what was sent before it, close for everything', async () =
   expect(await second.stored()).toEqual(['last'])
 })
 
+test('close waits as long as it takes, if asked to', async () => {
+  await using rig = await Rig.start({ lingerMs: 60_000, deliveryTimeoutMs: 10_000 })
+  rig.proxy.script(refusal(503, 'unavailable', '0'))
+  const sending = rig.producer.send('last')
+  await rig.producer.close({ timeoutMs: Number.POSITIVE_INFINITY })
+  await sending
+  expect(await rig.stored()).toEqual(['last'])
+})
+
 test.each([
   [{ url: 'nowhere' }, 'url must be an address'],
+  [{ url: 'http://user:secret@x' }, 'url must not have a user or a password'],
+  [{ apiKey: 'ing_live_a\ning_live_b' }, 'this is no API key'],
   [{ batchBytesMax: 0 }, 'batchBytesMax must be from 1'],
   [{ concurrency: Number.NaN }, 'concurrency must be from 1 to 256'],
   [{ deliveryTimeoutMs: 86_400_000 }, 'deliveryTimeoutMs must be from 1'],
