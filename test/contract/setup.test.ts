@@ -427,6 +427,24 @@ describe('keys', () => {
     expect((await runCli(['endpoints', 'list'], { environment: { ...place.environment, INLET_API_KEY: first } })).code).toBe(1)
   })
 
+  test('that were created although a proxy reported a failure are revoked, and created again', async () => {
+    await using proxy = await ScriptedProxy.start(control().url)
+    const run = async (passed: number | undefined) => {
+      const place = await newPlace()
+      place.write('keys.yaml', 'keys:\n  - { name: loader, scopes: [query] }\n')
+      proxy.seen.length = 0
+      if (passed !== undefined) proxy.script(...Array(passed).fill('pass'), 'bad-gateway')
+      const environment = { ...place.environment, INLET_URL: proxy.url }
+      return { ...place, ...(await runCli(['apply', '-f', place.files, '--yes', '--keys-to', place.keysTo], { environment })) }
+    }
+    expect((await run(undefined)).code).toBe(0)
+    const { code, err, apply, keysTo, account } = await run(proxy.seen.indexOf('POST /v1/keys'))
+    expect([code, err]).toEqual([1, expect.stringContaining('key loader: not created: the server responded with status 502')])
+    expect((await apply()).out).toContain('key loader: created')
+    const { loader } = JSON.parse(readFileSync(keysTo, 'utf8'))
+    expect((await account.post('/v1/token/exchange', { api_key: loader, scope: 'query' })).status).toBe(200)
+  })
+
   test('need a place for their secrets where nobody sees a terminal', async () => {
     const { write, inlet, files, account } = await newPlace()
     write('keys.yaml', 'keys:\n  - { name: loader, scopes: [query] }\n')

@@ -13,6 +13,8 @@ export type Fault =
   | 'lose-response'
   /** Passes the request on, and sends half of the response before it resets the connection. */
   | 'cut-response'
+  /** Passes the request on, and responds with 502 in place of its response. */
+  | 'bad-gateway'
   /** Never responds. */
   | 'hang'
   /** Passes it on. */
@@ -88,6 +90,10 @@ export class ScriptedProxy implements AsyncDisposable {
     const answer = Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>))
     if (fault === 'lose-response') {
       incoming.socket.resetAndDestroy()
+      return
+    }
+    if (fault === 'bad-gateway') {
+      outgoing.writeHead(502).end()
       return
     }
     const { 'transfer-encoding': _, ...headers } = response.headers

@@ -81,9 +81,9 @@ async function create(declared: DeclaredKey, known: ReadonlySet<string>, applyin
   }
 }
 
-/** A key that was created although its response was lost is of no use, and would look as if it were. Throws the error. */
+/** A key that was created although its response was lost, or is that of a proxy, is of no use, and would look as if it were. Throws the error. */
 async function recover(error: unknown, name: string, known: ReadonlySet<string>, { client }: Applying): Promise<never> {
-  if (error instanceof ApiError) throw error
+  if (error instanceof ApiError && error.status >= 400 && error.status < 500) throw error
   try {
     for await (const key of client.listKeys())
       if (key.name === name && !known.has(key.id) && key.revoked_at === null && key.last_used_at === null)
