@@ -24,7 +24,7 @@ What \`inlet COMMAND --help\` prints, for every command. [From the command line]
 of the operator.
 
 - \`inlet --profile NAME COMMAND\` uses a profile of \`inlet login\` by its name. \`INLET_API_KEY\`, with \`INLET_URL\`, goes before all profiles.
-- Exit codes: 0 success, 1 failure, 2 wrong usage. Messages about failures are on standard error.
+- Exit codes: 0 success, 1 failure, 2 wrong usage, 3 changes with \`inlet plan --exit-code\`. Messages about failures are on standard error.
 - \`--json\` prints JSON on standard output, with the names of fields of the API: a list is one array, anything else one object, as is \`inlet segments list\` with its totals. \`inlet tail\` and \`inlet query\` print a line of JSON for each record or row.
 
 ${commands.join('\n')}

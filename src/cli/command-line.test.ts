@@ -45,6 +45,9 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
   test.each([
     [['strat'], 'unknown command: strat; did you mean start?', 'inlet --help'],
     [['xyzzy'], 'unknown command: xyzzy', 'inlet --help'],
+    [['--profile', '', 'apply'], '--profile needs a value', 'inlet --help'],
+    [['--profile=', 'apply'], '--profile needs a value', 'inlet --help'],
+    [['--profile'], '--profile needs a value', 'inlet --help'],
     [['-x'], 'unknown option: -x', 'inlet --help'],
     [['--prot'], 'unknown option: --prot', 'inlet --help'],
     [['--verison'], 'unknown option: --verison; did you mean --version?', 'inlet --help'],

@@ -38,6 +38,11 @@ export async function runCommandLine(args: readonly string[], context: CliContex
     return 0
   }
   const { profile, rest } = takeProfile(args)
+  // A variable of a script that is not set must not lead to another account.
+  if (profile === '') {
+    context.process.stderr.write('--profile needs a value\nSee: inlet --help\n')
+    return 2
+  }
   const inputs = rest[0] === 'help' ? [...rest.slice(1), '--help'] : rest
   await run(createApplication(inputs), inputs, profile === undefined ? context : withProfile(context, profile))
   const code = context.process.exitCode ?? 0
@@ -50,7 +55,7 @@ export async function runCommandLine(args: readonly string[], context: CliContex
 function takeProfile(args: readonly string[]): { readonly profile?: string; readonly rest: readonly string[] } {
   const [first = '', second] = args
   if (first.startsWith('--profile=')) return { profile: first.slice('--profile='.length), rest: args.slice(1) }
-  return first === '--profile' && second !== undefined ? { profile: second, rest: args.slice(2) } : { rest: args }
+  return first === '--profile' ? { profile: second ?? '', rest: args.slice(2) } : { rest: args }
 }
 
 function withProfile(context: CliContext, profile: string): CliContext {

@@ -1,5 +1,5 @@
 /** What the program itself promises, whatever command runs: it answers at once, writes nothing unasked, and completes in shells. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { accessSync, chmodSync, constants, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
@@ -7,6 +7,7 @@ import type { Command, RouteMap } from '@stricli/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { commands } from '#cli/commands.ts'
 import type { CliContext } from '#cli/context.ts'
+import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'inlet-program-'))
@@ -91,6 +92,35 @@ describe('help and version', () => {
     console.log(`${argument}: ${fastest.toFixed(0)} ms, Node alone ${floor.toFixed(0)} ms`)
     expect(isQuick()).toBe(true)
   })
+})
+
+const hasPython = spawnSync('python3', ['--version']).status === 0
+
+test.skipIf(!hasPython).each(['\u0003', '\u0004', 'n\r'])(
+  'a question on a terminal that %j ends changes nothing',
+  async (keys) => {
+    const terminal = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))'
+    const args = ['-c', terminal, join(bin, 'inlet'), 'endpoints', 'delete', '0199a000-0000-7000-8000-000000000000']
+    const child = spawn('python3', args, { env: { ...env, INLET_API_KEY: 'x', NO_COLOR: '1' } })
+    let out = ''
+    child.stdout.on('data', (text) => (out += text))
+    const ended = new Promise((done) => child.on('close', done))
+    await until('the question', () => out.includes('[y/N]'))
+    child.stdin.write(keys)
+    expect(await ended).toBe(1)
+    expect(out).toContain('nothing was changed')
+    expect(out).not.toContain('    at ')
+  },
+)
+
+test('without a home directory there are no profiles, and nothing is written', () => {
+  const cwd = join(directory, 'homeless')
+  mkdirSync(cwd)
+  const run = (...args: readonly string[]) =>
+    spawnSync(join(bin, 'inlet'), args, { cwd, env: { ...env, HOME: '/dev/null' }, encoding: 'utf8' })
+  expect(run('profiles')).toMatchObject({ status: 0, stdout: expect.stringContaining('There are no profiles') })
+  expect(run('endpoints', 'list')).toMatchObject({ status: 1, stderr: expect.stringMatching(/^not signed in/) })
+  expect(readdirSync(cwd)).toEqual([])
 })
 
 describe('completion', () => {

@@ -170,5 +170,7 @@ describe('things of an account', () => {
     const { code, err } = await user.inlet(['endpoints', 'delete', 'kept'])
     expect([code, err]).toEqual([2, expect.stringContaining('Add --yes to do it')])
     expect(await user.json('endpoints', 'list')).toHaveLength(1)
+    const archived = await user.inlet(['views', 'archive', '0199a000-0000-7000-8000-000000000000'])
+    expect(archived).toMatchObject({ code: 2, err: expect.stringContaining('cannot be attached again. Add --yes to do it') })
   })
 })

@@ -169,7 +169,13 @@ export const viewsCommands = buildRouteMap({
       targets: ['view'],
       done: 'Published.',
     }),
-    archive: callCommand({ brief: 'archive a view', operation: 'archiveView', targets: ['view'], done: 'Archived.' }),
+    archive: callCommand({
+      brief: 'archive a view',
+      operation: 'archiveView',
+      targets: ['view'],
+      warning: 'the view will be detached from every endpoint, and cannot be attached again',
+      done: 'Archived.',
+    }),
     delete: callCommand({
       brief: 'delete a view that no endpoint uses',
       operation: 'deleteView',

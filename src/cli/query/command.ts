@@ -4,6 +4,7 @@ import { availableParallelism, tmpdir, totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Connection, Database, OutOfMemory } from '#duckdb/database.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
+import { errorCode } from '#lib/files.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
 import { UserError } from '#lib/user-error.ts'
 import { isUuid } from '#lib/uuid.ts'
@@ -38,12 +39,12 @@ export async function query(this: CliContext, flags: QueryFlags, sql: string): P
   const stopping = new AbortController()
   const stop = () => stopping.abort(new UserError('interrupted'))
   process.once('SIGINT', stop)
-  const scratch = await mkdtemp(join(tmpdir(), 'inlet-query-'))
+  const scratch = await mkdtemp(join(tmpdir(), 'inlet-query-')).catch(cannotWrite(tmpdir()))
   try {
     const names = await inspect(sql)
     const remote = await openRemote(this)
     const directory = flags.cache === undefined ? scratch : resolve(flags.cache)
-    await mkdir(directory, { recursive: true })
+    await mkdir(directory, { recursive: true }).catch(cannotWrite(directory))
     const tables = await fetchTables(this, remote, flags, names, directory, stopping.signal)
     const memoryBytes = Math.max(memoryBytesMin, totalmem() / 2)
     const spill = { directory: join(scratch, 'spill'), bytesMax: spillBytesMax }
@@ -112,6 +113,12 @@ async function fetchTables(
   return chosen.map(({ table, files: own }) =>
     tableOf(table, own, new Set(own.filter(({ bucket, key }) => gone.has(`${bucket} ${key}`)))),
   )
+}
+
+function cannotWrite(directory: string): (error: unknown) => never {
+  return (error) => {
+    throw new UserError(`cannot write to ${directory}: ${errorCode(error) ?? error}`)
+  }
 }
 
 function inMegabytes(bytes: number): string {

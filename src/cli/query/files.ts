@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { rename, stat } from 'node:fs/promises'
+import { rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -130,18 +130,19 @@ export async function download(
 
 /** Returns false if the object is gone. */
 async function fetchFile(url: string, path: string, bytes: number, signal: AbortSignal): Promise<boolean> {
+  const part = `${path}.${process.pid}.part`
   for (let attempt = 1; ; attempt += 1) {
     try {
       const response = await fetch(url, { signal })
       if (response.status === 404) return false
       if (!response.ok || response.body === null)
         throw new InletError(`${new URL(url).origin} responded with status ${response.status}`)
-      const part = `${path}.${process.pid}.part`
       await pipeline(Readable.fromWeb(response.body), createWriteStream(part), { signal })
       if (!(await hasSize(part, bytes))) throw new InletError(`a file does not have the ${bytes} bytes that its commit says`)
       await rename(part, path)
       return true
     } catch (error) {
+      await rm(part, { force: true })
       signal.throwIfAborted()
       if (attempt === attemptsMax)
         throw new UserError(`a file of the bucket could not be fetched: ${error instanceof Error ? error.message : error}`)

@@ -7,7 +7,8 @@ export async function confirm({ process: { stderr } }: CliContext, question: str
   if (process.stdin.isTTY !== true) throw new UsageError(`${question}. Add --yes to do it`)
   const prompt = createInterface({ input: process.stdin, output: stderr })
   try {
-    const answer = await prompt.question(`${question}. Go on? [y/N] `)
+    // Rejects after Ctrl-C and Ctrl-D.
+    const answer = await prompt.question(`${question}. Go on? [y/N] `).catch(() => '')
     if (!/^y(es)?$/i.test(answer.trim())) throw new UserError('nothing was changed')
   } finally {
     prompt.close()
