@@ -7,7 +7,7 @@
 import { buildApplication, ExitCode, help, type RouteMap, run, version } from '@stricli/core'
 import { readVersion } from '#lib/version.ts'
 import { commands } from './commands.ts'
-import { type CliContext, UsageError } from './context.ts'
+import { type CliContext, tolerateClosedPipes, UsageError } from './context.ts'
 import { textFor } from './text.ts'
 
 /** `args` is the command line, for its error messages. */
@@ -32,6 +32,7 @@ export const createApplication = (args: readonly string[]) =>
 
 /** Runs the command and returns the exit code. */
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
+  tolerateClosedPipes(context)
   if (args[0] === '__complete') {
     const { printCompletions } = await import('./completions.ts')
     await printCompletions(createApplication(args), args.slice(1), context)

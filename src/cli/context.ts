@@ -30,9 +30,10 @@ export class UsageError extends UserError {
   override readonly name = 'UsageError'
 }
 
-/** A reader such as `head` may close the pipe at any time: then the output ends early, without an error. */
-export function tolerateClosedPipe({ process: { stdout } }: CliContext): void {
-  stdout.on('error', (error) => {
-    if (errorCode(error) !== 'EPIPE') throw error
-  })
+/** A reader such as `head` may close a pipe at any time: then the output ends early, without an error. */
+export function tolerateClosedPipes({ process: { stdout, stderr } }: CliContext): void {
+  for (const stream of [stdout, stderr])
+    stream.on('error', (error) => {
+      if (errorCode(error) !== 'EPIPE') throw error
+    })
 }

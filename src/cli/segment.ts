@@ -9,7 +9,7 @@ import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { type SegmentScan, scanSegment } from '#wal/segment-scan.ts'
-import { type CliContext, tolerateClosedPipe } from './context.ts'
+import type { CliContext } from './context.ts'
 import { type JsonFlags, printResult } from './print-json.ts'
 import { isoMicros, writeRecords } from './records.ts'
 
@@ -17,15 +17,14 @@ const BUFFER_BYTES = 4 * 1024 * 1024
 const PROGRESS_INTERVAL_MS = 500
 
 export function catSegment(this: CliContext, _flags: object, path: string): Promise<void> {
-  return readSegment(this, path, (scan) => writeRecords(scan, {}, this.process.stdout))
+  return readSegment(path, (scan) => writeRecords(scan, {}, this.process.stdout))
 }
 
 export function checkSegment(this: CliContext, flags: JsonFlags, path: string): Promise<void> {
-  return readSegment(this, path, (scan) => check(this, flags, scan, path))
+  return readSegment(path, (scan) => check(this, flags, scan, path))
 }
 
-async function readSegment(context: CliContext, path: string, read: (scan: SegmentScan) => Promise<void>): Promise<void> {
-  tolerateClosedPipe(context)
+async function readSegment(path: string, read: (scan: SegmentScan) => Promise<void>): Promise<void> {
   let scan: SegmentScan | undefined
   try {
     scan = await scanSegment(systemFiles, path)

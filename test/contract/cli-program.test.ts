@@ -113,6 +113,13 @@ test.skipIf(!hasPython).each(['\u0003', '\u0004', 'n\r'])(
   },
 )
 
+test.each([['--help'], ['profiles'], ['endpoints', 'list']])('%s ends without a stack if nobody reads it', async (...args) => {
+  // The reader has left before the command writes.
+  const script = 'exec 3> >(exec true); wait $!; exec inlet "$@" >&3 2>&3'
+  const { code } = await execute('bash', ['-c', script, 'bash', ...args])
+  expect(code).toBe(args[0] === 'endpoints' ? 1 : 0)
+})
+
 test('without a home directory there are no profiles, and nothing is written', () => {
   const cwd = join(directory, 'homeless')
   mkdirSync(cwd)

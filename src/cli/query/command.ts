@@ -11,7 +11,7 @@ import { isUuid } from '#lib/uuid.ts'
 import type { TableName } from '#query/query-protocol.ts'
 import { createTable, statementError } from '#query/run-statement.ts'
 import { inspectStatement, StatementRefused } from '#query/statement.ts'
-import { type CliContext, tolerateClosedPipe, UsageError } from '../context.ts'
+import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { openRemote, type Remote } from '../remote.ts'
 import { findEndpoint } from '../resources/find.ts'
@@ -35,7 +35,6 @@ const spillBytesMax = 64 * GiB
 export async function query(this: CliContext, flags: QueryFlags, sql: string): Promise<void> {
   if (flags.json && flags.csv) throw new UsageError('--json and --csv exclude each other')
   const form: Form = flags.json ? 'json' : flags.csv || this.process.stdout.isTTY !== true ? 'csv' : 'table'
-  tolerateClosedPipe(this)
   const stopping = new AbortController()
   const stop = () => stopping.abort(new UserError('interrupted'))
   process.once('SIGINT', stop)

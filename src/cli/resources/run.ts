@@ -5,7 +5,7 @@
  */
 import type { Client } from '#client/client.ts'
 import { UserError } from '#lib/user-error.ts'
-import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { printJson } from '../print-json.ts'
 import { openRemote } from '../remote.ts'
 import { formatBytes } from '../segments/format.ts'
@@ -55,7 +55,6 @@ export type CallSpec = {
 type AnyCall = (...args: readonly unknown[]) => PromiseLike<unknown> & AsyncIterable<Record<string, unknown>>
 
 export async function runList(context: CliContext, spec: ListSpec, flags: ListFlags, given: readonly string[]): Promise<void> {
-  tolerateClosedPipe(context)
   const { client } = await openRemote(context)
   const ids = await idsOf(client, spec.targets, given)
   const query: Record<string, unknown> = { ...spec.query }
@@ -84,7 +83,6 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
 }
 
 export async function runCall(context: CliContext, spec: CallSpec, flags: CallFlags, given: readonly string[]): Promise<void> {
-  tolerateClosedPipe(context)
   const { client } = await openRemote(context)
   const ids = await idsOf(client, spec.targets, given)
   if (spec.warning !== undefined && flags.yes !== true) await confirm(context, `${given.join(' ')}: ${spec.warning}`)

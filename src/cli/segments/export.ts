@@ -14,7 +14,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
-import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { writeRecords } from '../records.ts'
 import { countSegments } from './format.ts'
@@ -29,7 +29,6 @@ export async function exportSegments(this: CliContext, { output }: ExportFlags, 
   const { segments } = await readNodeSegments(await this.readConfig(), { clock: this.clock, logger })
   const selected = withoutOriginals(selectSegments(segments, names))
   const to = output === '-' ? stdout : await create(output)
-  tolerateClosedPipe(this)
   // An error of a file is thrown when it is made durable.
   if (to !== stdout) to.on('error', () => undefined)
   const total = selected.reduce((sum, { bytes }) => sum + bytes, 0)

@@ -1,6 +1,6 @@
 /** `inlet segments list`: every segment on this node's disk, and why it is still there. */
 import { createLogger } from '#lib/telemetry.ts'
-import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { toTable } from '../table.ts'
 import { countSegments, formatAge, formatBytes } from './format.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
@@ -10,7 +10,6 @@ export type ListFlags = { readonly json: boolean }
 /** The exit code is 1 if something on the disk could not be read. */
 export async function listNodeSegments(this: CliContext, { json }: ListFlags): Promise<void> {
   const { stdout } = this.process
-  tolerateClosedPipe(this)
   const logger = createLogger('segments', 'silent')
   const { segments, problems } = await readNodeSegments(await this.readConfig(), { clock: this.clock, logger })
   if (json) stdout.write(`${JSON.stringify({ segments, problems, totals: totals(segments) }, null, 1)}\n`)

@@ -1,6 +1,6 @@
 /** `inlet apply`: shows a plan, asks, and makes the account what the files say. */
 import { UserError } from '#lib/user-error.ts'
-import { type CliContext, tolerateClosedPipe, UsageError } from '../context.ts'
+import { type CliContext, UsageError } from '../context.ts'
 import { printJson } from '../print-json.ts'
 import { confirm } from '../resources/confirm.ts'
 import { applyChanges, type Outcome } from './apply.ts'
@@ -22,7 +22,6 @@ export type ApplyFlags = {
 }
 
 export async function apply(this: CliContext, flags: ApplyFlags): Promise<void> {
-  tolerateClosedPipe(this)
   const { stdout, stderr } = this.process
   const { client, plan } = await planOf(this, flags)
   if (!flags.json) stdout.write(describePlan(plan, await paintFor(this)))

@@ -5,7 +5,7 @@ import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { setupJsonSchema } from '#model/setup.ts'
 import { ViewName } from '#model/view.ts'
-import { type CliContext, tolerateClosedPipe, UsageError } from '../context.ts'
+import { type CliContext, UsageError } from '../context.ts'
 import { printJson } from '../print-json.ts'
 import { openRemote } from '../remote.ts'
 import { readAccount } from './account.ts'
@@ -20,7 +20,6 @@ export type ExportFlags = { readonly file?: string; readonly overwrite: boolean;
 const schemaFile = 'setup.schema.json'
 
 export async function exportSetup(this: CliContext, { file: directory, overwrite, json }: ExportFlags): Promise<void> {
-  tolerateClosedPipe(this)
   if (json && directory !== undefined) throw new UsageError('--json prints: it excludes -f')
   const { stdout, stderr } = this.process
   if (directory !== undefined && !overwrite) await assertFree(directory)

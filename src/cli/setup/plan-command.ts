@@ -1,5 +1,5 @@
 /** `inlet plan`: shows what `inlet apply` would do. */
-import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { printJson } from '../print-json.ts'
 import { openRemote } from '../remote.ts'
 import { colored, describePlan, type Paint, plain, planToJson } from './describe-plan.ts'
@@ -17,7 +17,6 @@ export type PlanFlags = {
 const changesExitCode = 3
 
 export async function plan(this: CliContext, flags: PlanFlags): Promise<void> {
-  tolerateClosedPipe(this)
   const { plan } = await planOf(this, flags)
   if (flags.json) printJson(this, planToJson(plan))
   else this.process.stdout.write(describePlan(plan, await paintFor(this)))

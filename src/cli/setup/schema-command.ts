@@ -1,8 +1,7 @@
 import { setupJsonSchema } from '#model/setup.ts'
-import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { printJson } from '../print-json.ts'
 
 export async function printSchema(this: CliContext): Promise<void> {
-  tolerateClosedPipe(this)
   printJson(this, setupJsonSchema())
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '#client/client.ts'
 import { ApiError, ConnectionError, TimeoutError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
-import { type CliContext, tolerateClosedPipe } from '../context.ts'
+import type { CliContext } from '../context.ts'
 import { openRemote } from '../remote.ts'
 import { findEndpoint } from '../resources/find.ts'
 
@@ -27,7 +27,6 @@ const pagesMax = 10
 const rememberedMax = 5_000
 
 export async function tail(this: CliContext, flags: TailFlags, nameOrId: string): Promise<void> {
-  tolerateClosedPipe(this)
   const { client } = await openRemote(this)
   const { id } = await findEndpoint(client, nameOrId)
   const stopping = new AbortController()
