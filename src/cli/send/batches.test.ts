@@ -73,3 +73,13 @@ test('lines of a slow stream do not wait for others', async () => {
   expect((await batches.next()).value).toMatchObject({ firstLine: 3 })
   expect(await batches.next()).toMatchObject({ done: true })
 })
+
+test('a byte order mark is not part of the first record', async () => {
+  const expected = [{ lines: ['{}\n', '\ufeff1\n'], firstLine: 1, end: 11 }]
+  const decode = new TextDecoder('utf-8', { ignoreBOM: true })
+  async function* chunks() {
+    yield new TextEncoder().encode('\ufeff{}\n\ufeff1\n')
+  }
+  const batches = await Array.fromAsync(readBatches(chunks(), { bytesMax: 100 }))
+  expect(batches.map((batch) => ({ ...batch, lines: batch.lines.map((line) => decode.decode(line)) }))).toEqual(expected)
+})

@@ -64,9 +64,10 @@ export async function* readBatches(
       if (isTooLong) throw new UserError(`line ${line} is longer than 1 MiB, which no record may be`)
     }
     end += next.length
-    if (isBlank(next)) continue
+    const content = line === 1 ? withoutMark(next) : next
+    if (isBlank(content)) continue
     if (lines.length === 0) firstLine = line
-    lines.push(next)
+    lines.push(content)
     bytes += next.length
   }
   if (lines.length > 0) yield take()
@@ -116,6 +117,11 @@ async function* wholeLines(
     if (restBytes > lineBytesMax + 2) return yield 'too long'
   }
   if (restBytes > 0) yield joined([...rest, Uint8Array.of(lineFeed)])
+}
+
+/** Some programs begin UTF-8 with a byte order mark. It is not part of the first record, which would not be valid JSON with it. */
+function withoutMark(line: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? line.subarray(3) : line
 }
 
 function assertIsText(beginning: Uint8Array): void {
