@@ -68,6 +68,15 @@ describeWith('processes', 'the package', () => {
     expect(modules.filter((name) => !files.includes(`${name}.map`))).toEqual([])
   })
 
+  test('is not made of the sources by mistake', async () => {
+    const { code, stderr } = await run('npm', ['pack', '--dry-run'], { cwd: root, env: environment }).then(
+      () => expect.unreachable('npm packed the sources'),
+      (error) => error,
+    )
+    expect(code).toBe(1)
+    expect(stderr).toContain('npm run pack builds the package')
+  })
+
   test('names its version, and runs with the Node that it brought', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
     expect(await run(inlet, ['--version'], { env: environment })).toMatchObject({ stdout: `${version}\n`, stderr: '' })
