@@ -3,6 +3,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
 import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
 
 describeInBrowser('the editors', () => {
   let browser: Browser
@@ -34,9 +35,12 @@ describeInBrowser('the editors', () => {
     await box.focus()
     await page.keyboard.type(typed)
     await page.getByRole('listbox', { name: 'Completions' }).waitFor()
-    // The list takes keys only after a moment, so that nobody accepts what just appeared.
-    await page.getByRole('option', { name: completed.replace(':', '') }).click()
-    await expect.poll(() => box.textContent()).toBe(completed)
+    // The list takes keys only after a moment, so that nobody accepts what just appeared, and nothing while it looks for more.
+    const option = page.getByRole('option', { name: completed.replace(':', '') })
+    await until('the completion', async () => {
+      await option.click({ timeout: 1000 }).catch(() => undefined)
+      return (await box.textContent()) === completed
+    })
     await page.keyboard.press('Control+a')
     await page.keyboard.type('x')
     await expect.poll(() => box.textContent()).toBe('x')

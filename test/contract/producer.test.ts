@@ -200,7 +200,9 @@ describe('faults', () => {
     await using rig = await Rig.start({ requestTimeoutMs: 50, deliveryTimeoutMs: 3_000 })
     rig.proxy.script('hang')
     await rig.producer.send('late')
-    expect(rig.producer.stats).toMatchObject({ requests: 2, recordsStored: 1 })
+    expect(rig.producer.stats.recordsStored).toBe(1)
+    // One that is answered late on a busy machine is repeated too.
+    expect(rig.producer.stats.requests).toBeGreaterThanOrEqual(2)
     rig.proxy.script(...Array.from({ length: 200 }, () => 'hang' as const))
     const began = performance.now()
     await expect(rig.producer.send('never')).rejects.toMatchObject({ mayBeStored: true, cause: { name: 'TimeoutError' } })

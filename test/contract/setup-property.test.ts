@@ -182,7 +182,7 @@ test('plan after apply and after export is empty, also when a set-up replaces an
       const environment = { INLET_URL: control().url, INLET_API_KEY: api_key, INLET_VAR_A: `\${A}`, INLET_VAR_B: 'b' }
       const inlet = async (...args: readonly string[]) => {
         const { code, out, err } = await runCli(args, { environment })
-        expect({ args, code, out, err }).toMatchObject({ code: 0 })
+        expect(code, `inlet ${args.join(' ')}: ${out}${err}`).toBe(0)
         return out
       }
       const write = (file: string, content: Setup) => {
