@@ -55,12 +55,14 @@ export class RequestTraces {
 
   /** Hands the links of a sealed segment to delivery. */
   sealed(segment: LinkedSegment): void {
-    const { links, logger } = this.#options
+    const { links, clock, logger } = this.#options
     const key = `${segment.logName}/${segment.seq}`
     const requests = this.#requests.get(key)
     if (requests === undefined) return
     this.#requests.delete(key)
-    links.write(segment, requests).catch((error: unknown) => logger.debug({ err: error }, 'links of a segment not written'))
+    links
+      .write(segment, requests, clock.now())
+      .catch((error: unknown) => logger.debug({ err: error }, 'links of a segment not written'))
   }
 
   #link(key: string, request: SpanContext): void {

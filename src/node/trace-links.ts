@@ -10,38 +10,37 @@ import { isSpanContext, type SpanContext } from '#lib/tracing/trace-context.ts'
 
 /** Requests that a segment links. */
 export const linksMax = 32
-const filesMax = 10_000
-/** Files of segments that delivery has not committed for so long are removed at the next start. */
+/** Files of segments that delivery has not committed for so long are removed at a start, and when there is no room. */
 const keptMs = 86_400_000
+const countedAgainAfterMs = 60_000
 const bytesMax = 8_192
 
 export type LinkedSegment = { readonly logName: string; readonly incarnation: string; readonly seq: number }
 
 export class TraceLinks {
   readonly #directory: string
+  readonly #filesMax: number
   /** How many files may be written before they are counted again. */
   #room = 0
+  /** Until when there is no more room. */
+  #fullUntilMs = 0
 
-  constructor(directory: string) {
+  constructor(directory: string, filesMax = 10_000) {
     this.#directory = directory
+    this.#filesMax = filesMax
   }
 
-  /** Removes old files. */
   async prepare(nowMs: number): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    for (const name of await readdir(this.#directory)) {
-      const path = join(this.#directory, name)
-      const modifiedMs = await stat(path).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => nowMs,
-      )
-      if (nowMs - modifiedMs > keptMs) await rm(path, { force: true })
-    }
+    await this.#removeOld(nowMs)
   }
 
   /** Keeps the links of a segment, unless there are too many files. */
-  async write(segment: LinkedSegment, requests: readonly SpanContext[]): Promise<void> {
-    if (this.#room <= 0) this.#room = filesMax - (await readdir(this.#directory)).length
+  async write(segment: LinkedSegment, requests: readonly SpanContext[], nowMs: number): Promise<void> {
+    if (this.#room <= 0 && nowMs >= this.#fullUntilMs) {
+      this.#room = this.#filesMax - (await this.#removeOld(nowMs))
+      if (this.#room <= 0) this.#fullUntilMs = nowMs + countedAgainAfterMs
+    }
     if (this.#room <= 0) return
     this.#room -= 1
     const links = requests.slice(0, linksMax).map(({ traceId, spanId }) => ({ traceId, spanId }))
@@ -60,6 +59,21 @@ export class TraceLinks {
     } catch {
       return []
     }
+  }
+
+  /** Returns how many files are left. */
+  async #removeOld(nowMs: number): Promise<number> {
+    let left = 0
+    for (const name of await readdir(this.#directory)) {
+      const path = join(this.#directory, name)
+      const modifiedMs = await stat(path).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => nowMs,
+      )
+      if (nowMs - modifiedMs > keptMs) await rm(path, { force: true })
+      else left += 1
+    }
+    return left
   }
 
   #path({ logName, incarnation, seq }: LinkedSegment): string {
