@@ -86,7 +86,7 @@ describe('deploy/Dockerfile', () => {
     const kept = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
     for (const path of kept) expect(existsSync(join(root, path)), path).toBe(true)
     const imported = [
-      'tools/pack.ts',
+      'tools/package.ts',
       'tools/package/tsconfig.json',
       'tools/compile.ts',
       'console/vite.config.ts',

@@ -84,7 +84,7 @@ function release(next: string | undefined): void {
 function build(packed: string): void {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out)
-  run('npm', 'run', '--silent', 'pack')
+  run('npm', 'run', '--silent', 'package')
   cpSync(join(root, `dist/inlet-${packed}.tgz`), join(out, `inlet-${packed}.tgz`))
   writeFileSync(join(out, `inlet-${packed}.cdx.json`), `${JSON.stringify(makeSbom(), undefined, 2)}\n`)
   const sums = readdirSync(out).map(

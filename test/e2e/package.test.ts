@@ -31,7 +31,7 @@ describeWith('processes', 'the package', () => {
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'inlet-package-'))
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-    await run(process.execPath, ['tools/pack.ts'], { cwd: root })
+    await run(process.execPath, ['tools/package.ts'], { cwd: root })
     const tarball = join(root, `dist/inlet-${version}.tgz`)
     await run('npm', ['install', '--global', '--prefix', directory, '--prefer-offline', tarball], {
       cwd: directory,
@@ -74,7 +74,7 @@ describeWith('processes', 'the package', () => {
       (error) => error,
     )
     expect(code).toBe(1)
-    expect(stderr).toContain('npm run pack builds the package')
+    expect(stderr).toContain('npm run package builds the package')
   })
 
   test('names its version, and runs with the Node that it brought', async () => {

@@ -1,5 +1,5 @@
 /**
- * Builds the npm package: `npm run pack` leaves `dist/inlet-<version>.tgz`, and what is in it under `dist/package/`.
+ * Builds the npm package: `npm run package` leaves `dist/inlet-<version>.tgz`, and what is in it under `dist/package/`.
  *
  * Node strips no types under node_modules, so the package has JavaScript, with source maps; declarations are those that `inlet/client` needs.
  * Node is one of its dependencies.
