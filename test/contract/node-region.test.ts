@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { commitId } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
+import { dayOf } from '#model/quota.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
@@ -120,7 +121,7 @@ describe('reports', () => {
 
   test('use up nothing of an account without an endpoint in the region, and tell nothing about it', async () => {
     const [mine, theirs] = [await inhabited(), await inhabited()]
-    const usage = { day: '2026-11-22', bytes: 77, records: 1, records_per_second: 0 }
+    const usage = { day: dayOf(control().clock.now()), bytes: 77, records: 1, records_per_second: 0 }
     const report = (node: TestNode, ...ids: readonly string[]) =>
       node.call('POST', 'usage', { node_id: node.id, run: 'a', accounts: ids.map((account_id) => ({ account_id, ...usage })) })
     const [own, foreign] = [mine.account.account_id, theirs.account.account_id]
