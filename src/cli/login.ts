@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { isApiKey } from '#client/api-key.ts'
 import { type Client, createClient } from '#client/client.ts'
 import { ApiError } from '#client/errors.ts'
 import { isLoopback } from '#lib/ip-addresses.ts'
@@ -32,8 +33,10 @@ export async function login(this: CliContext, { keyFile }: LoginFlags, address: 
   if (protocol === 'http:' && !isLoopback(hostname))
     this.process.stderr.write(`Warning: ${url} is not encrypted: others on the way can read the key. Use https.\n`)
   const apiKey = (await readKey(keyFile, url, this)).trim()
-  if (!/^[\x21-\x7e]+$/.test(apiKey))
-    throw new UserError(apiKey === '' ? 'no API key was given' : 'this is no API key: it has spaces or other characters')
+  if (!isApiKey(apiKey))
+    throw new UserError(
+      apiKey === '' ? 'no API key was given' : 'this is no API key: it has a space or a character outside ASCII',
+    )
   const allowed = await scopesOf(createClient({ url, apiKey, timeoutMs, retriesMax: 1 }), apiKey)
   await writeProfiles(environment, { current: name, profiles: { ...stored.profiles, [name]: { url, apiKey } } })
   this.process.stdout.write(

@@ -7,6 +7,7 @@
  */
 import { Backoff } from '#lib/retry.ts'
 import { baseOf } from './address.ts'
+import { isApiKey } from './api-key.ts'
 import { Bound } from './bound.ts'
 import { ApiError, ConnectionError, errorOf, InletError, TimeoutError } from './errors.ts'
 import { type Fetch, reasonOf } from './sender.ts'
@@ -68,9 +69,8 @@ export class Delivery {
   #notBefore = 0
 
   constructor(options: DeliveryOptions) {
-    // fetch repeats a header that it cannot send in its error.
-    if (!/^[\x21-\x7e]+$/.test(options.apiKey))
-      throw new InletError('this is no API key: it is empty, or has spaces, line breaks or other characters')
+    if (!isApiKey(options.apiKey))
+      throw new InletError('this is no API key: it is empty, or has a space, a line break or a character outside ASCII')
     this.#options = options
     this.#url = new URL('v1/ingest', baseOf(options.url))
     if (options.endpoint !== undefined) this.#url.searchParams.set('endpoint', options.endpoint)

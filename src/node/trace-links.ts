@@ -30,6 +30,7 @@ export class TraceLinks {
     this.#filesMax = filesMax
   }
 
+  /** Makes the directory, and removes old files. */
   async prepare(nowMs: number): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     await this.#removeOld(nowMs)
@@ -61,7 +62,7 @@ export class TraceLinks {
     }
   }
 
-  /** Returns how many files are left. */
+  /** Removes old files. Returns how many are left. */
   async #removeOld(nowMs: number): Promise<number> {
     let left = 0
     for (const name of await readdir(this.#directory)) {
