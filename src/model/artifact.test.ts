@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   type ArtifactKind,
+  compactedKey,
   contentTypeOf,
+  isCompactedKey,
   isMarker,
   markerFolder,
   objectKey,
@@ -76,6 +78,20 @@ describe('the kind of an artifact', () => {
     'views/orders/v1/',
     'manifest/orders/v1/redrive-v1',
   ])('%j is not a kind', (text) => expect(parseArtifactKind(text)).toBeUndefined())
+})
+
+test.each([
+  ['parquet', { type: 'parquet' as const }],
+  ['views/o/v2', { type: 'view' as const, name: 'o', version: 2 }],
+])('a merged file of %s is not in the folder of its sources, but may be there', (folderOfKind, kind) => {
+  const place = { prefix: 'p', endpointId: segment.endpointId, date: '2026-11-20' }
+  const name = { id: 'compact-1', sha256: '0123456789abcdef99' }
+  const [file, other] = ['dt=2026-11-20/compact-1-0123456789abcdef.parquet', 'dt=2026-11-20/compact-1-0.parquet']
+  expect(compactedKey(place, kind, name)).toBe(`${folder}/compacted/${folderOfKind}/${file}`)
+  expect(prefixOf(compactedKey(place, kind, name), segment.endpointId)).toBe('p')
+  const keys = ['compacted/', '', 'other/'].map((above) => `${folder}/${above}${folderOfKind}/`)
+  expect(keys.map((key) => isCompactedKey(key + file, place, kind, name))).toEqual([true, true, false])
+  expect(keys.map((key) => isCompactedKey(key + other, place, kind, name))).toEqual([false, false, false])
 })
 
 describe('the key of an artifact', () => {

@@ -133,15 +133,25 @@ export function isCompactable({ type }: ArtifactKind): boolean {
   return type === 'parquet' || type === 'view'
 }
 
-/** Returns the key of the file that a compaction makes. It has the content in its name: who repeats the compaction changes no file. */
-export function compactedKey(
-  { prefix, endpointId, date }: EndpointFolder,
-  kind: ArtifactKind,
-  id: string,
-  sha256: string,
-): string {
-  const { folder } = layoutOf(kind)
-  return `${endpointFolder(prefix, endpointId)}${folder}/dt=${date}/${id}-${sha256.slice(0, 16)}.parquet`
+/** The new file of a compaction: its content is in its name, so whoever repeats the compaction changes no file. */
+export type CompactedName = { readonly id: string; readonly sha256: string }
+
+/**
+ * Returns the key of the file that a compaction makes. Its folder is not that of its sources: whoever reads a folder without following markers
+ * finds each row there once.
+ */
+export function compactedKey(place: EndpointFolder, kind: ArtifactKind, name: CompactedName): string {
+  return `${endpointFolder(place.prefix, place.endpointId)}compacted/${pathInFolder(place, kind, name)}`
+}
+
+/** Whether a node makes this file: releases before the folder `compacted` put it beside its sources. */
+export function isCompactedKey(key: string, place: EndpointFolder, kind: ArtifactKind, name: CompactedName): boolean {
+  const beside = `${endpointFolder(place.prefix, place.endpointId)}${pathInFolder(place, kind, name)}`
+  return key === compactedKey(place, kind, name) || key === beside
+}
+
+function pathInFolder({ date }: EndpointFolder, kind: ArtifactKind, { id, sha256 }: CompactedName): string {
+  return `${layoutOf(kind).folder}/dt=${date}/${id}-${sha256.slice(0, 16)}.parquet`
 }
 
 const compactionName = /\/dt=([0-9]{4}-[0-9]{2}-[0-9]{2})\/(compact-[0-9a-f-]{36})\.json$/

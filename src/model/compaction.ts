@@ -25,7 +25,10 @@ export const AutomaticCompaction = z
       .max(compactionLimits.removeAfterHours.max)
       .nullable()
       .default(null)
-      .meta({ description: 'removes files this long after they were merged; null keeps them' }),
+      .meta({
+        description:
+          'removes files this long after they were merged; null keeps them. Programs that read a folder such as `views/orders/v1/`, and do not follow markers, then miss the rows of removed files: name their views in `except_views`',
+      }),
   })
   .meta({
     description: 'replaces the current setting as a whole',

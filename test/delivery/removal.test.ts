@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, test } from 'vitest'
 import { describeFile } from '#delivery/convert/built-file.ts'
+import { must } from '#lib/assert.ts'
 import { compactionMarkerKey, objectKey } from '#model/artifact.ts'
 import { commitId } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -119,11 +120,32 @@ test('a node that merges once more after the removal ends, and changes nothing',
   await using at = await merged()
   const marker = await at.store.get(at.marker)
   expect(await at.remove()).toEqual({ outcome: 'removed' })
-  expect(await compact(at.unit, at.stores)).toMatchObject({
-    outcome: 'failed',
-    reason: expect.stringContaining('no longer in the bucket'),
-  })
+  expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
   expect(await at.store.get(at.marker)).toEqual(marker)
   const objects = await Array.fromAsync(at.store.list('in/'))
   expect(objects.map(({ key }) => key).toSorted()).toEqual([at.marker, at.file.key].toSorted())
+})
+
+test('a file that an earlier release put beside its sources is not made again, and replaces them', async () => {
+  await using at = await merged()
+  const file = { ...at.file, key: at.file.key.replace('/compacted/', '/') }
+  await at.store.put(file.key, must(await at.store.get(at.file.key), 'the merged file'), put)
+  const marker = Buffer.from(must(await at.store.get(at.marker), 'its marker')).toString()
+  await at.store.put(at.marker, Buffer.from(marker.replace(at.file.key, file.key)), put)
+  await at.store.remove(at.file.key)
+  expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file })
+  expect(await removeSources(at.unit, { outcome: 'compacted', file }, at.stores)).toEqual({ outcome: 'removed' })
+  const objects = await Array.fromAsync(at.store.list('in/'))
+  expect(objects.map(({ key }) => key).toSorted()).toEqual([at.marker, file.key].toSorted())
+})
+
+test('a marker that somebody else wrote, or whose file is gone, is written again', async () => {
+  await using at = await merged()
+  const marker = must(await at.store.get(at.marker), 'the marker')
+  await at.store.put(at.marker, Buffer.from(Buffer.from(marker).toString().replace('"rows":4', '"rows":5')), put)
+  expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
+  await at.store.remove(at.file.key)
+  expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
+  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+  expect(Buffer.from(must(await at.store.get(at.marker), 'the marker')).toString()).toContain('"rows":4')
 })

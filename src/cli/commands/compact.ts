@@ -30,7 +30,8 @@ export const compactCommand = buildCommand<CompactFlags, [], CliContext>({
   docs: {
     brief: 'merge small Parquet files of an endpoint',
     fullDescription: `Merges small Parquet files of an endpoint into files of up to 256 MB, and prints the progress. Nodes do the work, so the service must run. The job goes on if you stop this command.
-The old files stay in the bucket, unless the endpoint removes them (remove_after_hours): docs/delivery.md says what readers must know.
+The merged files are in a folder of their own, compacted/. The old files stay in the bucket, unless the endpoint removes them (remove_after_hours): then programs that read whole folders miss the rows of removed files.
+docs/readers.md says what readers must know.
 Exits with 1 if some files could not be merged.`,
   },
 })

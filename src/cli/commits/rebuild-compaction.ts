@@ -5,7 +5,7 @@
  * one after the other, to the file that a node would have made.
  */
 import { decodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
-import { compactedKey, compactionMarkerKey, parseArtifactKind, parseCompactionMarkerKey } from '#model/artifact.ts'
+import { compactionMarkerKey, isCompactedKey, parseArtifactKind, parseCompactionMarkerKey } from '#model/artifact.ts'
 import {
   findCommitsToCompact,
   findCompaction,
@@ -42,7 +42,8 @@ export async function rebuildCompaction(
   if (marker.endpoint_id !== endpoint_id) return { rejected: `it belongs to another endpoint, ${marker.endpoint_id}` }
   if (marker.id !== name.id || key !== compactionMarkerKey(place, marker.id)) return { rejected: 'its id does not match its key' }
   if (marker.destination.bucket !== bucket) return { rejected: `it belongs to another bucket, ${marker.destination.bucket}` }
-  if (file.key !== compactedKey(place, kind, marker.id, file.sha256)) return { rejected: `${file.key} is not its file` }
+  if (!isCompactedKey(file.key, place, kind, { id: marker.id, sha256: file.sha256 }))
+    return { rejected: `${file.key} is not its file` }
   const known = await findCompaction(store.db, marker.id)
   if (known?.file) return 'known'
   const publishedAt = Math.min(Date.parse(marker.compacted_at), now())

@@ -152,7 +152,7 @@ readonly compaction?: {
 readonly period: "hour" | "day"
 /** views whose files stay as they are: they are not merged, and not removed */
 readonly except_views?: (string)[] | undefined
-/** removes files this long after they were merged; null keeps them */
+/** removes files this long after they were merged; null keeps them. Programs that read a folder such as `views/orders/v1/`, and do not follow markers, then miss the rows of removed files: name their views in `except_views` */
 readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 readonly kept_headers?: (string)[] | null | undefined
@@ -280,7 +280,7 @@ readonly compaction?: {
 readonly period: "hour" | "day"
 /** views whose files stay as they are: they are not merged, and not removed */
 readonly except_views?: (string)[] | undefined
-/** removes files this long after they were merged; null keeps them */
+/** removes files this long after they were merged; null keeps them. Programs that read a folder such as `views/orders/v1/`, and do not follow markers, then miss the rows of removed files: name their views in `except_views` */
 readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 /** HTTP headers that are kept with the records of a request, such as the signature of a webhook: `$$.headers.<name>` in views. In lower case; none of authorization, proxy-authorization, x-api-key, cookie */
@@ -534,7 +534,7 @@ readonly compaction: {
 readonly period: "hour" | "day"
 /** views whose files stay as they are: they are not merged, and not removed */
 readonly except_views: (string)[]
-/** removes files this long after they were merged; null keeps them */
+/** removes files this long after they were merged; null keeps them. Programs that read a folder such as `views/orders/v1/`, and do not follow markers, then miss the rows of removed files: name their views in `except_views` */
 readonly remove_after_hours: number | null
 } | null
 /** HTTP headers that are kept with the records of a request */

@@ -4,7 +4,7 @@
  * Law: the sources and their order are those of the plan, whoever gets the unit and however often.
  */
 import { AppError } from '#errors.ts'
-import { compactedKey, parseArtifactKind } from '#model/artifact.ts'
+import { compactedKey, isCompactedKey, parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import { DestinationTarget } from '#model/destination.ts'
 import type { CompactionUnit, RemovalUnit } from '#model/job-protocol.ts'
@@ -60,13 +60,12 @@ export async function recordCompaction(
   if (planned === undefined) throw new AppError('validation_error', 'there is no such compaction')
   const last = (await listSources(db, id)).at(-1)
   const rows = last === undefined ? 0 : last.first_row + last.rows
-  if (file.key !== keyOf(planned, file) || file.rows !== rows)
-    throw new AppError('validation_error', `the file must be ${keyOf(planned, file)} with ${rows} rows`)
+  const { prefix, endpoint_id: endpointId, date } = planned
+  const [place, kind, name] = [{ prefix, endpointId, date }, parseArtifactKind(planned.kind), { id, sha256: file.sha256 }]
+  if (kind === undefined || !isCompactedKey(file.key, place, kind, name) || file.rows !== rows) {
+    const key = kind === undefined ? 'of a known kind' : compactedKey(place, kind, name)
+    throw new AppError('validation_error', `the file must be ${key} with ${rows} rows`)
+  }
   await publishCompaction(db, id, { file, now })
   return { processed: rows, accepted: rows, dropped: 0, dlq: 0, failed: 0 }
-}
-
-function keyOf({ prefix, endpoint_id: endpointId, date, kind, id }: StoredCompaction, { sha256 }: ArtifactFile): string {
-  const parsed = parseArtifactKind(kind)
-  return parsed === undefined ? '' : compactedKey({ prefix, endpointId, date }, parsed, id, sha256)
 }

@@ -22,3 +22,13 @@ export function encodeCompactionMarker(
 export function decodeCompactionMarker(body: Uint8Array): CompactionMarker | undefined {
   return CompactionMarker.safeParse(parseJson(Buffer.from(body).toString('utf8'))).data
 }
+
+/** Whether the marker says that all rows of the sources are where they were planned to be. */
+export function movesAll({ compacted }: CompactionMarker, { kind, sources }: CompactionUnit['compaction']): boolean {
+  const listed = new Map(compacted.sources.map((source) => [source.id, source]))
+  const isListed = sources.every(({ id, first_row, rows }) => {
+    const found = listed.get(id)
+    return found?.first_row === first_row && found.rows === rows
+  })
+  return compacted.kind === kind && isListed
+}

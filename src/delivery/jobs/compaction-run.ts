@@ -15,6 +15,7 @@ import {
   compactionMarkerKey,
   contentTypeOf,
   type EndpointFolder,
+  isCompactedKey,
   keyOfListed,
   parseArtifactKind,
 } from '#model/artifact.ts'
@@ -26,7 +27,7 @@ import { type Bucket, unlessReadDenied } from '../bucket.ts'
 import { allExist } from '../commit/all-exist.ts'
 import { ArtifactsMissing, describeMarker } from '../commit/marker.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
-import { decodeCompactionMarker, encodeCompactionMarker } from './compaction-marker.ts'
+import { decodeCompactionMarker, encodeCompactionMarker, movesAll } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
 import { bucketOf, endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
 
@@ -42,7 +43,8 @@ export async function runCompaction(unit: CompactionUnit, options: UnitRunOption
     const store = options.stores.open({ ...unit.target, session })
     const bucket = bucketOf(store)
     const merging = { unit, kind, folder: folderOf(unit), bucket, signal }
-    await assertNotMoved(merging)
+    const published = await findPublished(merging)
+    if (published !== undefined) return { outcome: 'compacted', file: published }
     const sources = await download(merging, directory)
     const built = await merge(merging, sources, directory, options)
     return { outcome: 'compacted', file: await publish(merging, built, options.clock) }
@@ -67,21 +69,40 @@ function folderOf({ compaction: { endpoint_id, date }, target: { prefix } }: Com
   return { prefix, endpointId: endpoint_id, date }
 }
 
-/** Throws if a marker of another compaction has one of the sources: then the database was restored from a copy that is older than that marker. */
-async function assertNotMoved({ unit, folder, bucket, signal }: Merging): Promise<void> {
-  const { id, kind, sources } = unit.compaction
+/**
+ * Returns the file of an earlier attempt whose marker is in the bucket: another one would stand beside it, if this release writes other bytes.
+ * Throws if a marker of another compaction has one of the sources: then the database was restored from a copy that is older than that marker.
+ */
+async function findPublished({ unit, kind, folder, bucket, signal }: Merging): Promise<ArtifactFile | undefined> {
+  const { id, kind: of, sources } = unit.compaction
   const own = new Set(sources.map((source) => source.id))
-  await bucket.request('read', (store) =>
+  return bucket.request('read', (store) =>
     unlessReadDenied(async () => {
+      let published: ArtifactFile | undefined
       for await (const { key } of store.list(compactionMarkerKey(folder), signal)) {
-        if (key === compactionMarkerKey(folder, id)) continue
         const body = await store.get(key, signal)
         const marker = body && decodeCompactionMarker(body)
-        if (marker?.compacted.kind !== kind || !marker.compacted.sources.some((source) => own.has(source.id))) continue
-        throw new Error(`${key} has merged some of these files, and the database does not know it: run inlet commits rebuild`)
+        if (marker === undefined) continue
+        const { compacted } = marker
+        if (key === compactionMarkerKey(folder, id)) {
+          const file = describe(unit, compacted.key, compacted)
+          const isOwn = movesAll(marker, unit.compaction) && isCompactedKey(file.key, folder, kind, { id, sha256: file.sha256 })
+          if (isOwn && (await allExist(store, { file }, signal))) published = file
+        } else if (compacted.kind === of && compacted.sources.some((source) => own.has(source.id))) {
+          throw new Error(`${key} has merged some of these files, and the database does not know it: run inlet commits rebuild`)
+        }
       }
+      return published
     }, undefined),
   )
+}
+
+function describe(
+  { compaction: { view } }: CompactionUnit,
+  key: string,
+  { bytes, rows, sha256 }: Pick<ArtifactFile, 'bytes' | 'rows' | 'sha256'>,
+): ArtifactFile {
+  return { key, bytes, rows, sha256, ...(view === null ? {} : { view_id: view.id, view_version: view.version }) }
 }
 
 type Downloaded = { readonly path: string; readonly rows: number }
@@ -134,10 +155,9 @@ async function merge(
 }
 
 async function publish({ unit, kind, folder, bucket, signal }: Merging, built: BuiltFile, clock: Clock): Promise<ArtifactFile> {
-  const { id, view } = unit.compaction
-  const { path, bytes, rows, sha256 } = built
-  const ofView = view === null ? {} : { view_id: view.id, view_version: view.version }
-  const file = { key: compactedKey(folder, kind, id, sha256), bytes, rows, sha256, ...ofView }
+  const { id } = unit.compaction
+  const { path, sha256 } = built
+  const file = describe(unit, compactedKey(folder, kind, { id, sha256 }), built)
   await bucket.request('write', (store) =>
     store.putFile(file.key, path, { contentType: contentTypeOf(kind), metadata: metadataOf(unit, file), sha256, signal }),
   )

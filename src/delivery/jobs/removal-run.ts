@@ -16,7 +16,7 @@ import { sessionName } from '#objects/session-name.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 import { describeFile } from '../convert/built-file.ts'
 import { TransientError } from '../transient-error.ts'
-import { decodeCompactionMarker } from './compaction-marker.ts'
+import { decodeCompactionMarker, movesAll } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
 import { endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
 
@@ -51,20 +51,12 @@ async function assertReadable(
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { id, endpoint_id: endpointId, date, kind, sources, file } = removal
+  const { id, endpoint_id: endpointId, date, file } = removal
   const key = compactionMarkerKey({ prefix: target.prefix, endpointId, date }, id)
   const body = await request(() => store.get(key, signal))
   if (body === undefined) throw new Error(`${key} is no longer in the bucket: the files that it merged stay`)
-  const { compacted } = decodeCompactionMarker(body) ?? {}
-  const listed = new Map(compacted?.sources.map((source) => [source.id, source]))
-  const isSame =
-    compacted?.kind === kind &&
-    compacted.key === file.key &&
-    compacted.sha256 === file.sha256 &&
-    sources.every(({ id: source, first_row, rows }) => {
-      const found = listed.get(source)
-      return found?.first_row === first_row && found.rows === rows
-    })
+  const marker = decodeCompactionMarker(body)
+  const isSame = marker?.compacted.key === file.key && marker.compacted.sha256 === file.sha256 && movesAll(marker, removal)
   if (!isSame) throw new Error(`${key} is not the marker that was written: the files that it merged stay`)
   // Anyone who can write to the bucket must not be able to fill our disk.
   const found = await request(() => store.getFile(file.key, path, signal, file.bytes))

@@ -186,7 +186,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
             onChange={setPeriod}
             disabled={fixed}
             error={errorOf('compaction.period') ?? errorOf('compaction')}
-            hint="Once a day or an hour is over. Programs that read whole folders, and do not follow markers, then see merged rows twice."
+            hint="Once a day or an hour is over. The merged files are in a folder of their own, compacted/."
             choices={periods}
           />
           {period !== '' && (
@@ -211,7 +211,7 @@ function SettingsForm({ account, endpoint, readOnly }: FormProps) {
               onChange={setRemoveAfter}
               disabled={fixed}
               error={errorOf('compaction.remove_after_hours')}
-              hint="Empty keeps them. A week is 168. Programs that follow markers must run at least this often, and end within it."
+              hint="Empty keeps them. A week is 168. Programs that follow markers must run at least this often, and end within it. Programs that read whole folders miss the rows of removed files: except their views above."
             />
           )}
           <TextField
