@@ -56,7 +56,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
   { party: /^@node-rs\/crc32$/, places: [/^wal\//] },
-  { party: /^(@peculiar\/x509|acme-client)$/, places: [/^control\/provisioning\/certificates\//] },
+  { party: /^(@peculiar\/x509|reflect-metadata|acme-client)$/, places: [/^control\/provisioning\/certificates\//] },
   { party: /^@stricli\//, places: [/^cli\//] },
 ]
 

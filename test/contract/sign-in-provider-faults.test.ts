@@ -74,13 +74,20 @@ test('refuses user info about somebody else, and without an e-mail address', asy
   for (const [change, error] of [
     [{ sub: newId() }, /error=unable_to_get_user_info/],
     [{ email: undefined }, /error=email_not_found/],
-    [{ email_verified: 'true' }, /error=not_invited/],
+    [{ email_verified: 'false' }, /error=not_invited/],
+    [{ email_verified: 'yes' }, /error=not_invited/],
     [{ email_verified: undefined }, /error=not_invited/],
   ] as const) {
     const { browser, path } = await cameBack()
     using _tampered = provider.tamper('/me', (info) => ({ ...info, ...change }))
     await expectNobody(browser, () => browser.visit(path), error)
   }
+})
+
+test('takes a verified address from a provider that writes true as text, as Amazon Cognito does', async () => {
+  const { browser, path } = await cameBack()
+  using _tampered = provider.tamper('/me', (info) => ({ ...info, email_verified: 'true' }))
+  expect(await browser.visit(path)).toBe('/in')
 })
 
 describe('the way back', () => {

@@ -15,7 +15,7 @@ const smallPackages = [
 const onDemand = [
   ...['@duckdb/node-api', '@duckdb/node-bindings', '@aws-sdk/client-s3', '@aws-sdk/client-sts', '@aws-sdk/client-route-53'],
   ...['@aws-sdk/lib-storage', '@smithy/core', 'pg', 'acme-client', 'better-auth', '@better-auth/passkey', 'dns-packet'],
-  ...['@peculiar/x509', 'sql-formatter'],
+  ...['@peculiar/x509', 'reflect-metadata', 'sql-formatter'],
 ]
 
 /** Appends what a process loads to a file named after its command. */

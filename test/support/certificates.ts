@@ -1,4 +1,6 @@
 /** Makes certificates for the times and names of a test. */
+// @peculiar/x509 needs it, and does not load it itself.
+import 'reflect-metadata'
 import { KeyObject, webcrypto } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'

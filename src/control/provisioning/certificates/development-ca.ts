@@ -4,6 +4,8 @@
  * Law: the key of the root never leaves the database, where it is encrypted. A certificate whose key is on another machine names only
  * what that machine serves: for localhost it could stand in for control.
  */
+// @peculiar/x509 needs it, and does not load it itself.
+import 'reflect-metadata'
 import { createPrivateKey, KeyObject, randomBytes, webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 import {
