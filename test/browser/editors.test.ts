@@ -58,6 +58,19 @@ describeInBrowser('the editors', () => {
     await alert.waitFor({ state: 'detached' })
   })
 
+  test('a chart draws bars from zero, in proportion to their values', async () => {
+    const sql = "SELECT * FROM (VALUES ('push', 222), ('pull', 215), ('none', 0)) AS t(kind, records)"
+    await page.goto(`/in/${ada.account}/explore?show=chart&sql=${encodeURIComponent(sql)}`)
+    const rows = page.locator('dl[aria-label="records"] > div')
+    await rows.first().waitFor()
+    const widths = await rows.evaluateAll((all) =>
+      all.map((row) => row.querySelector('span[style]')?.getBoundingClientRect().width ?? 0),
+    )
+    expect(widths[0]).toBeGreaterThan(300)
+    expect((widths[1] ?? 0) / (widths[0] ?? 1)).toBeCloseTo(215 / 222, 3)
+    expect(widths[2]).toBe(0)
+  })
+
   test('a definition is suggested from pasted samples, with a note on values of several types', async () => {
     await page.goto(`/in/${ada.account}/views/new`)
     await page.getByRole('textbox', { name: 'Samples' }).fill('{"sku":"a","amount":1}\n{"sku":"b","amount":"n/a"}')

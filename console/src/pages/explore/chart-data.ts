@@ -6,7 +6,15 @@ type Result = Pick<QueryResult, 'columns' | 'rows'>
 /** How a result can be drawn; undefined if it has no figures to draw. */
 export type Drawing =
   | { readonly kind: 'time'; readonly times: readonly number[]; readonly series: readonly ChartSeries[] }
-  | { readonly kind: 'bars'; readonly label: string; readonly bars: readonly { readonly name: string; readonly value: number }[] }
+  | {
+      readonly kind: 'bars'
+      readonly label: string
+      readonly bars: readonly Bar[]
+      /** Rows that have no bar, because there would be too many. */
+      readonly leftOut: number
+    }
+
+type Bar = { readonly name: string; readonly value: number }
 
 const tones = [1, 2, 3, 4, 5] as const
 const barsMax = 40
@@ -23,11 +31,25 @@ export function drawingOf(result: Result): Drawing | undefined {
   if (timeIndex >= 0) return overTime(result, timeIndex, figures)
   const nameIndex = columns.findIndex((_, index) => figures.every((each) => each.index !== index))
   if (nameIndex < 0) return undefined
-  const bars = rows.slice(0, barsMax).flatMap((row) => {
+  const all = rows.flatMap((row) => {
     const value = numberOf(row[first.index])
     return value === null ? [] : [{ name: textOf(row[nameIndex]), value }]
   })
-  return bars.length < 2 ? undefined : { kind: 'bars', label: first.name, bars }
+  const bars = all.slice(0, barsMax)
+  return bars.length < 2 ? undefined : { kind: 'bars', label: first.name, bars, leftOut: all.length - bars.length }
+}
+
+/** A part of a track from 0 to 1. */
+export type Span = { readonly start: number; readonly length: number }
+
+/** Returns where each bar lies: all begin at zero, and their lengths are to each other as their values are. */
+export function spansOf(values: readonly number[]): readonly Span[] {
+  const [lowest, highest] = [Math.min(0, ...values), Math.max(0, ...values)]
+  // Divided first: the distance of two doubles may be infinite.
+  const scale = Math.max(-lowest, highest)
+  const whole = scale === 0 ? 1 : highest / scale - lowest / scale
+  const shareOf = (value: number) => (scale === 0 ? 0 : value / scale / whole)
+  return values.map((value) => ({ start: shareOf(Math.min(0, value)) - shareOf(lowest), length: Math.abs(shareOf(value)) }))
 }
 
 function overTime(

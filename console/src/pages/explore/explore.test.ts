@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { identifier, type QueryTable } from '../../api/query.ts'
-import { drawingOf } from './chart-data.ts'
+import { drawingOf, spansOf } from './chart-data.ts'
 import { toCsv, toJsonLines } from './download.ts'
 import { readExploreSearch, sinceOf } from './explore-search.ts'
 import { readyQueries } from './ready-queries.ts'
@@ -57,7 +57,39 @@ describe('a chart', () => {
         { name: 'a', value: 3 },
         { name: 'NULL', value: 1 },
       ],
+      leftOut: 0,
     })
+  })
+
+  test('says how many rows have no bar', () => {
+    const rows = Array.from({ length: 43 }, (_, index) => [`n${index}`, String(index)])
+    expect(drawingOf({ columns: columnsOf(['type', 'VARCHAR'], ['rows', 'BIGINT']), rows })).toMatchObject({ leftOut: 3 })
+  })
+
+  test.each([
+    [
+      [222, 215, 0],
+      ['0 100', '0 96.8', '0 0'],
+    ],
+    [
+      [30, -10],
+      ['25 75', '0 25'],
+    ],
+    [
+      [-4, -1],
+      ['0 100', '75 25'],
+    ],
+    [
+      [0, 0],
+      ['0 0', '0 0'],
+    ],
+    [
+      [Number.MAX_VALUE, -Number.MAX_VALUE],
+      ['50 50', '0 50'],
+    ],
+  ])('draws bars of %j from zero, in proportion', (values, expected) => {
+    const rounded = (share: number) => Math.round(share * 1000) / 10
+    expect(spansOf(values).map(({ start, length }) => `${rounded(start)} ${rounded(length)}`)).toEqual(expected)
   })
 
   test.each([

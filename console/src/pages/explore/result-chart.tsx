@@ -1,7 +1,7 @@
 import { Chart } from '../../design/chart.tsx'
-import { formatCompact } from '../../design/format.ts'
+import { formatCompact, formatCount } from '../../design/format.ts'
 import { Card } from '../../design/layout.tsx'
-import type { Drawing } from './chart-data.ts'
+import { type Drawing, type Span, spansOf } from './chart-data.ts'
 import style from './explore.module.css'
 
 const chartHeight = 300
@@ -15,8 +15,11 @@ export function ResultChart({ drawing }: { readonly drawing: Drawing }) {
       </Card>
     )
   }
-  const { bars, label } = drawing
-  const highest = Math.max(...bars.map(({ value }) => Math.abs(value)))
+  return <Bars drawing={drawing} />
+}
+
+function Bars({ drawing: { bars, label, leftOut } }: { readonly drawing: Extract<Drawing, { readonly kind: 'bars' }> }) {
+  const spans = spansOf(bars.map(({ value }) => value))
   return (
     <Card>
       <dl className={style.bars} aria-label={label}>
@@ -24,17 +27,25 @@ export function ResultChart({ drawing }: { readonly drawing: Drawing }) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a result never changes, and names repeat
           <div key={index} className={style.bar}>
             <dt title={name}>{name}</dt>
-            <dd>
-              <span
-                className={style.fill}
-                style={{ width: `${highest === 0 ? 0 : (Math.abs(value) / highest) * 100}%` }}
-                aria-hidden="true"
-              />
-              <span className={style.value}>{formatCompact(value)}</span>
+            <dd className={style.track} aria-hidden="true">
+              {value !== 0 && <span className={style.fill} style={placeOf(spans[index])} />}
+            </dd>
+            <dd className={style.value} title={String(value)}>
+              {formatCompact(value)}
             </dd>
           </div>
         ))}
       </dl>
+      {leftOut > 0 && (
+        <p className={style.leftOut}>
+          {formatCount(leftOut)} more {leftOut === 1 ? 'row is' : 'rows are'} in the table only.
+        </p>
+      )}
     </Card>
   )
+}
+
+function placeOf(span: Span | undefined) {
+  const { start, length } = span ?? { start: 0, length: 0 }
+  return { insetInlineStart: `${start * 100}%`, inlineSize: `${length * 100}%` }
 }
