@@ -113,7 +113,7 @@ function plotOptions({ element, series, format, height, sync, onPoint }: PlotOpt
       drag: { x: false, y: false },
       ...(sync === undefined ? {} : { sync: { key: sync } }),
     },
-    scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
+    scales: { y: { range: (_plot, min, max) => rangeOf(min, max) } },
     axes: [
       { ...axis, grid: { show: false }, size: 28, space: 90, values: timeLabels },
       {
@@ -136,6 +136,12 @@ function plotOptions({ element, series, format, height, sync, onPoint }: PlotOpt
     ],
     hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
   }
+}
+
+/** Zero is always in sight, so that heights compare. Some air keeps a line off the edge. */
+function rangeOf(min: number | null, max: number | null): [number, number] {
+  const [low, high] = [Math.min(0, min ?? 0), Math.max(0, max ?? 0)]
+  return low === high ? [0, 1] : [low * 1.08, high * 1.08]
 }
 
 const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
