@@ -79,7 +79,7 @@ test.each<[string, ViewCounts, ViewCounts, typeof held | undefined, string]>([
   ['does as well with the same share of few records', counts(1000, 10), counts(100, 1), undefined, 'good'],
   ['does worse with a larger share', counts(1000, 10), counts(100, 3), undefined, 'warn'],
   ['does worse if it holds back the delivery', counts(10, 0), counts(10, 0), held, 'warn'],
-  ['does as well if nothing is known of the other version', counts(0, 0), counts(100, 0), undefined, 'good'],
+  ['cannot be judged if the other version processed nothing', counts(0, 0), counts(100, 10), undefined, 'note'],
 ])('a canary %s', (_, current, canary, failing, kind) => {
   expect(judgeCanary(current, canary, failing, []).kind).toBe(kind)
 })
@@ -143,6 +143,20 @@ test('a canary that rejects no more, but has NULL instead of values, is not as g
   const differing = (isWorse: boolean) => [{ name: 'amount', difference: 'NULL in 10 % instead of 0 %', isWorse }]
   expect(judgeCanary(counts, counts, undefined, differing(true)).kind).toBe('warn')
   expect(judgeCanary(counts, counts, undefined, differing(false)).kind).toBe('good')
+})
+
+test('a canary does not lose values that the version in use never had', () => {
+  const rejecting = metrics(0, 100, { columns: [column('a', 'DATE', 0)] })
+  const repaired = metrics(100, 0, { columns: [column('a', 'DATE', 30)] })
+  for (const [current, canary] of [
+    [rejecting, repaired],
+    [repaired, rejecting],
+  ] as const)
+    expect(compareColumns(current, canary)).toBeUndefined()
+  expect(judgeCanary(rejecting.last_24h, repaired.last_24h, undefined, compareColumns(rejecting, repaired))).toMatchObject({
+    kind: 'note',
+    title: 'Not enough data to compare the columns',
+  })
 })
 
 test('a canary whose columns are not known yet is not called as good', () => {

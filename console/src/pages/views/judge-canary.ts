@@ -68,7 +68,7 @@ export function judgeCanary(
   current: ViewCounts,
   canary: ViewCounts,
   held: Held | undefined,
-  /** Undefined while the columns of one of the versions are unknown. */
+  /** Undefined while one of the versions has no rows to compare columns by. */
   differences: readonly ColumnDifference[] | undefined,
 ): Verdict {
   if (held?.held_since != null) {
@@ -85,6 +85,10 @@ export function judgeCanary(
       text: 'The canary has not processed a segment. The next commit brings its figures.',
     }
   }
+  if (current.processed === 0) {
+    const text = 'The version in use has processed nothing since the canary began, so there is nothing to compare it with.'
+    return { kind: 'note', title: 'Not enough data to compare', text }
+  }
   const before = rejectedShare(current) ?? 0
   const now = rejectedShare(canary) ?? 0
   if (now > before * worse.factor + worse.share) {
@@ -96,9 +100,11 @@ export function judgeCanary(
     return { kind: 'warn', title: 'The canary loses values', text }
   }
   const rejects = 'It rejects no larger share of the records than the version in use'
-  return differences === undefined
-    ? { kind: 'note', title: 'The canary rejects no more', text: `${rejects}. Its columns are not known yet.` }
-    : { kind: 'good', title: 'The canary does as well', text: `${rejects}, and its columns are no emptier.` }
+  if (differences === undefined) {
+    const text = `${rejects}. Columns are compared once both versions have accepted rows in the last 24 hours.`
+    return { kind: 'note', title: 'Not enough data to compare the columns', text }
+  }
+  return { kind: 'good', title: 'The canary does as well', text: `${rejects}, and its columns are no emptier.` }
 }
 
 /** Returns the share of records that got no row although no filter dropped them; null without records. */
@@ -112,12 +118,14 @@ export type ColumnDifference = { readonly name: string; readonly difference: str
 /** Percentage points of NULLs by which a column must differ to be worth a look. */
 const nullsDifferPct = 5
 
-/** Returns the columns that are new, gone, of another type, or NULL much more or less often; undefined if not both are known. */
+/** Returns the columns that are new, gone, of another type, or NULL much more or less often; undefined if not both have rows. */
 export function compareColumns(
   current: EndpointViewMetrics | undefined,
   canary: EndpointViewMetrics | undefined,
 ): readonly ColumnDifference[] | undefined {
   if (!current?.columns?.length || !canary?.columns?.length) return undefined
+  // Columns without rows are NULL in 0 %, which looks like columns that are always filled.
+  if (current.last_24h.accepted === 0 || canary.last_24h.accepted === 0) return undefined
   const before = new Map(current.columns.map((column) => [column.name, column]))
   const after = new Map(canary.columns.map((column) => [column.name, column]))
   const gone = [...before.keys()].filter((name) => !after.has(name)).map((name) => ({ name, difference: 'gone', isWorse: true }))
