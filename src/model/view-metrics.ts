@@ -140,7 +140,9 @@ export function errorRatePct({ processed, dlq, failed }: ViewCounts, isHeld: boo
   return processed === 0 && isHeld ? 100 : percentOf(dlq + failed, processed)
 }
 
-/** Returns a share in per cent with two decimals; 0 if the total is 0. */
+/** Returns a share in per cent with two decimals; 0 if the total is 0. Rounds neither something to 0, nor nearly all to 100. */
 export function percentOf(part: number, whole: number): number {
-  return whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 100
+  if (part === 0 || whole === 0) return 0
+  if (part === whole) return 100
+  return Math.min(Math.max(Math.round((part / whole) * 10_000), 1), 9_999) / 100
 }
