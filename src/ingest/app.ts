@@ -207,7 +207,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     },
     operator: {
       notReadyReasons: () => (departure.isLeaving ? ['shutting down'] : notReadyReasons()),
-      readyNotes: () => notesAbout(feed.contact, configuration.epoch),
+      readyNotes: () => [...notesAbout(feed.contact, configuration.epoch), ...storedRequests.problems()],
       metrics: new MetricsText(registry, clock),
       metricsToken: config.metricsToken,
     },
@@ -235,10 +235,10 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       node_id: nodeId,
       applied_epoch: configuration.epoch,
       healthy: reasons.length === 0,
-      reasons: boundReasons(reasons),
+      reasons: boundReasons([...reasons, ...storedRequests.problems()]),
       disk_full: admission.isDiskFull(),
       leaving: departure.isLeaving,
-      blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
+      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
       ...spaceReport.next(),
     }
   }
@@ -262,6 +262,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     diskFreeBytes: () => admission.space?.free_bytes ?? Number.NaN,
     idempotencyKeys: () => storedRequests.count,
     idempotencyIndexBytes: () => storedRequests.indexBytes,
+    idempotencyKeysDamaged: () => storedRequests.damaged,
     supervisorPid,
     appliedEpoch: () => configuration.epoch,
     controlContactAgeMs: () => feed.contact.ageMs,

@@ -23,6 +23,7 @@ export type NodeReadings = {
   readonly diskFreeBytes: () => number
   readonly idempotencyKeys: () => number
   readonly idempotencyIndexBytes: () => number
+  readonly idempotencyKeysDamaged: () => number
   /** Undefined if no supervisor started this process. */
   readonly supervisorPid: number | undefined
   readonly appliedEpoch: () => number
@@ -79,6 +80,11 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
   )
   gauge('inlet_ingest_idempotency_keys', 'idempotency keys that the node remembers', readings.idempotencyKeys)
   gauge('inlet_ingest_idempotency_index_bytes', 'memory that finds these keys', readings.idempotencyIndexBytes)
+  gauge(
+    'inlet_ingest_idempotency_keys_damaged',
+    'idempotency keys that the disk has damaged: a request that is repeated with one is stored again',
+    readings.idempotencyKeysDamaged,
+  )
   const { supervisorPid } = readings
   if (supervisorPid !== undefined)
     gauge(

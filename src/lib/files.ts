@@ -73,12 +73,17 @@ let temporaryNames = 0
 
 /** Replaces a file atomically and durably: temporary name, fdatasync, rename, directory fsync. Creates missing directories. */
 export async function writeDurably(files: Files, path: string, bytes: Uint8Array): Promise<void> {
+  await replaceDurably(files, path, (file) => file.write([bytes], 0))
+}
+
+/** The same for a file that `write` writes. */
+export async function replaceDurably(files: Files, path: string, write: (file: OpenFile) => Promise<unknown>): Promise<void> {
   const temporary = `${path}.${process.pid}-${temporaryNames++}.tmp`
   await files.makeDirectory(dirname(path))
   try {
     const file = await files.open(temporary, 'create')
     try {
-      await file.write([bytes], 0)
+      await write(file)
       await file.sync()
     } finally {
       await file.close()

@@ -144,7 +144,7 @@ const lagReport = {
 const LagReport = z.strictObject(lagReport)
 export type LagReport = z.infer<typeof LagReport>
 
-/** A log that ingest cannot append to, while others work. */
+/** A log that ingest cannot append to, or not everything that it gets, while others work. */
 export const BlockedLog = z.object({
   endpoint_id: Id,
   /** Names the file and what is wrong with it, for the owner of the endpoint. */
@@ -172,7 +172,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     /** The epoch of the configuration in use. */
     applied_epoch: z.int(),
     healthy: z.boolean(),
-    /** Why the process is not healthy. A single log that fails is in `blocked` instead. */
+    /** Why the process is not healthy; of a healthy one, what else is wrong with the node. A single log that fails is in `blocked` instead. */
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** Whether it is not healthy for want of room: the disk is full, or the budget is used up. */
     disk_full: z.boolean(),

@@ -19,7 +19,9 @@ export type LogOwner = z.infer<typeof LogOwner>
 
 export const NodeProcess = z.object({
   healthy: z.boolean().meta({ description: 'as the process last reported' }),
-  reasons: z.array(z.string()).meta({ description: 'why it is not healthy' }),
+  reasons: z
+    .array(z.string())
+    .meta({ description: 'why it is not healthy; of a healthy process, what else is wrong with the node' }),
   applied_epoch: z.int().meta({ description: 'the configuration in use; -1 before the first' }),
   leaving: z
     .boolean()
@@ -54,7 +56,7 @@ export const Node = z.object({
   delivery: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
   segments: SegmentTotals.meta({ description: 'everything on the disk of the node, as delivery last reported it' }),
   unowned: SegmentTotals.meta({ description: 'the part of it whose endpoint was deleted or is unknown' }),
-  blocked_logs: z.int().min(0).meta({ description: 'logs that ingest cannot append to' }),
+  blocked_logs: z.int().min(0).meta({ description: 'logs that ingest cannot append to, or not everything that it gets' }),
 })
 export type Node = z.infer<typeof Node>
 
@@ -69,7 +71,7 @@ export const NodeLog = SegmentTotals.extend({
   append_blocked_by: z
     .string()
     .nullable()
-    .meta({ description: 'why ingest cannot append to the log, or which file that it cannot recover holds back delivery' }),
+    .meta({ description: 'why ingest refuses data of the log, or which file that it cannot recover holds back delivery' }),
   closed: z.boolean().meta({ description: 'ingest refuses further data, because the endpoint drains' }),
 })
 export type NodeLog = z.infer<typeof NodeLog>

@@ -2,11 +2,14 @@
  * A node whose disk fails while it runs: it stays up, says what is wrong, and goes on by itself when that is over. An unhandled rejection or
  * an uncaught exception fails the test.
  */
-import { rename } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
 import { FailingDisk } from '../support/failing-disk.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { until } from '../support/until.ts'
 
 const endpoint = anEndpoint({ segment_max_age_seconds: 1 })
 const snapshot = aSnapshot({ endpoints: [endpoint] })
@@ -45,8 +48,32 @@ test('a data directory that is away for a while: 503 with the reason, then 202 a
   expect((await node.stored(endpoint.id)).map(({ payload }) => payload.toString())).toEqual(['before', 'after'])
 })
 
-async function send(node: IngestNode, body: string): Promise<number> {
-  const headers = { 'x-api-key': secretOf('a'), 'content-type': 'application/x-ndjson' }
+test('idempotency keys that cannot be read: the node starts, and refuses only requests with a key', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-keys-'))
+  const hour = Math.floor(Date.now() / 3_600_000)
+  await mkdir(join(directory, 'node/stored-requests', `${hour}.requests`), { recursive: true })
+  {
+    await using node = await IngestNode.start({ snapshot, directory })
+    expect(await send(node, 'without a key')).toBe(202)
+    expect(await send(node, 'with a key', newId())).toBe(503)
+    const reason = expect.stringMatching(/idempotency keys.* cannot be read \(EISDIR\)/)
+    const ready = await fetch(`${node.url}/readyz`)
+    expect([ready.status, await ready.json()]).toEqual([200, expect.objectContaining({ notes: [reason] })])
+    await until('control to know', () =>
+      node.control.heartbeats.some((beat) => beat.process === 'ingest' && beat.blocked.length > 0),
+    )
+    expect(node.control.heartbeats.at(-1)).toMatchObject({
+      ...{ healthy: true, reasons: [reason], blocked: [{ endpoint_id: endpoint.id, reason }] },
+    })
+  }
+  await rm(directory, { recursive: true })
+})
+
+async function send(node: IngestNode, body: string, key?: string): Promise<number> {
+  const headers = {
+    ...{ 'x-api-key': secretOf('a'), 'content-type': 'application/x-ndjson' },
+    ...(key === undefined ? {} : { 'idempotency-key': key }),
+  }
   const response = await fetch(`${node.url}/v1/ingest?endpoint=${endpoint.id}`, { method: 'POST', headers, body })
   await response.arrayBuffer()
   return response.status

@@ -80,9 +80,11 @@ async function checkNodes(store: Store, now: number): Promise<readonly Finding[]
       if (state === null || seconds === null) return warn('node', `${who} was never seen`, 'start it (inlet start or inlet node)')
       if (seconds > nodeLimits.healthySeconds)
         return warn('node', `${who} is silent for ${seconds} s`, 'start it, or remove the node (inlet nodes remove)')
-      return state.healthy
-        ? ok('node', `${who} reported ${seconds} s ago`)
-        : fail('node', `${who} is not healthy: ${state.reasons.join('; ')}`, 'see the log of the node')
+      if (state.healthy)
+        return state.reasons.length === 0
+          ? ok('node', `${who} reported ${seconds} s ago`)
+          : warn('node', `${who}: ${state.reasons.join('; ')}`, 'see the log of the node')
+      return fail('node', `${who} is not healthy: ${state.reasons.join('; ')}`, 'see the log of the node')
     }),
   )
 }

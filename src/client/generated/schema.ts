@@ -787,7 +787,7 @@ readonly delivery: components['schemas']["NodeProcess"] | null
 readonly segments: components['schemas']["SegmentTotals"]
 /** the part of it whose endpoint was deleted or is unknown */
 readonly unowned: components['schemas']["SegmentTotals"]
-/** logs that ingest cannot append to */
+/** logs that ingest cannot append to, or not everything that it gets */
 readonly blocked_logs: number
 }
 readonly NodeLog: {
@@ -805,7 +805,7 @@ readonly owner: components['schemas']["LogOwner"]
 readonly oldest_sealed_at: string | null
 /** why delivery is blocked */
 readonly blocked_by: string | null
-/** why ingest cannot append to the log, or which file that it cannot recover holds back delivery */
+/** why ingest refuses data of the log, or which file that it cannot recover holds back delivery */
 readonly append_blocked_by: string | null
 /** ingest refuses further data, because the endpoint drains */
 readonly closed: boolean
@@ -813,7 +813,7 @@ readonly closed: boolean
 readonly NodeProcess: {
 /** as the process last reported */
 readonly healthy: boolean
-/** why it is not healthy */
+/** why it is not healthy; of a healthy process, what else is wrong with the node */
 readonly reasons: (string)[]
 /** the configuration in use; -1 before the first */
 readonly applied_epoch: number

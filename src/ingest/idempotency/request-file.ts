@@ -2,60 +2,82 @@
  * The requests of one hour, in a file that only grows.
  *
  * Owns: the file and where each request is in it. Does not own: for how long it is kept (stored-requests.ts).
- * Law: what `append` was given survives a crash once `sync` has resolved. A torn end is cut when the file is opened.
+ * Law: what `append` was given survives a crash once `sync` has resolved. A damaged request harms no other one: it is skipped, and its place
+ * stays taken. Only an end that was never written completely is cut, and the original of a damaged file is kept before.
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
-import type { Files, OpenFile } from '#lib/files.ts'
+import { type Files, type OpenFile, replaceDurably } from '#lib/files.ts'
+import { copyBytes } from '#wal/segment-repair.ts'
 import { DigestIndex } from './digest-index.ts'
 import { decodeStoredRequest, encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
 
 const READ_REQUESTS = 4_096
+const SECTOR_BYTES = 512
+const noBytes = Buffer.alloc(STORED_REQUEST_BYTES)
 
 export class RequestFile {
   readonly #file: OpenFile
   readonly #index = new DigestIndex()
   /** How many there are of each endpoint. */
   readonly counts = new Map<string, number>()
-  #requests = 0
+  /** Places of requests, damaged ones included. */
+  #places = 0
+  #damagedAtStart = 0
+  /** Places whose request was whole when the file was opened. */
+  readonly #damagedSince = new Set<number>()
   #isSynced = true
 
   private constructor(file: OpenFile) {
     this.#file = file
   }
 
-  static async open(files: Files, path: string): Promise<RequestFile> {
+  /** Keeps a copy of a damaged file as `quarantinePath`. Throws if it cannot be read, or not be copied. */
+  static async open(files: Files, path: string, quarantinePath: string): Promise<RequestFile> {
     const isNew = (await files.bytes(path)) === undefined
-    const opened = new RequestFile(await files.open(path, isNew ? 'create' : 'update'))
-    // Also for a file that exists: who created it may have died before its name was durable.
-    await files.syncDirectory(dirname(path))
-    if (!isNew) await opened.#load()
-    return opened
+    const file = await files.open(path, isNew ? 'create' : 'update')
+    try {
+      const opened = new RequestFile(file)
+      // Also for a file that exists: who created it may have died before its name was durable.
+      await files.syncDirectory(dirname(path))
+      if (!isNew) await opened.#load(files, quarantinePath)
+      return opened
+    } catch (error) {
+      await file.close()
+      throw error
+    }
   }
 
-  get requests(): number {
-    return this.#requests
+  /** Requests that cannot be read any more. */
+  get damaged(): number {
+    return this.#damagedAtStart + this.#damagedSince.size
   }
 
   get indexBytes(): number {
     return this.#index.bytes
   }
 
+  /** Throws if the file cannot be read. */
   async find(id: Buffer): Promise<StoredRequest | undefined> {
     for (const place of this.#index.find(id)) {
-      const bytes = Buffer.alloc(STORED_REQUEST_BYTES)
-      await this.#file.read(bytes, place * STORED_REQUEST_BYTES)
-      const request = decodeStoredRequest(bytes, 0)
-      if (request?.id.equals(id) === true) return request
+      const request = await this.#read(place)
+      if (request === undefined) this.#damagedSince.add(place)
+      else if (request.id.equals(id)) return request
     }
     return undefined
+  }
+
+  /** Throws if the file cannot be read. */
+  async probe(): Promise<void> {
+    const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
+    for (let at = 0; at < this.#places; at += READ_REQUESTS) await this.#file.read(bytes, at * STORED_REQUEST_BYTES)
   }
 
   /** After an error nothing was added. */
   async append(requests: readonly StoredRequest[]): Promise<void> {
     const bytes = Buffer.alloc(requests.length * STORED_REQUEST_BYTES)
     for (const [index, request] of requests.entries()) encodeStoredRequest(request, bytes, index * STORED_REQUEST_BYTES)
-    await this.#file.write([bytes], this.#requests * STORED_REQUEST_BYTES)
+    await this.#file.write([bytes], this.#places * STORED_REQUEST_BYTES)
     this.#isSynced = false
     for (const request of requests) this.#add(request)
   }
@@ -70,24 +92,54 @@ export class RequestFile {
     await this.#file.close()
   }
 
-  async #load(): Promise<void> {
+  async #load(files: Files, quarantinePath: string): Promise<void> {
     const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
-    for (;;) {
-      const got = await this.#file.read(bytes, this.#requests * STORED_REQUEST_BYTES)
-      let at = 0
-      for (; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
+    /** Damaged requests at the end that look as if they had never been written completely. */
+    let unwritten = 0
+    for (let got = bytes.length; got === bytes.length; ) {
+      got = await this.#file.read(bytes, this.#places * STORED_REQUEST_BYTES)
+      for (let at = 0; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
         const request = decodeStoredRequest(bytes, at)
-        if (request === undefined) break
-        this.#add(request)
+        const isUnwritten = request === undefined && isPartlyWritten(bytes, at, this.#places * STORED_REQUEST_BYTES)
+        unwritten = isUnwritten ? unwritten + 1 : 0
+        if (request !== undefined) this.#add(request)
+        else {
+          this.#damagedAtStart += 1
+          this.#places += 1
+        }
       }
-      if (at < got) await this.#file.truncate(this.#requests * STORED_REQUEST_BYTES)
-      if (at < bytes.length) return
     }
+    this.#places -= unwritten
+    this.#damagedAtStart -= unwritten
+    if (this.#damagedAtStart > 0) await keepCopy(files, this.#file, quarantinePath)
+    const end = this.#places * STORED_REQUEST_BYTES
+    if ((await this.#file.bytes()) > end) await this.#file.truncate(end)
+  }
+
+  async #read(place: number): Promise<StoredRequest | undefined> {
+    const bytes = Buffer.alloc(STORED_REQUEST_BYTES)
+    await this.#file.read(bytes, place * STORED_REQUEST_BYTES)
+    return decodeStoredRequest(bytes, 0)
   }
 
   #add({ id, endpointId }: StoredRequest): void {
-    this.#index.add(id, this.#requests)
-    this.#requests += 1
+    this.#index.add(id, this.#places)
+    this.#places += 1
     this.counts.set(endpointId, (this.counts.get(endpointId) ?? 0) + 1)
   }
+}
+
+/** A power failure may leave a longer file whose new sectors were not written: they are zeros. Damage looks otherwise. */
+function isPartlyWritten(bytes: Buffer, at: number, position: number): boolean {
+  const isEmptyFrom = (start: number) =>
+    start < STORED_REQUEST_BYTES &&
+    bytes.subarray(at + start, at + STORED_REQUEST_BYTES).equals(noBytes.subarray(0, STORED_REQUEST_BYTES - start))
+  return isEmptyFrom(0) || isEmptyFrom((SECTOR_BYTES - (position % SECTOR_BYTES)) % SECTOR_BYTES)
+}
+
+/** A copy that is kept already has more of the original. */
+async function keepCopy(files: Files, from: OpenFile, path: string): Promise<void> {
+  if ((await files.bytes(path)) !== undefined) return
+  const range = { start: 0, end: await from.bytes() }
+  await replaceDurably(files, path, (copy) => copyBytes(from, range, copy, 0, READ_REQUESTS * STORED_REQUEST_BYTES))
 }

@@ -5,9 +5,9 @@
  * Law: a request is known once its frame is durable. Until its segment is sealed, the frame is the memory: its envelope has the key, and
  * after a crash it is read again. Before the segment is sealed, so that delivery may remove it, the request is on disk here.
  */
-import { join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
-import type { Files } from '#lib/files.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import { errorCode, type Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -19,7 +19,7 @@ import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../fair-s
 import { ingestLimits } from '../limits.ts'
 import { Rejection, tryAgain } from '../rejection.ts'
 import { digestsOf, type RequestDigests } from './idempotency-key.ts'
-import { RequestFile } from './request-file.ts'
+import { HOUR_MS, RequestFiles, UnreadableRequestsError } from './request-files.ts'
 import type { Receipt, StoredRequest } from './stored-request.ts'
 
 export type StoredRequestsOptions = {
@@ -34,15 +34,14 @@ export type StoredRequestsOptions = {
 /** `isRepeated`: it had been stored before, and this is its receipt of then. */
 export type Stored = Receipt & { readonly isRepeated: boolean }
 
-const HOUR_MS = 3_600_000
-const fileName = /^(\d{1,9})\.requests$/
+/** An endpoint whose requests with an idempotency key are refused. */
+export type RefusedEndpoint = { readonly endpoint_id: string; readonly reason: string }
 
 export class StoredRequests implements Service, SealObserver {
   readonly name = 'stored requests'
   readonly #options: StoredRequestsOptions
   readonly #shares: FairShares
-  /** By the hour since 1970 in which they were stored. */
-  readonly #hours = new Map<number, RequestFile>()
+  readonly #written: RequestFiles
   /** Durable in the log, but in no file of this directory yet. By id. */
   readonly #unwritten = new Map<string, StoredRequest>()
   /** On their way to the log. */
@@ -51,11 +50,22 @@ export class StoredRequests implements Service, SealObserver {
   readonly #running = new Map<string, Promise<unknown>>()
   #writing: Promise<void> | undefined
   #failure: unknown
+  /** Endpoints with a request that was refused since the keys cannot be read. */
+  readonly #refused = new Set<string>()
   readonly #upkeep: Periodic
 
   constructor(options: StoredRequestsOptions) {
-    const { max, clock, logger } = options
+    const { max, directory, files, clock, logger } = options
     this.#options = options
+    this.#written = new RequestFiles({
+      ...{ directory, files, logger },
+      onOpened: (counts) => {
+        for (const [endpointId, count] of counts) this.#shares.share(endpointId).force(count)
+      },
+      onRemoved: (counts) => {
+        for (const [endpointId, count] of counts) this.#shares.share(endpointId).release(count)
+      },
+    })
     this.#shares = new FairShares(max, { reserve: Math.floor(max * ingestLimits.diskPartForNewcomers) })
     this.#upkeep = new Periodic({
       name: 'stored requests upkeep',
@@ -73,7 +83,35 @@ export class StoredRequests implements Service, SealObserver {
 
   /** Memory of the indexes. */
   get indexBytes(): number {
-    return [...this.#hours.values()].reduce((sum, file) => sum + file.indexBytes, 0)
+    return this.#written.indexBytes
+  }
+
+  /** Keys that were known and cannot be read any more: a request that is repeated with one is stored again. */
+  get damaged(): number {
+    return this.#written.damaged
+  }
+
+  /** What is wrong with the files, for the operator of the node. */
+  problems(): readonly string[] {
+    const unwritten =
+      this.#failure === undefined
+        ? []
+        : [
+            `idempotency keys cannot be written (${errorCode(this.#failure) ?? errorMessage(this.#failure)}): new ones are refused`,
+          ]
+    const lost =
+      this.damaged === 0
+        ? []
+        : [
+            `${this.damaged} idempotency keys in the directory stored-requests are damaged: requests that are repeated with them are stored again; look for errors of the disk`,
+          ]
+    return [...this.#written.problems(), ...unwritten, ...lost]
+  }
+
+  /** Endpoints with requests that were refused because keys cannot be read. */
+  refused(): readonly RefusedEndpoint[] {
+    const [problem] = this.#written.problems()
+    return problem === undefined ? [] : [...this.#refused].map((endpoint_id) => ({ endpoint_id, reason: problem }))
   }
 
   get poolUsedRatio(): number {
@@ -81,13 +119,7 @@ export class StoredRequests implements Service, SealObserver {
   }
 
   async start(): Promise<void> {
-    const { directory, files } = this.#options
-    for (const { name } of await files.list(directory)) {
-      const hour = Number(fileName.exec(name)?.[1] ?? Number.NaN)
-      if (Number.isNaN(hour)) continue
-      if (this.#isOld(hour)) await files.remove(join(directory, name))
-      else this.#addHour(hour, await RequestFile.open(files, join(directory, name)))
-    }
+    await this.#written.refresh(this.#oldestMs())
     await this.#upkeep.start()
   }
 
@@ -155,8 +187,7 @@ export class StoredRequests implements Service, SealObserver {
   async stop(): Promise<void> {
     await this.#upkeep.stop()
     await this.beforeSeal()
-    for (const file of this.#hours.values()) await file.close()
-    this.#hours.clear()
+    await this.#written.close()
   }
 
   async #afterOther(
@@ -187,15 +218,16 @@ export class StoredRequests implements Service, SealObserver {
   }
 
   async #find(request: RequestDigests): Promise<StoredRequest | undefined> {
-    const oldestMs = this.#options.clock.now() - idempotencyLimits.rememberedMs
+    const oldestMs = this.#oldestMs()
     const unwritten = this.#unwritten.get(textOf(request))
     if (unwritten !== undefined) return unwritten.storedAtMs < oldestMs ? undefined : unwritten
-    for (const [hour, file] of [...this.#hours].reverse()) {
-      if (this.#isOld(hour)) continue
-      const found = await file.find(request.id)
-      if (found !== undefined && found.storedAtMs >= oldestMs) return found
+    try {
+      return await this.#written.find(request.id, oldestMs)
+    } catch (error) {
+      if (!(error instanceof UnreadableRequestsError)) throw error
+      this.#refused.add(request.endpointId)
+      throw tryAgain('not_stored', error.message, ingestLimits.retryDiskSeconds, error)
     }
-    return undefined
   }
 
   #requireRoom(endpointId: string): void {
@@ -229,10 +261,10 @@ export class StoredRequests implements Service, SealObserver {
       for (const [hour, requests] of Map.groupBy(this.#unwritten.values(), ({ storedAtMs }) =>
         Math.floor(storedAtMs / HOUR_MS),
       )) {
-        await (await this.#fileOf(hour)).append(requests)
+        await this.#written.append(hour, requests)
         appended.push(...requests)
       }
-      for (const file of this.#hours.values()) await file.sync()
+      await this.#written.sync()
       for (const request of appended) this.#unwritten.delete(textOf(request))
       this.#failure = undefined
     } catch (error) {
@@ -243,37 +275,16 @@ export class StoredRequests implements Service, SealObserver {
     }
   }
 
-  async #fileOf(hour: number): Promise<RequestFile> {
-    const known = this.#hours.get(hour)
-    if (known !== undefined) return known
-    const { directory, files } = this.#options
-    await files.makeDirectory(directory)
-    const file = await RequestFile.open(files, join(directory, `${hour}.requests`))
-    this.#hours.set(hour, file)
-    return file
-  }
-
-  #addHour(hour: number, file: RequestFile): void {
-    this.#hours.set(hour, file)
-    for (const [endpointId, count] of file.counts) this.#shares.share(endpointId).force(count)
-  }
-
   async #runUpkeep(): Promise<void> {
     await this.beforeSeal()
-    const { directory, files } = this.#options
-    for (const [hour, file] of this.#hours) {
-      // A request that still looks there has ended long before.
-      if (!this.#isOld(hour + 1)) continue
-      this.#hours.delete(hour)
-      for (const [endpointId, count] of file.counts) this.#shares.share(endpointId).release(count)
-      await file.close()
-      await files.remove(join(directory, `${hour}.requests`))
-    }
+    if (!this.#written.isReadable) await this.#written.refresh(this.#oldestMs())
+    if (this.#written.isReadable) this.#refused.clear()
+    await this.#written.removeOld(this.#oldestMs())
   }
 
-  /** Whether everything of that hour may be forgotten. */
-  #isOld(hour: number): boolean {
-    return (hour + 1) * HOUR_MS < this.#options.clock.now() - idempotencyLimits.rememberedMs
+  /** Requests that were stored before may be forgotten. */
+  #oldestMs(): number {
+    return this.#options.clock.now() - idempotencyLimits.rememberedMs
   }
 }
 

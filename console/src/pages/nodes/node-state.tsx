@@ -9,7 +9,9 @@ export function stateOf({ healthy, credential, ingest, delivery }: Node): State 
   if (credential === 'revoked') return { word: 'revoked', tone: 'none', reasons: ['control refuses its credential'] }
   if (ingest === null && delivery === null) return { word: 'new', tone: 'note', reasons: ['it has not reported yet'] }
   if (healthy)
-    return ingest?.leaving === true ? { word: 'leaving', tone: 'calm', reasons } : { word: 'healthy', tone: 'good', reasons }
+    return ingest?.leaving === true
+      ? { word: 'leaving', tone: 'calm', reasons }
+      : { word: 'healthy', tone: reasons.length === 0 ? 'good' : 'note', reasons }
   if (reasons.length > 0) return { word: 'unhealthy', tone: 'bad', reasons }
   const silent = [ingest?.healthy === true ? undefined : 'ingest', delivery?.healthy === true ? undefined : 'delivery']
   const missing = silent.filter((name) => name !== undefined)
