@@ -96,6 +96,26 @@ export async function replaceDurably(files: Files, path: string, write: (file: O
   await files.syncDirectory(dirname(path))
 }
 
+/** Copies a part of a file to another place. Returns where the copy ends. */
+export async function copyBytes(
+  from: OpenFile,
+  { start, end }: { readonly start: number; readonly end: number },
+  to: OpenFile,
+  position: number,
+  bufferBytes: number,
+): Promise<number> {
+  const buffer = new Uint8Array(Math.min(bufferBytes, end - start))
+  let at = position
+  for (let reading = start; reading < end; ) {
+    const got = await from.read(buffer.subarray(0, Math.min(buffer.byteLength, end - reading)), reading)
+    if (got === 0) throw new Error(`${from.path} ended while it was being copied`)
+    await to.write([buffer.subarray(0, got)], at)
+    reading += got
+    at += got
+  }
+  return at
+}
+
 /** Returns the code of a system error, such as ENOENT. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -7,7 +7,7 @@
  */
 import { dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
-import type { Files, OpenFile } from '#lib/files.ts'
+import { copyBytes, type Files, type OpenFile } from '#lib/files.ts'
 import type { Salt } from './frame.ts'
 import { keepOriginal } from './quarantine.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
@@ -100,24 +100,4 @@ async function copyIntactFrames(
   } finally {
     await to.close()
   }
-}
-
-/** Copies a part of a file to another place. Returns where the copy ends. */
-export async function copyBytes(
-  from: OpenFile,
-  { start, end }: { readonly start: number; readonly end: number },
-  to: OpenFile,
-  position: number,
-  bufferBytes: number,
-): Promise<number> {
-  const buffer = new Uint8Array(Math.min(bufferBytes, end - start))
-  let at = position
-  for (let reading = start; reading < end; ) {
-    const got = await from.read(buffer.subarray(0, Math.min(buffer.byteLength, end - reading)), reading)
-    if (got === 0) throw new Error(`${from.path} ended while it was being copied`)
-    await to.write([buffer.subarray(0, got)], at)
-    reading += got
-    at += got
-  }
-  return at
 }

@@ -5,9 +5,8 @@
  * Law: the segment keeps its identity, so its frames have the seq that they were acknowledged with. After a failure it can be repeated.
  */
 import { dirname, join } from 'node:path'
-import type { Files, OpenFile } from '#lib/files.ts'
+import { copyBytes, type Files, type OpenFile } from '#lib/files.ts'
 import { type SegmentIdentity, segmentName } from './segment-file.ts'
-import { copyBytes } from './segment-repair.ts'
 
 const COPY_BYTES = 1024 * 1024
 

@@ -7,8 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
-import { type Files, type OpenFile, replaceDurably } from '#lib/files.ts'
-import { copyBytes } from '#wal/segment-repair.ts'
+import { copyBytes, type Files, type OpenFile, replaceDurably } from '#lib/files.ts'
 import { DigestIndex } from './digest-index.ts'
 import { decodeStoredRequest, encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
 
