@@ -5,8 +5,33 @@ import type { ListenAddress } from './lib/option-types.ts'
 
 /** Returns the public URL of the management API, without a slash at its end. */
 export function baseUrlOf(config: Config): string {
-  const { baseUrl, controlListen, controlCertificateFile } = config
-  return (baseUrl ?? httpUrl(controlListen, controlCertificateFile === null ? 'http' : 'https')).replace(/\/+$/, '')
+  return (config.baseUrl ?? localControlUrl(config)).replace(/\/+$/, '')
+}
+
+/** Returns why links into the console lead nowhere; undefined if nothing is wrong. */
+export function baseUrlProblem(config: Config): string | undefined {
+  if (certificateSourcesOf(config).control === null || config.baseUrl?.startsWith('http:') !== true) return undefined
+  return `links into the console begin with ${config.baseUrl}, but the management API speaks TLS`
+}
+
+/** Returns where this machine reaches the management API, whatever its public URL is. */
+export function localControlUrl(config: Config): string {
+  return localUrl(config.controlListen, certificateSourcesOf(config).control)
+}
+
+/** Returns where this machine reaches ingest, without the path. */
+export function localIngestUrl(config: Config): string {
+  return localUrl(config.ingestListen, certificateSourcesOf(config).ingest)
+}
+
+/** Returns where this machine reaches a listener. */
+export function localUrl(address: ListenAddress, certificate: CertificateSource): string {
+  return httpUrl(reachable(address), certificate === null ? 'http' : 'https')
+}
+
+/** Clients cannot connect to the address that stands for all addresses of this machine. */
+function reachable({ host, port }: ListenAddress): ListenAddress {
+  return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
 }
 
 /** Returns the provider with which people sign in; null for none. */
@@ -44,7 +69,7 @@ type CertificateSettings = Pick<
 /** Returns how a node reaches control, and which roots it trusts. */
 export function controlOf(config: Config) {
   const { controlUrl, nodeApiListen, controlCaFile, paths } = config
-  const url = controlUrl ?? httpUrl(nodeApiListen, certificateSourcesOf(config).nodeApi === null ? 'http' : 'https')
+  const url = controlUrl ?? localUrl(nodeApiListen, certificateSourcesOf(config).nodeApi)
   return { url: url.replace(/\/+$/, ''), caFile: controlCaFile, rootFile: paths.controlRoot }
 }
 

@@ -119,7 +119,7 @@ export const options = {
     'INLET_BASE_URL',
     '',
     optional(url),
-    'public URL of the management API, without which control uses `http://` and its listen address; a node without it uses that of control',
+    'public URL of the management API, without which control uses its listen address, with `https://` if it has a certificate; a node without it uses that of control',
   ),
   baseDomain: option(
     'INLET_BASE_DOMAIN',

@@ -9,8 +9,8 @@ import { Backoff } from '#lib/retry.ts'
 import { baseOf } from './address.ts'
 import { isApiKey } from './api-key.ts'
 import { Bound } from './bound.ts'
-import { ApiError, ConnectionError, errorOf, InletError, TimeoutError } from './errors.ts'
-import { type Fetch, reasonOf } from './sender.ts'
+import { ApiError, ConnectionError, errorOf, InletError, noResponse, TimeoutError } from './errors.ts'
+import type { Fetch } from './sender.ts'
 
 /** Where records were stored: `listCommits(endpoint, { node_id, segment_seq })` finds their commit. */
 export type Receipt = { readonly node_id: string; readonly segment_seq: number }
@@ -161,7 +161,7 @@ export class Delivery {
       if (error instanceof ApiError) throw error
       bound.throwIfOver(error)
       attempt.throwIfOver(error)
-      throw new ConnectionError(`no response from ${this.#url.origin}: ${reasonOf(error)}`, { cause: error })
+      throw noResponse(this.#url, error)
     } finally {
       attempt.release()
     }

@@ -64,6 +64,37 @@ export class TimeoutError extends InletError {
   override readonly name = 'TimeoutError'
 }
 
+/** Codes of Node for a certificate that no authority signed which it trusts. */
+const untrusted: readonly unknown[] = [
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]
+
+/** Describes a request without a response. `fetch` of Node hides the reason in the cause of its error. */
+export function noResponse({ origin, protocol }: URL, error: unknown): ConnectionError {
+  const reason: unknown = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const code = reason instanceof Error && 'code' in reason ? reason.code : undefined
+  return new ConnectionError(`no response from ${origin}: ${describe(code, protocol) ?? messageOf(reason, error)}`, {
+    cause: error,
+  })
+}
+
+function describe(code: unknown, protocol: string): string | undefined {
+  if (untrusted.includes(code))
+    return 'its certificate is signed by an authority that this program does not trust; name the file of that authority in NODE_EXTRA_CA_CERTS'
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'it does not speak TLS; if that is meant, use http://'
+  if (code === 'UND_ERR_SOCKET' && protocol === 'http:') return 'it closed the connection; if it has a certificate, use https://'
+  return undefined
+}
+
+function messageOf(reason: unknown, error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return reason instanceof Error && reason.message !== '' ? reason.message : error.message
+}
+
 /** Reads a response that is no success. Never throws: a body that cannot be read is described by its status. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const { status, headers } = response

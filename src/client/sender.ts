@@ -6,7 +6,7 @@
  */
 import { Backoff } from '#lib/retry.ts'
 import type { Bound } from './bound.ts'
-import { ApiError, ConnectionError, errorOf } from './errors.ts'
+import { ApiError, ConnectionError, errorOf, noResponse } from './errors.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -63,7 +63,7 @@ export class Sender {
       return parse(await response.text(), response)
     } catch (error) {
       if (error instanceof ApiError) throw error
-      throw new ConnectionError(`no response from ${url.origin}: ${reasonOf(error)}`, { cause: error })
+      throw noResponse(url, error)
     }
   }
 }
@@ -87,11 +87,4 @@ function isWorthRepeating(error: unknown, { isRepeatable }: OutgoingRequest): bo
 
 function isNotFound(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'not_found'
-}
-
-/** `fetch` of Node hides the reason in the cause of its error. */
-export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const cause = error.cause
-  return cause instanceof Error && cause.message !== '' ? cause.message : error.message
 }

@@ -8,7 +8,7 @@ import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { openKeyring } from '#auth/secret-key.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, options } from '#config.ts'
-import { baseUrlOf, certificateSourcesOf, httpUrl, signInProviderOf } from '#config-addresses.ts'
+import { baseUrlOf, baseUrlProblem, certificateSourcesOf, httpUrl, signInProviderOf } from '#config-addresses.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
@@ -152,6 +152,8 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
       : undefined
   const clock = databaseClock ?? hooks.clock
   const baseUrl = baseUrlOf(config)
+  const problem = baseUrlProblem(config)
+  if (problem !== undefined) logger.warn(`${problem}: set INLET_BASE_URL to an https:// address`)
   const { host, port } = config.ingestListen
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
   const keyring = await openKeyring({

@@ -1,4 +1,5 @@
 /** Checks of the Inlet that this user is signed in to. */
+import { noResponse } from '#client/errors.ts'
 import type { CliContext } from '../context.ts'
 import { findAccess, openRemote } from '../remote.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
@@ -10,9 +11,9 @@ export async function checkConnection(context: CliContext): Promise<readonly Fin
   const { url } = await findAccess(context)
   const reached = await attempt('connection', `start it, or correct the address ${url} (inlet login)`, async () => {
     const start = performance.now()
-    const response = await fetch(`${url.replace(/\/+$/, '')}/readyz`, {
-      signal: AbortSignal.timeout(answerMs),
-      redirect: 'error',
+    const ready = new URL(`${url.replace(/\/+$/, '')}/readyz`)
+    const response = await fetch(ready, { signal: AbortSignal.timeout(answerMs), redirect: 'error' }).catch((error) => {
+      throw noResponse(ready, error)
     })
     const ms = performance.now() - start
     await response.body?.cancel()

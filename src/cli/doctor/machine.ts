@@ -3,10 +3,11 @@ import type { Stats } from 'node:fs'
 import { access, constants, open, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
-import { certificateSourcesOf, ingestAddressesOf } from '#config-addresses.ts'
+import { baseUrlProblem, ingestAddressesOf, localControlUrl, localIngestUrl } from '#config-addresses.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
+import { sendRequest } from '#lib/http.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { parseCertificates } from '#lib/root-certificate.ts'
 import { formatBytes } from '../segments/format.ts'
@@ -28,6 +29,7 @@ export async function checkMachine(config: Config, now: number): Promise<readonl
     )),
     ...(await checkOpenFiles()),
     ...(await checkListeners(config)),
+    ...checkBaseUrl(config),
     ...(await checkCertificateFiles(config, now)),
   ]
 }
@@ -106,18 +108,17 @@ async function checkOpenFiles(): Promise<readonly Finding[]> {
 
 async function checkListeners(config: Config): Promise<readonly Finding[]> {
   const { http, mqtt } = ingestAddressesOf(config)
-  const sources = certificateSourcesOf(config)
-  const readyz = (address: ListenAddress, isTls: boolean) => ({ address, url: isTls ? undefined : '/readyz' })
-  const listeners = [
-    ['INLET_CONTROL_LISTEN', readyz(config.controlListen, sources.control !== null)],
-    ['INLET_NODE_API_LISTEN', { address: config.nodeApiListen, url: undefined }],
-    ['INLET_INGEST_LISTEN', readyz(http, sources.ingest !== null)],
-    ...(mqtt === null ? [] : [['INLET_MQTT_LISTEN', { address: mqtt, url: undefined }] as const]),
-  ] as const
-  return Promise.all(listeners.map(([setting, { address, url }]) => checkListener(setting, address, url)))
+  const listeners: readonly (readonly [setting: string, address: ListenAddress, url?: string])[] = [
+    ['INLET_CONTROL_LISTEN', config.controlListen, localControlUrl(config)],
+    ['INLET_NODE_API_LISTEN', config.nodeApiListen],
+    ['INLET_INGEST_LISTEN', http, localIngestUrl(config)],
+    ...(mqtt === null ? [] : [['INLET_MQTT_LISTEN', mqtt] as const]),
+  ]
+  return Promise.all(listeners.map(([setting, address, url]) => checkListener(setting, address, url)))
 }
 
-async function checkListener(setting: string, address: ListenAddress, path: string | undefined): Promise<Finding> {
+/** `url` is where the listener serves `/readyz`, if it does. */
+async function checkListener(setting: string, address: ListenAddress, url: string | undefined): Promise<Finding> {
   const where = `${address.host}:${address.port} (${setting})`
   try {
     await assertCanListen(address, setting)
@@ -130,18 +131,12 @@ async function checkListener(setting: string, address: ListenAddress, path: stri
         `set ${setting} to an address of this machine that this user may use`,
       )
   }
-  if (path === undefined) return ok('port', `${where} is in use`)
-  const host =
-    address.host === '0.0.0.0'
-      ? '127.0.0.1'
-      : address.host === '::'
-        ? '[::1]'
-        : address.host.includes(':')
-          ? `[${address.host}]`
-          : address.host
+  if (url === undefined) return ok('port', `${where} is in use`)
   try {
-    const response = await fetch(`http://${host}:${address.port}${path}`, { signal: AbortSignal.timeout(answerMs) })
-    const { status, reasons } = (await response.json()) as { status?: unknown; reasons?: readonly string[] }
+    const signal = AbortSignal.timeout(answerMs)
+    // Its certificate need not be for the address of the listener.
+    const response = await sendRequest(`${url}/readyz`, { method: 'GET', headers: {}, signal, acceptsAnyServer: true })
+    const { status, reasons } = JSON.parse(response.body.toString()) as { status?: unknown; reasons?: readonly string[] }
     if (response.status === 200 && status === 'ok') return ok('port', `${where} is ready`)
     return fail(
       'port',
@@ -151,6 +146,11 @@ async function checkListener(setting: string, address: ListenAddress, path: stri
   } catch {
     return fail('port', `${where} is in use, and no Inlet answers there`, `stop what listens there, or change ${setting}`)
   }
+}
+
+function checkBaseUrl(config: Config): readonly Finding[] {
+  const problem = baseUrlProblem(config)
+  return problem === undefined ? [] : [warn('base URL', problem, 'set INLET_BASE_URL to an https:// address')]
 }
 
 async function checkCertificateFiles(config: Config, now: number): Promise<readonly Finding[]> {

@@ -1,6 +1,5 @@
 import type { Config } from '#config.ts'
-import { baseUrlOf, certificateSourcesOf, httpUrl } from '#config-addresses.ts'
-import type { ListenAddress } from '#lib/option-types.ts'
+import { baseUrlOf, certificateSourcesOf, controlOf, localIngestUrl, localUrl } from '#config-addresses.ts'
 import { ownCommand } from '#lib/own-command.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
@@ -60,22 +59,15 @@ function consoleRows(url: string, firstLink: FirstLink | undefined): readonly Ro
 
 /** Returns what the banner says, as the fields of a log line: without the key. */
 export function describeStart({ config, children, bootstrapped }: Pick<BannerOptions, 'config' | 'children' | 'bootstrapped'>) {
-  const { controlListen, controlUrl } = config
   return {
-    management_api: children.includes('control')
-      ? `${baseUrlOf({ ...config, controlListen: reachable(controlListen) })}/`
-      : undefined,
+    management_api: children.includes('control') ? `${baseUrlOf(config)}/` : undefined,
     root_certificate: rootCertificate(config),
-    control: controlUrl ?? httpUrl(controlListen),
-    ingest: `${ingestUrl(config)}/v1/ingest`,
+    control: controlOf(config).url,
+    ingest: `${localIngestUrl(config)}/v1/ingest`,
     mqtt: mqttUrls(config),
     data: config.paths.data,
     first_endpoint: bootstrapped?.endpoint_id,
   }
-}
-
-export function ingestUrl(config: Config): string {
-  return httpUrl(reachable(config.ingestListen), certificateSourcesOf(config).ingest === null ? 'http' : 'https')
 }
 
 /** Returns the path of the root that clients have to trust, if it is one of this installation. */
@@ -83,15 +75,10 @@ function rootCertificate({ certificates, paths }: Config): string | undefined {
   return certificates === 'development' ? paths.developmentCa : undefined
 }
 
-/** Clients cannot connect to the address that stands for all addresses of this machine. */
-function reachable({ host, port }: ListenAddress): ListenAddress {
-  return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
-}
-
 function mqttUrls(config: Config): readonly string[] {
   const scheme = certificateSourcesOf(config).ingest === null ? 'mqtt' : 'mqtts'
-  const direct = config.mqttListen === null ? [] : [httpUrl(reachable(config.mqttListen)).replace('http', scheme)]
-  return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
+  const direct = config.mqttListen === null ? [] : [localUrl(config.mqttListen, null).replace('http', scheme)]
+  return [`${localIngestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
 }
 
 function keyRow(bootstrapped: Bootstrapped | undefined, firstKey: FirstKey | undefined): Row {
@@ -115,7 +102,7 @@ function firstSteps(config: Config, bootstrapped: Bootstrapped, firstKey: FirstK
   return [
     '  Send a first event:',
     '',
-    `    curl ${trust}-X POST '${ingestUrl(config)}/v1/ingest?endpoint=${endpoint_id}' \\`,
+    `    curl ${trust}-X POST '${localIngestUrl(config)}/v1/ingest?endpoint=${endpoint_id}' \\`,
     `      -H ${header} \\`,
     `      -H 'Content-Type: application/x-ndjson' \\`,
     `      -d '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,

@@ -15,8 +15,8 @@ import type { ChildName } from './child-environment.ts'
 export async function checkStart(config: Config, children: readonly ChildName[]): Promise<void> {
   const { ingestLock, deliveryLock } = config.paths
   for (const lock of [ingestLock, deliveryLock]) if (existsSync(lock)) lockExclusively(lock)[Symbol.dispose]()
-  // Before delivery creates a credential, which ingest would take for one that control knows.
-  if (children.includes('ingest')) await assertCanJoin(config)
+  // Before delivery creates a credential, which ingest would take for one that control knows. Control beside it creates what lets it join.
+  if (!children.includes('control')) await assertCanJoin(config)
   const all = listeners(config, children)
   for (const [index, [setting, { host, port }]] of all.entries()) {
     const [other] = all.slice(0, index).find(([, used]) => used.host === host && used.port === port && port !== 0) ?? []

@@ -1,6 +1,6 @@
 import type { RequestOptions } from 'node:https'
 import type { Config } from '#config.ts'
-import { httpUrl } from '#config-addresses.ts'
+import { localControlUrl, localIngestUrl } from '#config-addresses.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { clientOf } from '#lib/http.ts'
@@ -9,7 +9,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
-import { describeStart, formatBanner, ingestUrl } from './banner.ts'
+import { describeStart, formatBanner } from './banner.ts'
 import { type Bootstrapped, readBootstrapped, readFirstLink } from './bootstrapped.ts'
 import { type ChildName, environmentOf } from './child-environment.ts'
 import { formatFirstKey, formatFirstLink, keepFirstKey, keepFirstLink } from './first-key.ts'
@@ -81,8 +81,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
   const stopping = new AbortController()
   const stopped = Promise.withResolvers<void>()
   const urls = [
-    ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
-    ...(children.includes('ingest') ? [ingestUrl(config)] : []),
+    ...(children.includes('control') ? [localControlUrl(config)] : []),
+    ...(children.includes('ingest') ? [localIngestUrl(config)] : []),
   ]
   const servesAll = started.then(
     () => waitUntilReady(urls, clock, stopping.signal),

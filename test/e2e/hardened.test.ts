@@ -1,0 +1,108 @@
+/** The steps of "Hardening" in docs/security.md that are settings, on one machine with `inlet start`. */
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { makeCertificate } from '../support/certificates.ts'
+import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+const program = resolve(import.meta.dirname, '../../src/main.ts')
+const dayMs = 86_400_000
+
+type Finding = { readonly check: string; readonly status: string; readonly message: string }
+type Run = { readonly stdout: string; readonly stderr: string }
+
+/** Starts Inlet with these settings, and returns what the start said and what its user can do. */
+async function startHardened(settings: (installation: Installation) => Promise<Record<string, string>>) {
+  const installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
+  const { directory } = installation
+  const environment = await settings(installation)
+  installation.configure(environment)
+  const child = installation.spawn('start')
+  const said = () => installation.log.split('\n').flatMap((line) => (line.includes('"inlet running"') ? [JSON.parse(line)] : []))
+  await until('the start to be ready', () => said().length > 0 || child.exitCode !== null, 60_000)
+  const [running] = said()
+  if (running === undefined) throw new Error(installation.log)
+  const inlet = async (args: readonly string[], own: Record<string, string> = {}, input = ''): Promise<Run> => {
+    const env = {
+      ...{ PATH: process.env['PATH'], HOME: directory, NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] },
+      ...{ INLET_DATA_DIR: directory, INLET_DISK_RESERVE_BYTES: '0B' },
+      INLET_CONTROL_LISTEN: new URL(installation.apiUrl).host,
+      INLET_INGEST_LISTEN: new URL(installation.ingestUrl).host,
+      ...{ ...environment, ...own },
+    }
+    const running = promisify(execFile)(process.execPath, [program, ...args], { env })
+    running.child.stdin?.end(input)
+    return running.catch((error: Run) => error)
+  }
+  const doctor = async (): Promise<readonly Finding[]> => JSON.parse((await inlet(['doctor', '--json'])).stdout)
+  const secret = (name: string) => readFileSync(join(directory, name), 'utf8').trim()
+  return { installation, running, inlet, doctor, secret, [Symbol.asyncDispose]: () => installation[Symbol.asyncDispose]() }
+}
+
+const https = (url: string) => url.replace('http://127.0.0.1', 'https://localhost')
+
+describe('a start is ready, and says where', () => {
+  test('with certificates from files for every listener', { timeout: 120_000 }, async () => {
+    await using hardened = await startHardened(async ({ directory, apiUrl, nodeApiUrl }) => {
+      const now = Date.now()
+      const { cert, key } = await makeCertificate({ names: ['localhost'], fromMs: now - dayMs, toMs: now + 90 * dayMs })
+      const [certificateFile, keyFile] = [join(directory, 'inlet.crt'), join(directory, 'inlet.key')]
+      writeFileSync(certificateFile, cert)
+      writeFileSync(keyFile, key)
+      const files = ['INLET_CONTROL', 'INLET_NODE_API', 'INLET_TLS'].map((setting) => ({
+        [`${setting}_CERTIFICATE_FILE`]: certificateFile,
+        [`${setting}_KEY_FILE`]: keyFile,
+      }))
+      return {
+        ...Object.assign({}, ...files),
+        INLET_BASE_URL: https(apiUrl),
+        INLET_NODE_API_LISTEN: `0.0.0.0:${new URL(nodeApiUrl).port}`,
+        INLET_CONTROL_URL: https(nodeApiUrl),
+        INLET_CONTROL_CA_FILE: certificateFile,
+        INLET_METRICS_TOKEN: 'metrics-of-this-installation',
+        INLET_OBJECT_STORE: 'directory',
+      }
+    })
+    const { installation, running, inlet, doctor, secret } = hardened
+    const url = https(installation.apiUrl)
+    expect(running).toMatchObject({ management_api: `${url}/`, ingest: expect.stringMatching(/^https:/) })
+    expect(secret('sign-in-link').startsWith(`${url}/sign-in#link=`)).toBe(true)
+    const findings = await doctor()
+    const where = (check: string) => findings.filter((finding) => finding.check === check)
+    for (const setting of ['INLET_CONTROL_LISTEN', 'INLET_INGEST_LISTEN'])
+      expect(where('port')).toContainEqual(
+        expect.objectContaining({ status: 'ok', message: expect.stringMatching(`${setting}\\) is ready`) }),
+      )
+    expect(findings.filter(({ status }) => status === 'fail')).toEqual([])
+
+    const key = secret('first-api-key')
+    const login = (address: string, own = {}) => inlet(['login', address], own, key)
+    expect((await login(url)).stderr).toContain('NODE_EXTRA_CA_CERTS')
+    expect((await login(url.replace('https', 'http'))).stderr).toContain('use https://')
+    const trusting = { NODE_EXTRA_CA_CERTS: join(installation.directory, 'inlet.crt') }
+    expect((await login(url, trusting)).stdout).toContain(`Signed in to ${url}`)
+    expect((await inlet(['endpoints', 'list'], trusting)).stdout).toContain('default')
+    const untrusting = (await inlet(['doctor', '--json'])).stdout
+    expect(JSON.parse(untrusting).filter((finding: Finding) => finding.check === 'connection')).toMatchObject([
+      { status: 'fail', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
+    ])
+    expect(await installation.end('start', 'SIGTERM')).toBe(0)
+  })
+
+  test('with certificates of a CA for development', { timeout: 120_000 }, async () => {
+    await using hardened = await startHardened(async ({ apiUrl }) => ({
+      INLET_CERTIFICATES: 'development',
+      INLET_BASE_DOMAIN: 'localhost',
+      INLET_BASE_URL: https(apiUrl),
+    }))
+    const { installation, running, doctor, secret } = hardened
+    const url = https(installation.apiUrl)
+    expect(running).toMatchObject({ management_api: `${url}/`, root_certificate: expect.stringContaining('development-ca.pem') })
+    expect(secret('sign-in-link').startsWith(`${url}/sign-in#link=`)).toBe(true)
+    // Its first report was made before it had its certificate.
+    await until('the node to be healthy', async () => (await doctor()).every(({ status }) => status !== 'fail'), 30_000)
+  })
+})
