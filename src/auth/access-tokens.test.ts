@@ -36,6 +36,7 @@ async function setUp() {
 const unauthorized = (message: string) => expect.objectContaining({ code: 'unauthorized', message })
 const invalid = unauthorized('the access token is not valid')
 const expired = unauthorized('the access token has expired')
+const ended = (id: string) => ({ id, tokens_until: null })
 const revoked = unauthorized('the API key of this access token was revoked; exchange another key')
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -196,13 +197,32 @@ describe('AccessTokenVerifier', () => {
     await expect(new AccessTokenVerifier({ issuer, clock }).verify(await sign())).rejects.toThrow(invalid)
   })
 
-  test('rejects a token from the update on that revokes its key, cached or not', async () => {
+  test('accepts a token of a revoked key until it expires, and 15 minutes after the revocation at most, cached or not', async () => {
+    const { clock, verifier, sign, key } = await setUp()
+    const [short, long, unseen] = [
+      await sign(),
+      await sign({ ttlSeconds: 3600 }),
+      await sign({ ttlSeconds: 3600, scope: 'admin' }),
+    ]
+    clock.nowMs += 5 * minuteMs
+    verifier.update(publicKeys([key]), [{ id: 'key', tokens_until: new Date(start + 20 * minuteMs).toISOString() }])
+    clock.nowMs = start + 15 * minuteMs - 1
+    await verifier.verify(short)
+    clock.nowMs = start + 20 * minuteMs - 1
+    await verifier.verify(long)
+    await expect(verifier.verify(short)).rejects.toThrow(expired)
+    clock.nowMs += 1
+    await expect(verifier.verify(long)).rejects.toThrow(revoked)
+    await expect(verifier.verify(unseen)).rejects.toThrow(revoked)
+  })
+
+  test('rejects a token from the update on that ends the access of its key, cached or not', async () => {
     const { verifier, sign, key } = await setUp()
     const [seen, unseen] = [await sign({ ttlSeconds: 3600 }), await sign()]
     await verifier.verify(seen)
-    verifier.update(publicKeys([key]), ['another'])
+    verifier.update(publicKeys([key]), [ended('another')])
     await verifier.verify(seen)
-    verifier.update(publicKeys([key]), ['key'])
+    verifier.update(publicKeys([key]), [ended('key')])
     await expect(verifier.verify(seen)).rejects.toThrow(revoked)
     await expect(verifier.verify(unseen)).rejects.toThrow(revoked)
   })
@@ -210,7 +230,7 @@ describe('AccessTokenVerifier', () => {
   test('rejects a token whose key is revoked while its signature is being verified', async () => {
     const { verifier, sign, key } = await setUp()
     const verifying = verifier.verify(await sign())
-    verifier.update(publicKeys([key]), ['key'])
+    verifier.update(publicKeys([key]), [ended('key')])
     await expect(verifying).rejects.toThrow(revoked)
   })
 

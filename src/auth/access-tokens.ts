@@ -2,7 +2,8 @@
  * Access tokens: JWTs signed with ES256, one scope each, for the endpoints of their key.
  *
  * Owns: the claims of a token and its validity. Does not own: storing keys, granting scopes.
- * Law: a token is valid until its `exp`, and no longer than its key: from the update that revokes the key on, it is rejected.
+ * Law: a token is valid until its `exp`, and for 15 minutes after its key was revoked at most. From the update on that says that the access of
+ * the key ended, it is rejected.
  */
 import {
   calculateJwkThumbprint,
@@ -21,7 +22,7 @@ import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import { AppError } from '#errors.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
-import { Scope } from '#model/api-key.ts'
+import { type RevokedKey, Scope } from '#model/api-key.ts'
 import { Id } from '#model/id.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 
@@ -107,7 +108,8 @@ export class AccessTokenVerifier {
   readonly #refuseUnknown: (detail: string) => Error
   #issuer: string
   #findKey = createLocalJWKSet({ keys: [] })
-  #revokedKeys: ReadonlySet<string> = new Set()
+  /** When the tokens of revoked keys end, in epoch ms, by key id. */
+  #endOfTokens: ReadonlyMap<string, number> = new Map()
   readonly #verified = new LRUCache<string, VerifiedToken>({ max: verifiedMax })
 
   constructor(options: {
@@ -121,20 +123,22 @@ export class AccessTokenVerifier {
     this.#refuseUnknown = options.refuseUnknown ?? (() => invalidToken())
   }
 
-  /** Replaces the keys, the ids of revoked API keys and the issuer, and drops every cached token. */
-  update(jwks: PublicKeys, revokedKeys: readonly string[], issuer = this.#issuer): void {
+  /** Replaces the keys, the revoked API keys and the issuer, and drops every cached token. */
+  update(jwks: PublicKeys, revokedKeys: readonly RevokedKey[], issuer = this.#issuer): void {
     this.#issuer = issuer
     this.#findKey = createLocalJWKSet(jwks as JSONWebKeySet)
-    this.#revokedKeys = new Set(revokedKeys)
+    this.#endOfTokens = new Map(
+      revokedKeys.map(({ id, tokens_until }) => [id, tokens_until === null ? 0 : Date.parse(tokens_until)]),
+    )
     this.#verified.clear()
   }
 
   /** Throws unauthorized, or what `refuseUnknown` returns. Verifying a token again costs one cache lookup. */
   async verify(token: string): Promise<KeyPrincipal> {
-    const verified = this.#verified.get(token) ?? (await this.#check(token))
-    if (this.#clock.now() < verified.expiresAtMs) return verified.principal
+    const verified = this.#verified.get(token)
+    if (verified !== undefined && this.#clock.now() < verified.expiresAtMs) return verified.principal
     this.#verified.delete(token)
-    throw new AppError('unauthorized', 'the access token has expired')
+    return (await this.#check(token)).principal
   }
 
   async #check(token: string): Promise<VerifiedToken> {
@@ -145,10 +149,9 @@ export class AccessTokenVerifier {
     const { sub, account, scope, endpoints = null, exp } = data
     const principal = { account_id: account, key_id: sub, scopes: [scope], endpoint_ids: endpoints }
     // Read after the signature was verified: the key may have been revoked meanwhile.
-    if (this.#revokedKeys.has(sub)) {
-      throw new RevokedKeyError(principal)
-    }
-    const checked = { principal, expiresAtMs: exp * 1000 }
+    const endMs = this.#endOfTokens.get(sub) ?? Number.POSITIVE_INFINITY
+    if (this.#clock.now() >= endMs) throw new RevokedKeyError(principal)
+    const checked = { principal, expiresAtMs: Math.min(exp * 1000, endMs) }
     // The keys may have changed during the check.
     if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked

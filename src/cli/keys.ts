@@ -15,13 +15,14 @@ import { toTable } from './table.ts'
 
 export type KeyFlags = { readonly account?: string }
 export type ListKeysFlags = KeyFlags & JsonFlags
-export type RevokeKeyFlags = KeyFlags & JsonFlags
-export type CreateKeyFlags = RevokeKeyFlags & {
-  readonly name: string
-  readonly scope: readonly string[]
-  readonly endpoint?: readonly string[]
-  readonly origin?: readonly string[]
-}
+export type RevokeKeyFlags = KeyFlags & JsonFlags & { readonly now: boolean }
+export type CreateKeyFlags = KeyFlags &
+  JsonFlags & {
+    readonly name: string
+    readonly scope: readonly string[]
+    readonly endpoint?: readonly string[]
+    readonly origin?: readonly string[]
+  }
 
 export async function createKey(
   this: CliContext,
@@ -67,19 +68,25 @@ export async function listKeys(this: CliContext, { account, json }: ListKeysFlag
   this.process.stdout.write(keys.length === 0 ? 'There are no keys.\n' : table)
 }
 
-export async function revokeKey(this: CliContext, { account, json }: RevokeKeyFlags, id: string): Promise<void> {
+export async function revokeKey(this: CliContext, { account, json, now }: RevokeKeyFlags, id: string): Promise<void> {
   await using store = await openCommandStore(this)
   const account_id = await findAccountId(store, account)
-  const what = { operation: 'revokeKey', account_id, resource_id: id }
+  const what = { operation: now ? 'revokeKeyNow' : 'revokeKey', account_id, resource_id: id }
   const revoked = await audited(store, this.clock, what, () =>
-    applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now())),
+    applyChange(store, (db) => revokeApiKey(db, account_id, id, { at: this.clock.now(), endsAccess: now })),
   )
   printResult(
     this,
     { json },
     revoked,
-    `The key "${revoked.name}" was revoked at ${revoked.revoked_at}. Control and nodes refuse it and its tokens within seconds.\n`,
+    `The key "${revoked.name}" was revoked at ${revoked.revoked_at}. ${consequences(revoked)}\n`,
   )
+}
+
+function consequences({ access_ended_at }: ApiKey): string {
+  return access_ended_at === null
+    ? 'Control and nodes refuse it within seconds. Tokens that were issued for it end within 15 minutes, MQTT connections when they next authenticate; if the key leaked, revoke it again with --now.'
+    : 'Control and nodes refuse it and its tokens within seconds, and end its MQTT connections.'
 }
 
 async function findAccountId(store: Store, id: string | undefined): Promise<string> {

@@ -14,6 +14,12 @@ import { actorOf } from './services/actor.ts'
 import type { AuditTrail, Trace } from './services/audit-trail.ts'
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the operation creates access that outlives the token of its caller. */
+    grantsAccess?: boolean
+    /** Returns the operation that the audit trail names, if that is not always the `operationId`. The query is not validated. */
+    auditedAs?: (request: FastifyRequest) => string
+  }
   interface FastifyRequest {
     /** Set once a call that may change something has passed the checks of its credentials. */
     trace: Trace | null
@@ -60,6 +66,7 @@ function first<Hook>(hooks: Hook | Hook[] | undefined, hook: Hook): Hook[] {
 /** `other` is who calls without an access token. */
 function beginTrace(request: FastifyRequest, trail: AuditTrail, other: 'operator' | 'unknown'): Trace {
   const { failure, ip, id, routeOptions, signedIn } = request
+  const { auditedAs, grantsAccess } = routeOptions.config
   const principal = request.principal ?? (failure instanceof RevokedKeyError ? failure.principal : undefined)
   const named = Object.values(request.params as Record<string, string>).at(-1)
   const resource_id = isUuid(named) ? named.toLowerCase() : null
@@ -68,11 +75,11 @@ function beginTrace(request: FastifyRequest, trail: AuditTrail, other: 'operator
     // Only the operator may put an event into the trail of another account.
     account_id: principal?.account_id ?? (other === 'operator' && isAccountRoute(request) ? resource_id : null),
     address: ip,
-    operation: routeOptions.schema?.operationId ?? routeOptions.url ?? '',
+    operation: auditedAs?.(request) ?? routeOptions.schema?.operationId ?? routeOptions.url ?? '',
     resource_id,
     request_id: id,
   }
-  return trail.begin(attempt, principal)
+  return trail.begin(attempt, principal, grantsAccess)
 }
 
 /** Completes the attempt with the id of what was created. */

@@ -15,12 +15,22 @@ export type AuthenticatorOptions = {
   readonly clock: Clock
 }
 
+/**
+ * - `expiring`: revoked; open connections stay until they next authenticate
+ * - `ended`: its connections must end
+ * - `unknown`: not in the snapshot, or revoked some time ago; nothing new is known about it
+ */
+export type KeyStanding = 'active' | 'expiring' | 'ended' | 'unknown'
+
 /** Verifies API keys and access tokens against the newest snapshot. Each protocol reads them from its own wire format. */
 export class Authenticator {
   readonly #contact: AuthenticatorOptions['contact']
   readonly #keys: KeyVerifier
   readonly #tokens: AccessTokenVerifier
   readonly #publicKeys: boolean
+  /** Keys revoked lately: whether their connections stay open. */
+  #revoked: ReadonlyMap<string, 'expiring' | 'ended'> = new Map()
+  #missedRevocations = false
   #revision = 0
 
   constructor({ contact, publicKeys, clock }: AuthenticatorOptions) {
@@ -33,6 +43,8 @@ export class Authenticator {
 
   /** Clears all cached verifications, so that revoked keys are rejected from now on. */
   update({ keys, jwks, revoked_keys, token_issuer }: Snapshot): void {
+    this.#revoked = new Map(revoked_keys.map(({ id, tokens_until }) => [id, tokens_until === null ? 'ended' : 'expiring']))
+    this.#missedRevocations = this.#contact.ageMs > ingestLimits.revocationsMissedAfterMs
     this.#keys.update(keys)
     this.#tokens.update(jwks, revoked_keys, token_issuer)
     this.#revision += 1
@@ -43,9 +55,10 @@ export class Authenticator {
     return this.#revision
   }
 
-  /** Whether the key of an open connection is still accepted. */
-  isActive(keyId: string): boolean {
-    return this.#keys.isActive(keyId)
+  /** Says what became of the key of an open connection. */
+  standingOf(keyId: string): KeyStanding {
+    if (this.#keys.isActive(keyId)) return 'active'
+    return this.#revoked.get(keyId) ?? (this.#missedRevocations ? 'ended' : 'unknown')
   }
 
   /** `origin` names the web page that sends, if one does. Throws AppError unauthorized, or Rejection. */

@@ -1,3 +1,5 @@
+import { tokenLimits } from '#model/limits.ts'
+
 /** Tuning that the protocols share. Bounds that clients are promised are in `model/limits.ts`. */
 export const ingestLimits = {
   /** After this time a connection that has not authenticated makes way for a new one, if there are too many. */
@@ -23,6 +25,8 @@ export const ingestLimits = {
   /** The same for a key or token that may be newer than the configuration, and for how long one is taken for new. */
   retryUnverifiableSeconds: 5,
   unknownCredentialMs: 300_000,
+  /** Control tells of revocations for two hours: a node that was cut off for this long may never learn of one. */
+  revocationsMissedAfterMs: (tokenLimits.revokedKeysKeptSeconds / 2) * 1000,
   /** How often ingest reports what it accepted, if that changed. */
   usageReportMs: 2_000,
   /** One account is reported so often at least, by a node that is one of many. */

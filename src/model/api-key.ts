@@ -27,8 +27,26 @@ export const ApiKey = z.object({
       'the minute in which the key, or a token of it, was last accepted, or a connection with it was open; null before the first use',
   }),
   revoked_at: Timestamp.nullable(),
+  access_ended_at: Timestamp.nullable().meta({
+    description:
+      'when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate',
+  }),
 })
 export type ApiKey = z.infer<typeof ApiKey>
+
+/** A key that was revoked lately, as those that verify its tokens need it. */
+export type RevokedKey = {
+  readonly id: string
+  /** When its tokens end at the latest, ISO 8601, while its connections stay open; null if all of them ended at once. */
+  readonly tokens_until: string | null
+}
+
+export const RevokeKeyQuery = z.strictObject({
+  now: z.enum(['true', 'false']).default('false').meta({
+    description:
+      'true: the key leaked, so the access tokens that were issued for it and the MQTT connections that it opened end at once. Also for a key that is already revoked',
+  }),
+})
 
 const isUnique = (list: readonly string[]) => new Set(list).size === list.length
 

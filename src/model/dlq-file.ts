@@ -16,8 +16,7 @@ export const DlqFile = z.object({
   rows: z.int(),
   created_at: Timestamp,
   download_url: z.string().nullable().meta({
-    description:
-      'valid for one hour, needs no credentials; null if the token does not have the scope admin, or the destination was deleted or denies reading',
+    description: 'valid for one hour, needs no credentials; null if the destination was deleted or denies reading',
   }),
 })
 export type DlqFile = z.infer<typeof DlqFile>

@@ -209,7 +209,13 @@ export const auditLimits = {
   failuresBurst: 100,
 } as const
 
-export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
+export const tokenLimits = {
+  ...{ ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 },
+  /** A token whose key was revoked lives no longer than this, whatever its `exp`. */
+  afterRevocationSecondsMax: 900,
+  /** How long a revoked key is remembered: twice the longest life of a token, because clocks differ. */
+  revokedKeysKeptSeconds: 7_200,
+} as const
 
 export const nodeLimits = {
   /** A process of a node without a heartbeat for this long is not healthy. */

@@ -69,6 +69,9 @@ export const KeySection = z.object({
   origins: z.array(z.string()).nullable().default(null),
 })
 
+/** A revoked key whose tokens live until they expire, and at most until `tokens_until`. */
+export const ExpiringKey = z.object({ id: Id, tokens_until: Timestamp })
+
 export const ViewSection = z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition })
 
 const named = { name: z.string().max(sectionNameCharsMax), version: z.string().max(sectionVersionCharsMax) }
@@ -84,7 +87,15 @@ export const Section = z.discriminatedUnion('kind', [
     /** Fingerprint of the newest certificate for the region. Nodes fetch it on their own. */
     certificate: z.string().nullable(),
   }),
-  z.object({ kind: z.literal('keys'), ...named, keys: z.array(KeySection), revoked_keys: z.array(Id) }),
+  z.object({
+    kind: z.literal('keys'),
+    ...named,
+    keys: z.array(KeySection),
+    /** All keys revoked lately. Nodes of a release that does not know `expiring_keys` end the access of all of them. */
+    revoked_keys: z.array(Id),
+    /** Those of them whose tokens and connections end by themselves. */
+    expiring_keys: z.array(ExpiringKey).default([]),
+  }),
   z.object({ kind: z.literal('endpoints'), ...named, endpoints: z.array(EndpointSection) }),
   z.object({ kind: z.literal('views'), ...named, views: z.array(ViewSection) }),
 ])

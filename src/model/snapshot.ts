@@ -1,5 +1,6 @@
 /** The configuration of a node, as its processes use it. Merged from sections (`snapshot-sections.ts`). */
 import type { z } from 'zod'
+import type { RevokedKey } from './api-key.ts'
 import type { Definition } from './definition.ts'
 import type { BindingSection, EndpointSection, KeySection } from './snapshot-sections.ts'
 
@@ -27,8 +28,8 @@ export type Snapshot = {
   region: string
   /** The active keys of accounts with an endpoint in the region. The same array while no key changes. */
   keys: SnapshotKey[]
-  /** Ids of the keys revoked so recently that a token issued for them would still be valid. */
-  revoked_keys: string[]
+  /** Keys revoked so recently that a token issued for them could still be valid. */
+  revoked_keys: RevokedKey[]
   /** The public keys that sign access tokens. */
   jwks: { keys: Record<string, unknown>[] }
   /** `iss` and `aud` that a token must have: the base URL of control. */

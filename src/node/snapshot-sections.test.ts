@@ -30,7 +30,7 @@ describe('SnapshotSections', () => {
   test('a change of one kind keeps the arrays of the others', () => {
     const { sections } = started()
     const before = sections.current
-    const keys: Section = { kind: 'keys', name: 'keys/11', version: 'x', keys: [aKey()], revoked_keys: [] }
+    const keys: Section = { kind: 'keys', name: 'keys/11', version: 'x', keys: [aKey()], revoked_keys: [], expiring_keys: [] }
     const after = sections.apply({ sections: [keys], end: end() })
     expect(after.keys).toHaveLength(2)
     expect(after.endpoints).toBe(before?.endpoints)
@@ -39,6 +39,22 @@ describe('SnapshotSections', () => {
       endpoints: [],
     })
     expect(sections.current?.keys).toBe(after.keys)
+  })
+
+  test('a revoked key ended at once, unless control says that it expires: older releases do not say', () => {
+    const { sections } = started()
+    const [ended, expiring] = [newId(), newId()]
+    const tokens_until = '2026-11-20T08:15:00.000Z'
+    const section = { kind: 'keys', name: 'keys/22', version: 'x', keys: [], revoked_keys: [ended, expiring] }
+    const parsed = (more: object) =>
+      parseUpdates(Buffer.from([{ ...section, ...more }, end()].map((line) => `${JSON.stringify(line)}\n`).join('')))
+    for (const update of parsed({})) sections.apply(update)
+    expect(sections.current?.revoked_keys).toEqual([ended, expiring].map((id) => ({ id, tokens_until: null })))
+    for (const update of parsed({ expiring_keys: [{ id: expiring, tokens_until }] })) sections.apply(update)
+    expect(sections.current?.revoked_keys).toEqual([
+      { id: ended, tokens_until: null },
+      { id: expiring, tokens_until },
+    ])
   })
 
   test('rejects an update without the definition of a bound view, and changes nothing', () => {

@@ -4,6 +4,7 @@
  * Owns: parsing updates, merging sections, resolving views. Does not own: fetching and storing updates.
  * Law: an update is applied completely or not at all. An endpoint is published only with the definition of each view bound to it.
  */
+import type { RevokedKey } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
@@ -87,7 +88,7 @@ export class SnapshotSections {
       epoch,
       region,
       keys: before !== undefined && isSame('keys') ? before.keys : keys.flatMap((section) => section.keys),
-      revoked_keys: keys.flatMap((section) => section.revoked_keys),
+      revoked_keys: keys.flatMap(revokedKeysOf),
       jwks: installation?.jwks ?? { keys: [] },
       token_issuer: installation?.token_issuer ?? '',
       certificate: installation?.certificate ?? null,
@@ -111,6 +112,11 @@ export class SnapshotSections {
       })),
     )
   }
+}
+
+function revokedKeysOf({ revoked_keys, expiring_keys }: Extract<Section, { kind: 'keys' }>): RevokedKey[] {
+  const ends = new Map(expiring_keys.map(({ id, tokens_until }) => [id, tokens_until]))
+  return revoked_keys.map((id) => ({ id, tokens_until: ends.get(id) ?? null }))
 }
 
 function bind(binding: Omit<BoundView, keyof BoundDefinition>, views: ReadonlyMap<string, BoundDefinition>): BoundView {

@@ -1,5 +1,6 @@
 import { AppError } from '#errors.ts'
-import type { ApiKey, Scope } from '#model/api-key.ts'
+import type { ApiKey, RevokedKey, Scope } from '#model/api-key.ts'
+import { tokenLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromJson, fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
@@ -37,6 +38,7 @@ export async function insertApiKey(db: ChangeTx, key: NewStoredApiKey, now: numb
     created_at: now,
     last_used_at: null,
     revoked_at: null,
+    access_ended_at: null,
   }
   await translateErrors(db.insertInto('api_keys').values(row).execute(), {
     unique: new AppError('conflict', 'this API key already exists'),
@@ -73,11 +75,22 @@ export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery
   )
 }
 
-/** Revokes permanently. A key that is already revoked keeps its time. Throws not_found. */
-export async function revokeApiKey(db: ChangeTx, account_id: string, id: string, now: number): Promise<ApiKey> {
+export type Revocation = {
+  /** In epoch ms. */
+  readonly at: number
+  /** Whether its tokens and connections end at once, too. */
+  readonly endsAccess: boolean
+}
+
+/** Revokes permanently. A key that is already revoked keeps its times; its access may be ended later. Throws not_found. */
+export async function revokeApiKey(db: ChangeTx, account_id: string, id: string, revocation: Revocation): Promise<ApiKey> {
+  const { at, endsAccess } = revocation
   const row = await db
     .updateTable('api_keys')
-    .set(({ fn, val }) => ({ revoked_at: fn.coalesce('revoked_at', val(now)) }))
+    .set(({ fn, val }) => ({
+      revoked_at: fn.coalesce('revoked_at', val(at)),
+      ...(endsAccess ? { access_ended_at: fn.coalesce('access_ended_at', val(at)) } : {}),
+    }))
     .where('account_id', '=', account_id)
     .where('id', '=', id)
     .returningAll()
@@ -87,15 +100,28 @@ export async function revokeApiKey(db: ChangeTx, account_id: string, id: string,
   return toApiKey(row)
 }
 
-export async function isApiKeyRevoked(db: Db, id: string): Promise<boolean> {
-  const revoked = db.selectFrom('api_keys').select('id').where('id', '=', id).where('revoked_at', 'is not', null)
-  return (await revoked.executeTakeFirst()) !== undefined
+/** Returns the key if it is revoked. */
+export async function findRevokedKey(db: Db, id: string): Promise<RevokedKey | undefined> {
+  const [revoked] = await selectRevoked(db).where('id', '=', id).execute()
+  return revoked === undefined ? undefined : toRevokedKey(revoked)
 }
 
-/** Returns the ids of the keys revoked at `since` (epoch ms) or later. */
-export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly string[]> {
-  const rows = await db.selectFrom('api_keys').select('id').where('revoked_at', '>=', since).orderBy('revoked_at').execute()
-  return rows.map(({ id }) => id)
+/** Returns the keys revoked at `since` (epoch ms) or later. */
+export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly RevokedKey[]> {
+  return (await selectRevoked(db).where('revoked_at', '>=', since).orderBy('revoked_at').execute()).map(toRevokedKey)
+}
+
+function selectRevoked(db: Db) {
+  return db.selectFrom('api_keys').select(['id', 'revoked_at', 'access_ended_at']).where('revoked_at', 'is not', null)
+}
+
+export function toRevokedKey({
+  id,
+  revoked_at,
+  access_ended_at,
+}: Pick<Row, 'id' | 'revoked_at' | 'access_ended_at'>): RevokedKey {
+  const ends = access_ended_at !== null || revoked_at === null
+  return { id, tokens_until: ends ? null : toTime(revoked_at + tokenLimits.afterRevocationSecondsMax * 1000) }
 }
 
 async function requireOwnEndpoints(db: Db, account_id: string, ids: readonly string[]): Promise<void> {
@@ -126,9 +152,11 @@ type Row = {
   created_at: number
   last_used_at: number | null
   revoked_at: number | null
+  access_ended_at: number | null
 }
 
-function toApiKey({ id, name, prefix, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }: Row): ApiKey {
+function toApiKey(row: Row): ApiKey {
+  const { id, name, prefix, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at, access_ended_at } = row
   return {
     ...{ id, name, prefix },
     scopes: fromJson(scopes),
@@ -138,6 +166,7 @@ function toApiKey({ id, name, prefix, scopes, endpoint_ids, origins, created_at,
     created_at: toTime(created_at),
     last_used_at: toTimeOrNull(last_used_at),
     revoked_at: toTimeOrNull(revoked_at),
+    access_ended_at: toTimeOrNull(access_ended_at),
   }
 }
 

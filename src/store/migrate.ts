@@ -40,6 +40,7 @@ import * as automaticCompactions from './migrations/0032-automatic-compactions.t
 import * as keptHeaders from './migrations/0033-kept-headers.ts'
 import * as removedSources from './migrations/0034-removed-sources.ts'
 import * as endpointsThatCompact from './migrations/0035-endpoints-that-compact.ts'
+import * as accessOfRevokedKeys from './migrations/0036-access-of-revoked-keys.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -81,6 +82,7 @@ const released: readonly Migration[] = [
   { version: 33, name: 'kept headers', up: keptHeaders.up },
   { version: 34, name: 'removed-sources', up: removedSources.up },
   { version: 35, name: 'endpoints-that-compact', up: endpointsThatCompact.up },
+  { version: 36, name: 'access-of-revoked-keys', up: accessOfRevokedKeys.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -48,6 +48,8 @@ export type Database = {
     /** The beginning of a minute. */
     last_used_at: number | null
     revoked_at: number | null
+    /** When its tokens and connections were ended at once. */
+    access_ended_at: number | null
   }
   /** People, sessions, ways to sign in, verifications and passkeys are tables of better-auth: times are ISO 8601 text, as it stores them. */
   people: {

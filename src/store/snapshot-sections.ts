@@ -4,12 +4,13 @@
  * Law: read content and versions in one `readConsistently`. Otherwise a section could be sent with the version of other content.
  */
 import type { z } from 'zod'
-import type { Scope } from '#model/api-key.ts'
+import type { RevokedKey, Scope } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { NodeQuotas, Quotas } from '#model/quota.ts'
 import type { BindingSection, KeySection, ViewSection } from '#model/snapshot-sections.ts'
 import { quotasOf } from './accounts.ts'
+import { toRevokedKey } from './api-keys.ts'
 import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { toAccess } from './destinations.ts'
 import { type StoredEndpoint, toStoredEndpoint } from './endpoints.ts'
@@ -29,11 +30,10 @@ export type RegionEndpoint = StoredEndpoint & {
 
 export type RegionKeys = {
   readonly keys: readonly z.infer<typeof KeySection>[]
-  /** Their ids. */
-  readonly revoked_keys: readonly string[]
+  readonly revoked_keys: readonly RevokedKey[]
 }
 
-/** Returns keys of accounts with an endpoint in the region: active ones, and those revoked at `revokedSince` (epoch ms) or later. */
+/** Returns keys of accounts with an endpoint in the region: active ones, and those revoked, or with their access ended, at `revokedSince` (epoch ms) or later. */
 export async function listRegionKeys(
   db: Db,
   region: string,
@@ -42,9 +42,11 @@ export async function listRegionKeys(
 ): Promise<ReadonlyMap<string, RegionKeys>> {
   const rows = await db
     .selectFrom('api_keys')
-    .select(['id', 'account_id', 'hash', 'scopes', 'endpoint_ids', 'origins', 'revoked_at'])
+    .select(['id', 'account_id', 'hash', 'scopes', 'endpoint_ids', 'origins', 'revoked_at', 'access_ended_at'])
     .where(shard('id'), 'in', shards)
-    .where(({ eb, or }) => or([eb('revoked_at', 'is', null), eb('revoked_at', '>=', revokedSince)]))
+    .where(({ eb, or }) =>
+      or([eb('revoked_at', 'is', null), eb('revoked_at', '>=', revokedSince), eb('access_ended_at', '>=', revokedSince)]),
+    )
     .where('account_id', 'in', ({ selectFrom }) =>
       selectFrom('endpoints').select('account_id').where('region', '=', region).where('deleted_at', 'is', null),
     )
@@ -55,7 +57,7 @@ export async function listRegionKeys(
     ({ id }) => id,
     shards,
     (some) => ({
-      keys: some.flatMap(({ revoked_at, scopes, endpoint_ids, origins, ...key }) =>
+      keys: some.flatMap(({ revoked_at, access_ended_at: _, scopes, endpoint_ids, origins, ...key }) =>
         revoked_at === null
           ? [
               {
@@ -67,7 +69,7 @@ export async function listRegionKeys(
             ]
           : [],
       ),
-      revoked_keys: some.flatMap(({ id, revoked_at }) => (revoked_at === null ? [] : [id])),
+      revoked_keys: some.flatMap((row) => (row.revoked_at === null ? [] : [toRevokedKey(row)])),
     }),
   )
 }

@@ -41,6 +41,10 @@ describeInBrowser('API keys', () => {
     await page.getByRole('button', { name: 'Revoke key' }).click()
     await page.getByText('Key “thermometers” revoked').waitFor()
     await until('the key to be refused', async () => (await sent()).stdout.endsWith('401'))
+    await page.getByRole('switch', { name: 'Show revoked keys' }).click()
+    await page.getByRole('button', { name: 'End what thermometers opened' }).click()
+    await page.getByRole('button', { name: 'End it' }).click()
+    await page.getByText('What “thermometers” opened has ended').waitFor()
 
     const headers = { 'inlet-account': account }
     const invitation = await page.request.post('/v1/invitations', {

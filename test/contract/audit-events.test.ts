@@ -34,6 +34,8 @@ describe('GET /v1/audit-events', () => {
     })
     expect(revoked).toMatchObject({ operation: 'revokeKey', resource_id: made.id, status: 200 })
     expect(JSON.stringify([revoked, created])).not.toMatch(/ing_live/)
+    await account.post(`/v1/keys/${made.id}/revoke?now=true`)
+    expect((await eventsOf(account))[0]).toMatchObject({ operation: 'revokeKeyNow', resource_id: made.id, status: 200 })
   })
 
   test('200 names what the account has, and nothing that belongs to another', async () => {
@@ -110,7 +112,7 @@ describe('GET /v1/audit-events', () => {
     const account = await control().newAccount()
     const { body: made } = await account.post('/v1/keys', { name: 'next', scopes: ['admin'] })
     const { body: token } = await control().call('POST', '/v1/token/exchange', { api_key: made.api_key, scope: 'admin' })
-    await account.post(`/v1/keys/${made.id}/revoke`)
+    await account.post(`/v1/keys/${made.id}/revoke?now=true`)
     const thief = clientOf(control().call, token.access_token)
     expect(await thief.post('/v1/keys', key('k'))).toMatchObject({ status: 401 })
     expect((await eventsOf(account))[0]).toMatchObject({

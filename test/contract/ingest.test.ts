@@ -7,6 +7,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { describe, expect, test } from 'vitest'
 import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
+import { isoTimestamp } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -343,26 +344,29 @@ describe('401', () => {
   })
 
   test.each([
-    ['key', 401],
-    ['token', 401],
-    ['other key', 202],
-    ['other token', 202],
-  ])('for a key that is revoked while the body arrives: sent with %s: %i', async (credential, status) => {
+    ['key', { sends: 'key', tokensLastMs: null, status: 401 }],
+    ['token', { sends: 'token', tokensLastMs: null, status: 401 }],
+    ['key whose tokens live on', { sends: 'key', tokensLastMs: 60_000, status: 401 }],
+    ['token that lives on', { sends: 'token', tokensLastMs: 60_000, status: 202 }],
+    ['token that lived on until now', { sends: 'token', tokensLastMs: 0, status: 401 }],
+    ['other key', { sends: 'key', of: secretOf('b'), tokensLastMs: null, status: 202 }],
+    ['other token', { sends: 'token', of: secretOf('b'), tokensLastMs: null, status: 202 }],
+  ])('for a key that is revoked while the body arrives: sent with %s: %o', async (_, how) => {
+    const { sends, of: secret = secretOf('a'), tokensLastMs, status } = { of: undefined, ...how }
     const [signer, issuer, other] = [await newSigningKey(Date.now()), 'https://control.test', aKey({ secret: secretOf('b') })]
     const before = { ...snapshot, jwks: publicKeys([signer]), token_issuer: issuer, keys: [aKey(), other] }
-    const isOther = credential.startsWith('other')
-    const key_id = isOther ? other.id : aKey().id
-    const principal = { account_id: accountId('a'), key_id, scopes: ['ingest' as const], endpoint_ids: null }
+    const principal = { account_id: accountId('a'), key_id: aKey({ secret }).id, scopes: ['ingest' as const], endpoint_ids: null }
     const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
     await using node = await IngestNode.start({ snapshot: before })
     await using client = await RawClient.connect(node.url)
-    const sender = credential.endsWith('token') ? `Authorization: Bearer ${token}` : `X-API-Key: ${secretOf(isOther ? 'b' : 'a')}`
+    const sender = sends === 'token' ? `Authorization: Bearer ${token}` : `X-API-Key: ${secret}`
     await client.send(
       `POST /v1/ingest HTTP/1.1\r\nHost: x\r\n${sender}\r\nContent-Type: application/x-ndjson\r\n` +
         'Expect: 100-continue\r\nContent-Length: 4\r\n\r\n',
     )
     expect((await client.answer()).status).toBe(100)
-    await node.publish({ ...before, epoch: 2, keys: [other], revoked_keys: [aKey().id] })
+    const tokens_until = tokensLastMs === null ? null : isoTimestamp(Date.now() + tokensLastMs)
+    await node.publish({ ...before, epoch: 2, keys: [other], revoked_keys: [{ id: aKey().id, tokens_until }] })
     await client.send('1\n2\n')
     expect((await client.answer()).status).toBe(status)
     expect(await node.stored(endpoint.id)).toHaveLength(status === 202 ? 1 : 0)

@@ -74,12 +74,16 @@ describe('POST /v1/keys/{id}/revoke', () => {
     const first = await account.post(`/v1/keys/${key.id}/revoke`)
     expect(first).toMatchObject({ status: 200, body: { id: key.id, revoked_at: expect.stringMatching(/Z$/) } })
     expect(await account.post(`/v1/keys/${key.id}/revoke`)).toMatchObject({ status: 200, body: first.body })
+    const ended = await account.post(`/v1/keys/${key.id}/revoke?now=true`)
+    expect(ended.body).toEqual({ ...first.body, access_ended_at: expect.stringMatching(/Z$/) })
+    expect(await account.post(`/v1/keys/${key.id}/revoke`)).toMatchObject({ status: 200, body: ended.body })
     expect(await control().call('POST', '/v1/token/exchange', { api_key: key.api_key })).toMatchObject({ status: 401 })
   })
 
-  test('401, 403, 404', async () => {
+  test('401, 403, 404, 422', async () => {
     const account = await control().newAccount()
     const path = `/v1/keys/${account.key_id}/revoke`
+    expect(await account.post(`${path}?now=yes`)).toMatchObject({ status: 422, body: { errors: [{ path: 'now' }] } })
     expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
     expect(await account.as('ingest').post(path)).toMatchObject({ status: 403 })
     expect(await account.post(`/v1/keys/${newId()}/revoke`)).toMatchObject({ status: 404 })

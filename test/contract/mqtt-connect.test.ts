@@ -386,6 +386,30 @@ test.each<Version>([4, 5])(
   },
 )
 
+test('connections of a revoked key stay until they next authenticate, and end once its access ends', async () => {
+  const secret = secretOf('b')
+  const revokedKey = aKey({ secret })
+  await using node = await start(aSnapshot({ keys: [aKey(), revokedKey], endpoints: [endpoint] }))
+  const over = { port: portOf(node), version: 5 as Version }
+  const password = Buffer.from(secret)
+  const { client: stays } = await MqttClient.connect(over, { clientId: 'stays', password })
+  const isServed = async (message: string) => {
+    stays.publish(message)
+    expect(await stays.next()).toMatchObject({ cmd: 'puback', reasonCode: 0 })
+  }
+  const revokedUntil = (tokens_until: string | null) => [{ id: revokedKey.id, tokens_until }]
+  await node.publish(aSnapshot({ epoch: 2, endpoints: [endpoint], revoked_keys: revokedUntil('2026-11-20T08:15:00.000Z') }))
+  await isServed('{"n":1}')
+  // One that takes over its client id has to authenticate, and does not end it.
+  expect(await connack(over, { clientId: 'stays', password })).toMatchObject({ reasonCode: 0x86 })
+  // Control tells of a revoked key for two hours. The connection knows more.
+  await node.publish(aSnapshot({ epoch: 3, endpoints: [endpoint] }))
+  await isServed('{"n":2}')
+  await node.publish(aSnapshot({ epoch: 4, endpoints: [endpoint], revoked_keys: revokedUntil(null) }))
+  await expectEnd(stays, 0x87)
+  expect(await node.frames(endpoint.id)).toHaveLength(2)
+})
+
 describe('an endpoint that stops accepting MQTT', () => {
   test.each([
     ['paused', { desired_state: 'paused' }],

@@ -375,9 +375,26 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await keys()).toEqual([])
     await account.post('/v1/endpoints', { region })
     expect(await keys()).toEqual([account.key_id])
-    await account.post(`/v1/keys/${account.key_id}/revoke`)
+    const { body } = await account.post(`/v1/keys/${account.key_id}/revoke`)
     expect(await keys()).toEqual([])
-    expect((await node.snapshot()).revoked_keys).toEqual([account.key_id])
+    const tokens_until = new Date(Date.parse(body.revoked_at) + 15 * 60_000).toISOString()
+    expect((await node.snapshot()).revoked_keys).toEqual([{ id: account.key_id, tokens_until }])
+    await account.post(`/v1/keys/${account.key_id}/revoke?now=true`)
+    expect((await node.snapshot()).revoked_keys).toEqual([{ id: account.key_id, tokens_until: null }])
+  })
+
+  test('a node of an older release ends the access of every revoked key', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    await account.post('/v1/endpoints', { region })
+    await account.post(`/v1/keys/${account.key_id}/revoke`)
+    const { body } = await node.askSnapshot()
+    const sections = body
+      .trim()
+      .split('\n')
+      .map((line: string) => JSON.parse(line))
+    expect(sections.flatMap(({ revoked_keys = [] }) => revoked_keys)).toEqual([account.key_id])
   })
 
   test('an update has only the changed sections', async () => {
@@ -653,7 +670,7 @@ describe('the long poll', () => {
     const { keys } = await node.snapshot()
     expect(keys.map(({ id }) => id)).toContain(key_id)
     const polled = node.snapshot(30_000)
-    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, clock.now()))
+    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, { at: clock.now(), endsAccess: true }))
     expect((await polled).keys.map(({ id }) => id)).not.toContain(key_id)
   })
 

@@ -60,7 +60,7 @@ describe('POST /v1/token/exchange', () => {
   test('401 for a revoked key', async () => {
     const { store, clock, call, newAccount } = control()
     const { api_key, account_id, key_id } = await newAccount()
-    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, clock.now()))
+    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, { at: clock.now(), endsAccess: true }))
     expect(await call('POST', '/v1/token/exchange', { api_key })).toMatchObject({ status: 401 })
   })
 
@@ -125,10 +125,57 @@ describe('the last use of a key', () => {
 })
 
 describe('an access token', () => {
-  test('is refused at once when its key is revoked, so it creates no more keys', async () => {
+  test('lives on when its key is revoked, for 15 minutes at most, and creates no more keys', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const keyPath = `/v1/keys/${account.key_id}/revoke`
+    expect(await account.post(keyPath)).toMatchObject({ status: 200, body: { access_ended_at: null } })
+    expect(await own.call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })).toMatchObject({
+      status: 401,
+    })
+    expect(await account.post('/v1/keys', { name: 'minted', scopes: ['admin'] })).toMatchObject({
+      status: 401,
+      body: { detail: expect.stringContaining('was revoked') },
+    })
+    expect(await account.post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 201 })
+    // The tokens of this account are valid for an hour.
+    own.clock.advance(899_000)
+    expect(await account.post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 201 })
+    expect((await account.get('/v1/keys')).body.total).toBe(1)
+    own.clock.advance(1_000)
+    for (const client of [account, account.as('metrics')]) expect(await client.get('/v1/views')).toMatchObject({ status: 401 })
+  })
+
+  test('changes nothing more if the 15 minutes end while the body arrives', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const { body: exchanged } = await own.call('POST', '/v1/token/exchange', {
+      api_key: account.api_key,
+      scope: 'admin',
+      ttl: '1h',
+    })
+    await account.post(`/v1/keys/${account.key_id}/revoke`)
+    const body = JSON.stringify({ region: 'loc' })
+    await using slow = await RawClient.connect(own.url)
+    await slow.send(
+      `POST /v1/endpoints HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${exchanged.access_token}\r\n` +
+        `Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    expect(await slow.answer()).toMatchObject({ status: 100 })
+    own.clock.advance(900_000)
+    await slow.send(body)
+    expect(await slow.answer()).toMatchObject({ status: 401 })
+  })
+
+  test('is refused at once when the access of its key is ended, also after the revocation, so it creates no more keys', async () => {
     const account = await control().newAccount()
     const another = await account.post('/v1/keys', { name: 'another', scopes: ['admin'] })
     expect(await account.post(`/v1/keys/${account.key_id}/revoke`)).toMatchObject({ status: 200 })
+    expect(await account.get('/v1/views')).toMatchObject({ status: 200 })
+    expect(await account.post(`/v1/keys/${account.key_id}/revoke?now=true`)).toMatchObject({
+      status: 200,
+      body: { access_ended_at: expect.stringMatching(/Z$/) },
+    })
     for (const client of [account, account.as('metrics'), account.as('ingest')]) {
       expect(await client.get('/v1/views')).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
     }
@@ -143,7 +190,7 @@ describe('an access token', () => {
     const { store, clock, newAccount } = control()
     const account = await newAccount()
     expect(await account.get('/v1/keys')).toMatchObject({ status: 200 })
-    await applyChange(store, (db) => revokeApiKey(db, account.account_id, account.key_id, clock.now()))
+    await applyChange(store, (db) => revokeApiKey(db, account.account_id, account.key_id, { at: clock.now(), endsAccess: true }))
     await until('the token to be refused', async () => (await account.get('/v1/keys')).status === 401, 5_000)
   })
 
@@ -161,7 +208,7 @@ describe('an access token', () => {
     )
     expect(await slow.answer()).toMatchObject({ status: 100 })
     await slow.send(minted.slice(0, 5))
-    await applyChange(store, (db) => revokeApiKey(db, account.account_id, thief.id, clock.now()))
+    await applyChange(store, (db) => revokeApiKey(db, account.account_id, thief.id, { at: clock.now(), endsAccess: true }))
     expect(await call('POST', '/v1/keys', minted, { authorization, 'content-type': 'application/json' })).toMatchObject({
       status: 401,
     })

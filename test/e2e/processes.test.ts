@@ -211,11 +211,23 @@ describeWith('processes', 'one supervisor', () => {
     const keyId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(made)?.[0] ?? ''
     const post = async () => (await installation.ingest(id, '{"n":1}', { 'x-api-key': key })).status
     await until('the key to work', async () => (await post()) === 202)
+    const headers = { 'content-type': 'application/json' }
+    const exchange = { method: 'POST', headers, body: JSON.stringify({ api_key: key }) }
+    const token = await (await fetch(`${installation.apiUrl}/v1/token/exchange`, exchange)).json()
+    const authorization = `Bearer ${Object(token).access_token}`
+    const postWithToken = async () => {
+      const sent = { method: 'POST', headers: { ...headers, authorization }, body: '{"n":1}' }
+      return (await fetch(`${installation.ingestUrl}/v1/ingest?endpoint=${id}`, sent)).status
+    }
+    expect(await postWithToken()).toBe(202)
     await inlet('keys', 'revoke', keyId)
     const revokedAt = performance.now()
     await until('the key to be rejected', async () => (await post()) === 401, 30_000)
     // Usually within two seconds.
     expect(performance.now() - revokedAt).toBeLessThan(10_000)
+    expect(await postWithToken()).toBe(202)
+    await inlet('keys', 'revoke', keyId, '--now')
+    await until('its token to be rejected', async () => (await postWithToken()) === 401, 30_000)
     const last = await installation.ingest(id, '{"n":2}')
     expect(last.status).toBe(202)
 

@@ -8,7 +8,14 @@ import {
   listSuspendedAccountIds,
   updateAccount,
 } from '#store/accounts.ts'
-import { findApiKeyByHash, insertApiKey, listApiKeys, listApiKeysRevokedSince, revokeApiKey } from '#store/api-keys.ts'
+import {
+  findApiKeyByHash,
+  findRevokedKey,
+  insertApiKey,
+  listApiKeys,
+  listApiKeysRevokedSince,
+  revokeApiKey,
+} from '#store/api-keys.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { recordKeyUse } from '#store/key-use.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
@@ -67,7 +74,7 @@ describeDatabases('API keys', (kind) => {
     await using store = await newStore(kind)
     const key = aKey(await anAccount(store))
     await applyChange(store, (db) => insertApiKey(db, key, t0))
-    const times = { created_at: iso(t0), last_used_at: null, revoked_at: null }
+    const times = { created_at: iso(t0), last_used_at: null, revoked_at: null, access_ended_at: null }
     expect(await findApiKeyByHash(store.db, key.hash)).toEqual({ ...key, ...times, public: false })
     expect(await findApiKeyByHash(store.db, 'another')).toBeUndefined()
   })
@@ -103,7 +110,7 @@ describeDatabases('API keys', (kind) => {
     await applyChange(store, (db) => insertApiKey(db, newer, t0 + 1))
     const other = await anAccount(store)
     await applyChange(store, (db) => insertApiKey(db, aKey(other), t0))
-    await applyChange(store, (db) => revokeApiKey(db, account, older.id, t0 + 2))
+    await applyChange(store, (db) => revokeApiKey(db, account, older.id, { at: t0 + 2, endsAccess: false }))
     const { id, name, prefix, scopes } = older
     expect(await listApiKeys(store.db, account)).toEqual([
       expect.objectContaining({ id: newer.id, revoked_at: null }),
@@ -118,20 +125,27 @@ describeDatabases('API keys', (kind) => {
         created_at: iso(t0),
         last_used_at: null,
         revoked_at: iso(t0 + 2),
+        access_ended_at: null,
       },
     ])
   })
 
-  test('revoking again keeps the first time; a key of another account is not found', async () => {
+  test('revoking again keeps the first times, and may end the access later; a key of another account is not found', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const key = aKey(account)
     await applyChange(store, (db) => insertApiKey(db, key, t0))
-    await expect(applyChange(store, (db) => revokeApiKey(db, other, key.id, t0 + 1))).rejects.toThrow(
+    await expect(applyChange(store, (db) => revokeApiKey(db, other, key.id, { at: t0 + 1, endsAccess: false }))).rejects.toThrow(
       expect.objectContaining({ code: 'not_found' }),
     )
-    await applyChange(store, (db) => revokeApiKey(db, account, key.id, t0 + 2))
-    expect(await applyChange(store, (db) => revokeApiKey(db, account, key.id, t0 + 3))).toMatchObject({ revoked_at: iso(t0 + 2) })
+    await applyChange(store, (db) => revokeApiKey(db, account, key.id, { at: t0 + 2, endsAccess: false }))
+    const revokedAgain = (at: number, endsAccess: boolean) =>
+      applyChange(store, (db) => revokeApiKey(db, account, key.id, { at, endsAccess }))
+    const revoked_at = iso(t0 + 2)
+    expect(await revokedAgain(t0 + 3, false)).toMatchObject({ revoked_at, access_ended_at: null })
+    expect(await revokedAgain(t0 + 4, true)).toMatchObject({ revoked_at, access_ended_at: iso(t0 + 4) })
+    expect(await revokedAgain(t0 + 5, false)).toMatchObject({ revoked_at, access_ended_at: iso(t0 + 4) })
+    expect(await revokedAgain(t0 + 6, true)).toMatchObject({ revoked_at, access_ended_at: iso(t0 + 4) })
   })
 
   test('a use is recorded to the minute, and never set back', async () => {
@@ -146,14 +160,18 @@ describeDatabases('API keys', (kind) => {
     expect(await currentEpoch(store.db)).toBe(epoch)
   })
 
-  test('recently revoked keys are listed', async () => {
+  test('recently revoked keys are listed, with when their tokens end', async () => {
     await using store = await newStore(kind)
     const [one, two] = [await anAccount(store), await anAccount(store)]
-    const [active, lately, longAgo] = [aKey(two), aKey(one), aKey(one)]
-    for (const key of [active, lately, longAgo]) await applyChange(store, (db) => insertApiKey(db, key, t0))
-    await applyChange(store, (db) => revokeApiKey(db, one, lately.id, t0 + 100))
-    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, t0 + 50))
-    expect(await listApiKeysRevokedSince(store.db, t0 + 100)).toEqual([lately.id])
+    const [active, lately, leaked, longAgo] = [aKey(two), aKey(one), aKey(one), aKey(one)]
+    for (const key of [active, lately, leaked, longAgo]) await applyChange(store, (db) => insertApiKey(db, key, t0))
+    await applyChange(store, (db) => revokeApiKey(db, one, lately.id, { at: t0 + 100, endsAccess: false }))
+    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 50, endsAccess: false }))
+    await applyChange(store, (db) => revokeApiKey(db, one, leaked.id, { at: t0 + 200, endsAccess: true }))
+    const ends = { id: lately.id, tokens_until: iso(t0 + 100 + 15 * 60_000) }
+    expect(await listApiKeysRevokedSince(store.db, t0 + 100)).toEqual([ends, { id: leaked.id, tokens_until: null }])
+    expect(await findRevokedKey(store.db, lately.id)).toEqual(ends)
+    expect(await findRevokedKey(store.db, active.id)).toBeUndefined()
   })
 })
 

@@ -97,6 +97,12 @@ describeDatabases('inlet keys', (kind) => {
     expect([code, out]).toEqual([0, expect.stringContaining('The key "ci" was revoked at 20')])
     expect(await listApiKeys(store.db, account)).toEqual([expect.objectContaining({ revoked_at: expect.any(String) })])
     expect(await currentEpoch(store.db)).toBe(2)
+    expect(out).toContain('revoke it again with --now')
+    const again = await keys(store.url, 'revoke', key?.id ?? '', '--now')
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('and end its MQTT connections')])
+    expect(await listApiKeys(store.db, account)).toEqual([expect.objectContaining({ access_ended_at: expect.any(String) })])
+    const { items } = await listAuditEvents(store.db, account, { limit: 1 })
+    expect(items).toMatchObject([{ operation: 'revokeKeyNow', actor: 'cli' }])
   })
 
   test('revoke of an unknown key changes nothing, not even the epoch', async () => {

@@ -3,14 +3,16 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { SeriesStep } from '#model/limits.ts'
 import { seriesWindow } from '#model/series.ts'
+import { findApiKeyByHash, insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { listEndpointBuckets } from '#store/endpoint-series.ts'
-import { currentEpoch } from '#store/epoch.ts'
+import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '#store/migrate.ts'
 import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of-a-minute.ts'
+import { up as accessOfRevokedKeys } from '#store/migrations/0036-access-of-revoked-keys.ts'
 import { openStore, transact } from '#store/store.ts'
 import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
-import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aKey, anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 describeDatabases('migrations', (kind) => {
   test('a new database gets all of them, and none the second time', async () => {
@@ -64,6 +66,18 @@ describeDatabases('migrations', (kind) => {
     expect(rows).toEqual([{ id: account, plan: 'free' }])
     // The previous release does not change it.
     await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
+  })
+
+  test('a key that was revoked before there was a choice has ended with all that it opened', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [revoked, active] = [aKey(account), aKey(account)]
+    for (const key of [revoked, active]) await applyChange(store, (db) => insertApiKey(db, key, t0))
+    await applyChange(store, (db) => revokeApiKey(db, account, revoked.id, { at: t0 + 5, endsAccess: false }))
+    await store.db.schema.alterTable('api_keys').dropColumn('access_ended_at').execute()
+    await transact(store, accessOfRevokedKeys)
+    const endOf = async ({ hash }: { hash: string }) => (await findApiKeyByHash(store.db, hash))?.access_ended_at
+    expect([await endOf(revoked), await endOf(active)]).toEqual([iso(t0 + 5), null])
   })
 
   test('buckets of series are kept when rows of several are introduced, but for those of ten seconds', async () => {

@@ -120,15 +120,18 @@ describeDatabases('sections of a region', (kind) => {
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const [active, lately, longAgo, elsewhere] = [aKey(one), aKey(one), aKey(one), aKey(two)]
     for (const key of [active, lately, longAgo, elsewhere]) await applyChange(store, (db) => insertApiKey(db, key, t0))
-    await applyChange(store, (db) => revokeApiKey(db, one, lately.id, t0 + 100))
-    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, t0 + 50))
+    await applyChange(store, (db) => revokeApiKey(db, one, lately.id, { at: t0 + 100, endsAccess: false }))
+    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 50, endsAccess: false }))
     expect(await keysOf(store.db, 'loc')).toEqual({ keys: [], revoked: [] })
     await aStoredEndpoint(store, one)
     const { id, account_id, hash, scopes } = active
     expect(await keysOf(store.db, 'loc', t0 + 100)).toEqual({
       keys: [{ id, account_id, hash, scopes, endpoint_ids: null, origins: null }],
-      revoked: [lately.id],
+      revoked: [{ id: lately.id, tokens_until: iso(t0 + 100 + 15 * 60_000) }],
     })
+    // Long after its revocation, the connections of a key may still be open.
+    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 200, endsAccess: true }))
+    expect((await keysOf(store.db, 'loc', t0 + 200)).revoked).toEqual([{ id: longAgo.id, tokens_until: null }])
   })
 
   test('say of an endpoint whether its account is suspended, and keep the keys of the account', async () => {
@@ -186,9 +189,9 @@ describeDatabases('versions of sections', (kind) => {
     expect(await touched('fra', () => applyChange(store, (db) => insertApiKey(db, second, t0)))).toEqual([
       `keys/${shardOf(second.id)}`,
     ])
-    expect(await touched('fra', () => applyChange(store, (db) => revokeApiKey(db, account, second.id, t0)))).toEqual([
-      `keys/${shardOf(second.id)}`,
-    ])
+    expect(
+      await touched('fra', () => applyChange(store, (db) => revokeApiKey(db, account, second.id, { at: t0, endsAccess: false }))),
+    ).toEqual([`keys/${shardOf(second.id)}`])
 
     const status = (to: 'active' | 'suspended') => () => applyChange(store, (db) => updateAccount(db, account, { status: to }))
     expect(await touched('fra', status('suspended'))).toEqual([endpointSection])
@@ -310,7 +313,8 @@ async function randomChange(
     }
     case 2: {
       const key = pick((await keysOf(store.db, region)).keys)
-      if (key !== undefined) await applyChange(store, (db) => revokeApiKey(db, key.account_id, key.id, t0 + number))
+      if (key !== undefined)
+        await applyChange(store, (db) => revokeApiKey(db, key.account_id, key.id, { at: t0 + number, endsAccess: false }))
       return
     }
     case 3:

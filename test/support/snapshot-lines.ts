@@ -13,7 +13,11 @@ export function snapshotLines(
   const views = new Map(endpoints.flatMap((endpoint) => endpoint.views.map((view) => [view.view_id, view] as const)))
   const sections: Section[] = [
     { kind: 'installation', name: 'installation', version, token_issuer, jwks, base_domain, certificate },
-    { kind: 'keys', name: 'keys/00', version, keys, revoked_keys },
+    {
+      ...{ kind: 'keys', name: 'keys/00', version, keys },
+      revoked_keys: revoked_keys.map(({ id }) => id),
+      expiring_keys: revoked_keys.flatMap(({ id, tokens_until }) => (tokens_until === null ? [] : [{ id, tokens_until }])),
+    },
     {
       kind: 'endpoints',
       name: 'endpoints/00',

@@ -49,6 +49,12 @@ export function createKey(key: NewKey): Promise<CreatedApiKey> {
   return ok(client.POST('/v1/keys', { body }))
 }
 
-export function revokeKey(id: string): Promise<ApiKey> {
-  return ok(client.POST('/v1/keys/{id}/revoke', { params: { path: { id } } }))
+export type Revocation = {
+  readonly id: string
+  /** Whether its tokens and connections end at once, too. */
+  readonly now: boolean
+}
+
+export function revokeKey({ id, now }: Revocation): Promise<ApiKey> {
+  return ok(client.POST('/v1/keys/{id}/revoke', { params: { path: { id }, query: { now: now ? 'true' : 'false' } } }))
 }

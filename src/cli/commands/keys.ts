@@ -60,10 +60,23 @@ export const keysCommands = buildRouteMap({
     revoke: buildCommand<RevokeKeyFlags, [id: string], CliContext>({
       loader: async () => (await keys()).revokeKey,
       parameters: {
-        flags: { account, json },
+        flags: {
+          account,
+          now: {
+            kind: 'boolean',
+            default: false,
+            withNegated: false,
+            brief: 'the key leaked: end its tokens and MQTT connections at once, also if it is revoked already',
+          },
+          json,
+        },
         positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the key', placeholder: 'ID' }] },
       },
-      docs: { brief: 'revoke a key: nodes reject it within seconds' },
+      docs: {
+        brief: 'revoke a key: nodes reject it within seconds',
+        fullDescription:
+          'Revokes a key for good: nodes reject it within seconds. Tokens that were issued for it live until they expire, at most 15 minutes, and MQTT connections until they next authenticate, so that a key can be replaced without an outage. If the key leaked, --now ends all of it at once.',
+      },
     }),
   },
   docs: {

@@ -45,11 +45,15 @@ readonly created_at: string
 /** the minute in which the key, or a token of it, was last accepted, or a connection with it was open; null before the first use */
 readonly last_used_at: string | null
 readonly revoked_at: string | null
+/** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
+readonly access_ended_at: string | null
 /** the key itself, returned only now */
 readonly api_key: string
 }>
 /** Revoke an API key permanently. Needs a token of scope `admin`. */
-readonly revokeKey: (id: string, options?: CallOptions) => Promise<components['schemas']["ApiKey"]>
+readonly revokeKey: (id: string, query?: {
+readonly now?: "true" | "false" | undefined
+}, options?: CallOptions) => Promise<components['schemas']["ApiKey"]>
 /** List who belongs to the account, in the order in which they joined. Needs a token of scope `metrics` or `admin`. */
 readonly listPeople: (options?: CallOptions) => Listing<components['schemas']["Person"], {
 readonly items: (components['schemas']["Person"])[]
@@ -1024,7 +1028,7 @@ export const operations = {
 exchangeToken: {"method":"POST","path":"/v1/token/exchange","scope":"public","input":"body","isRepeatable":true},
 listKeys: {"method":"GET","path":"/v1/keys","scope":"admin","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 createKey: {"method":"POST","path":"/v1/keys","scope":"admin","input":"body","isRepeatable":false},
-revokeKey: {"method":"POST","path":"/v1/keys/{id}/revoke","scope":"admin","input":"none","isRepeatable":false},
+revokeKey: {"method":"POST","path":"/v1/keys/{id}/revoke","scope":"admin","input":"query","isRepeatable":false},
 listPeople: {"method":"GET","path":"/v1/people","scope":"metrics","input":"none","isRepeatable":true,"paging":{"items":"items"}},
 listAuditEvents: {"method":"GET","path":"/v1/audit-events","scope":"admin","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_cursor","parameter":"before"},"limitMax":200}},
 listDestinations: {"method":"GET","path":"/v1/destinations","scope":"metrics","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},

@@ -42,6 +42,8 @@ readonly created_at: string
 /** the minute in which the key, or a token of it, was last accepted, or a connection with it was open; null before the first use */
 readonly last_used_at: string | null
 readonly revoked_at: string | null
+/** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
+readonly access_ended_at: string | null
 }
 readonly AttachView: {
 readonly view_id: string
@@ -60,7 +62,7 @@ readonly actor: string
 readonly actor_name: string | null
 /** the client, as control sees it; null for commands, and for calls of the operator */
 readonly address: string | null
-/** the `operationId` in this description; `joinNode` for a node that joined; `signInByEmail` and the like for people at the console */
+/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `signInByEmail` and the like for people at the console */
 readonly operation: string
 /** what was created, changed or named */
 readonly resource_id: string | null
@@ -336,6 +338,8 @@ readonly created_at: string
 /** the minute in which the key, or a token of it, was last accepted, or a connection with it was open; null before the first use */
 readonly last_used_at: string | null
 readonly revoked_at: string | null
+/** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
+readonly access_ended_at: string | null
 /** the key itself, returned only now */
 readonly api_key: string
 }
@@ -466,7 +470,7 @@ readonly bytes: number
 readonly rows: number
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
-/** valid for one hour, needs no credentials; null if the token does not have the scope admin, or the destination was deleted or denies reading */
+/** valid for one hour, needs no credentials; null if the destination was deleted or denies reading */
 readonly download_url: string | null
 }
 readonly DlqRecord: {
@@ -1395,6 +1399,8 @@ readonly created_at: string
 /** the minute in which the key, or a token of it, was last accepted, or a connection with it was open; null before the first use */
 readonly last_used_at: string | null
 readonly revoked_at: string | null
+/** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
+readonly access_ended_at: string | null
 /** the key itself, returned only now */
 readonly api_key: string
 }
@@ -1437,7 +1443,9 @@ readonly put?: never
 /** Revoke an API key permanently */
 readonly post: {
 parameters: {
-readonly query?: never
+readonly query?: {
+readonly now?: "true" | "false" | undefined
+} | undefined
 readonly header?: never
 readonly path: {
 readonly id: string
@@ -1458,6 +1466,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 429: { content: {

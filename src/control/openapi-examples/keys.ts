@@ -11,6 +11,7 @@ export const key = {
   created_at: at,
   last_used_at: '2026-11-20T08:15:00.000Z',
   revoked_at: null,
+  access_ended_at: null,
 }
 
 export const keysExamples: Examples = {

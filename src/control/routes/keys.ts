@@ -1,5 +1,5 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
-import { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
+import { ApiKey, CreateApiKey, CreatedApiKey, RevokeKeyQuery } from '#model/api-key.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { Keys } from '../services/keys.ts'
 import { ById } from './parameters.ts'
@@ -10,7 +10,7 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
     app.post(
       '/keys',
       {
-        config: { scope: 'admin' },
+        config: { scope: 'admin', grantsAccess: true },
         schema: {
           operationId: 'createKey',
           summary: 'Create an API key; only this response contains the secret',
@@ -41,15 +41,22 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
     app.post(
       '/keys/:id/revoke',
       {
-        config: { scope: 'admin' },
+        config: { scope: 'admin', auditedAs: ({ query }) => (isNow(query) ? 'revokeKeyNow' : 'revokeKey') },
         schema: {
           operationId: 'revokeKey',
           summary: 'Revoke an API key permanently',
+          description:
+            'Calls with the key are refused. Access tokens that were issued for it stay valid until they expire, 15 minutes at most, and MQTT connections until they next authenticate: this is how a key is replaced without an outage. If the key leaked, end all of it at once with `now=true`.',
           params: ById,
+          querystring: RevokeKeyQuery,
           response: { 200: ApiKey },
         },
       },
-      (request) => keys.revoke(request.principal, request.params.id),
+      (request) => keys.revoke(request.principal, request.params.id, { now: isNow(request.query) }),
     )
   })
+}
+
+function isNow(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && 'now' in query && query.now === 'true'
 }

@@ -2,8 +2,8 @@
  * Records who tries to change what, and what comes of it.
  *
  * Owns: the events of the calls to this process, and how long events are kept. Does not own: which calls are recorded (`../audit.ts`).
- * Law: a change is committed only together with its event, and only while the key of its caller is not revoked and the account not
- * suspended. Failed calls beyond a bound are only counted.
+ * Law: a change is committed only together with its event, and only while tokens of the caller's key are valid and the account is not
+ * suspended; one that gives access, only while the key itself is valid. Failed calls beyond a bound are only counted.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { RevokedKeyError } from '#auth/access-tokens.ts'
@@ -21,7 +21,7 @@ import {
 import { auditLimits } from '#model/limits.ts'
 import { isPerson, type PersonPrincipal, type Principal } from '#model/principal.ts'
 import { isAccountSuspended } from '#store/accounts.ts'
-import { isApiKeyRevoked } from '#store/api-keys.ts'
+import { findRevokedKey } from '#store/api-keys.ts'
 import {
   insertAuditEvent,
   listAuditEvents,
@@ -55,6 +55,8 @@ export type Trace = {
   /** Of an access token; undefined for the operator, and for callers without credentials. */
   readonly principal: Principal | undefined
   readonly attempt: Attempt
+  /** Whether the call creates access that outlives its token. */
+  readonly grantsAccess: boolean
   written: NewAuditEvent | undefined
 }
 
@@ -78,16 +80,16 @@ export class AuditTrail {
     this.#failures = new FailureBudget(options.clock)
   }
 
-  begin(attempt: Attempt, principal: Principal | undefined): Trace {
+  begin(attempt: Attempt, principal: Principal | undefined, grantsAccess = false): Trace {
     // Later than the event before, so that ids keep the order of calls.
     this.#lastAt = Math.max(this.#options.clock.now(), this.#lastAt + 1)
-    return { id: timeOrderedUuid(this.#lastAt), at: this.#lastAt, principal, attempt, written: undefined }
+    return { id: timeOrderedUuid(this.#lastAt), at: this.#lastAt, principal, attempt, grantsAccess, written: undefined }
   }
 
   /** Runs `work`. Its transactions contain the event, as a success with the status that the call then has. */
   within<T>(trace: Trace, status: () => number, work: () => T): T {
     return withCompanion(async (db) => {
-      await requireActive(db, trace)
+      await requireActive(db, trace, this.#options.clock.now())
       const event = eventOf(trace, { status: status(), error: null })
       await insertAuditEvent(db, event)
       trace.written = event
@@ -136,17 +138,22 @@ export class AuditTrail {
   }
 }
 
+const revocations: readonly string[] = ['revokeKey', 'revokeKeyNow']
+
 /**
  * Checks the account and the key again: since the token was verified, the body may have arrived slowly, and another process may have
  * suspended the one or revoked the other. Throws account_suspended, and RevokedKeyError.
  */
-async function requireActive(db: Db, { principal, attempt }: Trace): Promise<void> {
+async function requireActive(db: Db, { principal, attempt, grantsAccess }: Trace, nowMs: number): Promise<void> {
   if (principal === undefined) return
   if (await isAccountSuspended(db, principal.account_id)) throw accountSuspended()
   if (isPerson(principal)) return requireRole(db, principal)
-  const isRevokingItself = attempt.operation === 'revokeKey' && attempt.resource_id === principal.key_id
+  const isRevokingItself = revocations.includes(attempt.operation) && attempt.resource_id === principal.key_id
   if (isRevokingItself) return
-  if (await isApiKeyRevoked(db, principal.key_id)) throw new RevokedKeyError(principal)
+  const revoked = await findRevokedKey(db, principal.key_id)
+  if (revoked === undefined) return
+  const isOver = revoked.tokens_until === null || nowMs >= Date.parse(revoked.tokens_until)
+  if (isOver || grantsAccess) throw new RevokedKeyError(principal)
 }
 
 async function requireRole(db: Db, { person_id, account_id, role }: PersonPrincipal): Promise<void> {

@@ -13,17 +13,15 @@ export type DlqFiles = ReturnType<typeof dlqFileService>
 /** Lists the files of rows that views rejected, with download URLs. */
 export function dlqFileService({ downloadLinks, store }: DlqFilesOptions) {
   return {
-    async list({ account_id, scopes }: Principal, view_id: string, query: DlqFilesQuery): Promise<DlqFilesOfView> {
+    async list({ account_id }: Principal, view_id: string, query: DlqFilesQuery): Promise<DlqFilesOfView> {
       const { db } = store
       const { name, version } = await getView(db, account_id, view_id)
       const { limit, cursor, ...wanted } = query
       const page = { ...wanted, limit: limit ?? dlqLimits.filesMax, after: cursor }
       const { files, total, last } = await listDlqFiles(db, view_id, page)
-      // The files have payloads. Other scopes read the state of an account, and not its data.
-      const linked = scopes.includes('admin') ? files : []
       const urls = await downloadLinks.sign(
         account_id,
-        linked.map(({ s3_key: key, s3_bucket: bucket, destination_id, region }) => ({ key, bucket, destination_id, region })),
+        files.map(({ s3_key: key, s3_bucket: bucket, destination_id, region }) => ({ key, bucket, destination_id, region })),
       )
       const listed = files.map(({ destination_id: _, ...file }, index) => ({ ...file, download_url: urls[index] ?? null }))
       const paging = limit === undefined ? {} : { next_cursor: last === undefined ? null : toCursor(last) }

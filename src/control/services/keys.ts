@@ -44,10 +44,11 @@ export function keyService({ store, applyChange, publicKeys, clock, logger }: Ke
       return listApiKeyPage(store.db, account_id, page)
     },
 
-    async revoke(principal: Principal, id: string): Promise<ApiKey> {
+    /** With `now` its tokens and connections end, too. */
+    async revoke(principal: Principal, id: string, { now }: { readonly now: boolean }): Promise<ApiKey> {
       const { account_id } = principal
-      const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, clock.now()))
-      logger.info({ account_id, key_id: id, by: actorOf(principal) }, 'API key revoked')
+      const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, { at: clock.now(), endsAccess: now }))
+      logger.info({ account_id, key_id: id, now, by: actorOf(principal) }, 'API key revoked')
       return revoked
     },
   }

@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
 import type { publicKeys } from '#auth/access-tokens.ts'
 import type { Clock } from '#lib/clock.ts'
-import { segmentLimits } from '#model/limits.ts'
+import { segmentLimits, tokenLimits } from '#model/limits.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import { type EndpointSection, type Section, type SectionKind, sectionKindOf } from '#model/snapshot-sections.ts'
 import { findFingerprint } from '#store/certificates.ts'
@@ -16,7 +16,6 @@ import { listRegionEndpoints, listRegionKeys, listRegionViews, type RegionEndpoi
 import type { Db } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import { effectiveSettings } from './effective-settings.ts'
-import { revokedKeysKeptMs } from './tokens.ts'
 
 export type SectionCacheOptions = {
   readonly readPublicKeys: (db: Db) => Promise<ReturnType<typeof publicKeys>>
@@ -111,10 +110,12 @@ export class SectionCache {
           },
         ]
       case 'keys': {
-        const found = await listRegionKeys(db, region, shards, clock.now() - revokedKeysKeptMs)
+        const found = await listRegionKeys(db, region, shards, clock.now() - tokenLimits.revokedKeysKeptSeconds * 1000)
         return [...found].map(([shard, { keys, revoked_keys }]) => ({
           ...{ kind, name: `${kind}/${shard}` },
-          ...{ keys: [...keys], revoked_keys: [...revoked_keys] },
+          keys: [...keys],
+          revoked_keys: revoked_keys.map(({ id }) => id),
+          expiring_keys: revoked_keys.flatMap(({ id, tokens_until }) => (tokens_until === null ? [] : [{ id, tokens_until }])),
         }))
       }
       case 'endpoints': {

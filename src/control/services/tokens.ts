@@ -123,7 +123,7 @@ export class Tokens implements Service {
   async #load(): Promise<void> {
     const { store, keyring, clock } = this.#options
     this.#keys = await listSigningKeys(store.db, keyring)
-    const revoked = await listApiKeysRevokedSince(store.db, clock.now() - revokedKeysKeptMs)
+    const revoked = await listApiKeysRevokedSince(store.db, clock.now() - tokenLimits.revokedKeysKeptSeconds * 1000)
     this.#verifier.update(this.jwks(), revoked)
   }
 
@@ -149,6 +149,3 @@ export class Tokens implements Service {
     if (older.length > 0 && now > lastTokenExpiresAt) await applyChange((db) => removeSigningKeysBefore(db, retiredBefore))
   }
 }
-
-/** A revoked key is remembered for as long as a token of it could be valid, and as long again, because clocks differ. */
-export const revokedKeysKeptMs = 2 * tokenLimits.ttlSecondsMax * 1000

@@ -185,7 +185,7 @@ export class Session implements WireReader {
     this.#close(terms === undefined ? undefined : encodeDisconnect(terms.peer, reason, message))
   }
 
-  /** Ends the session of a revoked key. Its will was to be sent with that key. */
+  /** Ends the session of a key whose access ended. Its will was to be sent with that key. */
   revoke(): void {
     this.#open?.receiver.dropWill()
     this.end('not_authorized', 'the API key was revoked; connect with another one')

@@ -18,7 +18,7 @@ function started() {
       verifyKey: () => {
         throw new AppError('unauthorized', 'no')
       },
-      isActive: () => true,
+      standingOf: () => 'active',
     },
     packetMsMax: 1_000,
     counters: new MqttCounters(),

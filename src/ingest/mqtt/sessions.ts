@@ -22,7 +22,7 @@ import type { Wire } from './wire.ts'
 
 export type SessionsOptions = {
   readonly gate: Gate
-  readonly authenticator: Pick<Authenticator, 'verifyKey' | 'isActive'>
+  readonly authenticator: Pick<Authenticator, 'verifyKey' | 'standingOf'>
   /** Time for a packet to arrive completely. */
   readonly packetMsMax: number
   readonly counters: MqttCounters
@@ -39,6 +39,8 @@ export class Sessions {
   readonly #all = new Set<Session>()
   /** Open sessions by endpoint and client id. */
   readonly #open = new Map<string, Map<string, Session>>()
+  /** Those whose key was revoked so that they stay open until they next authenticate. */
+  readonly #outlivingTheirKey = new WeakSet<Session>()
   #openCount = 0
   #isDraining = false
   readonly #drained = Promise.withResolvers<void>()
@@ -99,16 +101,22 @@ export class Sessions {
     return session
   }
 
-  /** Ends the sessions of endpoints that no longer accept MQTT, and of revoked keys. Other changes apply to the next CONNECT. */
+  /** Ends the sessions of endpoints that no longer accept MQTT, and of keys whose access ended. Other changes apply to the next CONNECT. */
   apply(endpoints: readonly SnapshotEndpoint[]): void {
     const known = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]))
     for (const [endpointId, sessions] of this.#open) {
       const reason = endReason(known.get(endpointId))
       for (const session of sessions.values()) {
         if (reason !== undefined) session.end('administrative_action', reason)
-        else if (!this.#authenticator.isActive(session.terms?.keyId ?? '')) session.revoke()
+        else if (!this.#mayStay(session)) session.revoke()
       }
     }
+  }
+
+  #mayStay(session: Session): boolean {
+    const standing = this.#authenticator.standingOf(session.terms?.keyId ?? '')
+    if (standing === 'expiring') this.#outlivingTheirKey.add(session)
+    return standing !== 'ended' && (standing !== 'unknown' || this.#outlivingTheirKey.has(session))
   }
 
   /** Ends the sessions that are open now, some at a time, so that their clients do not all connect elsewhere at once. */

@@ -111,9 +111,16 @@ function columnsOf(names: ReadonlyMap<string, string>, onRevoke: (key: ApiKey) =
             Revoke
           </Button>
         ) : (
-          <span className={style.soft}>
-            revoked <Time at={key.revoked_at} />
-          </span>
+          <>
+            <span className={style.soft}>
+              revoked <Time at={key.revoked_at} />
+            </span>{' '}
+            {key.access_ended_at === null && (
+              <Button size="small" aria-label={`End what ${key.name} opened`} onClick={() => onRevoke(key)}>
+                It leaked
+              </Button>
+            )}
+          </>
         ),
     },
   ]

@@ -7,7 +7,7 @@ import { Skeleton } from '../../design/skeleton.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
 import { Failure } from '../../shell/failure.tsx'
-import { useAccount, useMay } from '../../shell/session.tsx'
+import { useAccount } from '../../shell/session.tsx'
 
 type DlqFilesProps = { readonly view: string; readonly endpoint: string | undefined }
 
@@ -46,7 +46,6 @@ const columns: readonly TableColumn<DlqFile>[] = [
 ]
 
 function FileLink({ file: { download_url, segment_seq } }: { readonly file: DlqFile }) {
-  const mayDownload = useMay('member')
-  if (download_url === null) return mayDownload ? 'no link: its destination was deleted, or denies reading' : 'for members only'
+  if (download_url === null) return 'no link: its destination was deleted, or denies reading'
   return <DownloadLink href={download_url} label={`Download segment ${segment_seq}`} />
 }

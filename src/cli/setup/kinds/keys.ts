@@ -119,7 +119,7 @@ export function removalOfKey({ id, name, prefix }: ApiKey): Change {
       kind: 'keys',
       name,
       fields: [],
-      notes: [`revokes ${prefix}… at once: clients that use it are refused`],
+      notes: [`revokes ${prefix}… within seconds: clients that use it are refused, its tokens 15 minutes later`],
     },
     run: async ({ client }) => {
       await client.revokeKey(id)
