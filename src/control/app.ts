@@ -243,10 +243,8 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
   }
   const downloadLinks = new DownloadLinks({ store, objectStores, logger })
-  const commits = commitService({
-    ...{ store, clock, downloadLinks },
-    delivered: new DeliveredMetrics(metrics, { byView: config.metricsToken !== null, clock }),
-  })
+  const delivered = new DeliveredMetrics(metrics, { byView: config.metricsToken !== null, clock })
+  const commits = commitService({ store, clock, downloadLinks, delivered })
   const bucketFiles = new BucketFiles({ store, objectStores, logger })
   const access = nodeAccess({ store, joinSecret, clock, logger })
   const certificates = await openCertificates(
@@ -278,7 +276,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
       }),
       certificates: issuedCertificates({ store, keyring, certificateName }),
       commits,
-      jobLeases: new JobLeases({ store, clock, logger }),
+      jobLeases: new JobLeases({ store, clock, logger, delivered }),
     },
   })
   const server = await buildServer({

@@ -1,5 +1,5 @@
 /**
- * Metrics of commits, counted as this process records them: each commit once, over all control processes.
+ * Metrics of commits and of what jobs add to them, counted as this process records them: each once, over all control processes.
  *
  * Owns: the counts since the start of the process, and the bound on their series. Does not own: the counts that the API shows
  * (store/view-counters.ts).
@@ -83,10 +83,11 @@ export class DeliveredMetrics {
     this.#deliveries.observe(duration_ms)
     for (const [kind, { bytes }] of Object.entries(artifacts))
       add(this.#objectBytes, parseArtifactKind(kind)?.type ?? 'other', bytes)
-    for (const view of views) this.#addView(view)
+    for (const view of views) this.addView(view)
   }
 
-  #addView(view: ViewOutcome): void {
+  /** Counts the outcome of a view for a segment, from live delivery or a job, that was recorded for the first time. */
+  addView(view: ViewOutcome): void {
     for (const outcome of outcomes) add(this.#rowsByOutcome, outcome, view[outcome])
     for (const [code, rows] of Object.entries(view.errors)) {
       if (code === viewFailed) continue

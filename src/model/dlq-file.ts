@@ -15,6 +15,7 @@ export const DlqFile = z.object({
   bytes: z.int(),
   rows: z.int(),
   created_at: Timestamp,
+  redriven_at: Timestamp.nullable().meta({ description: 'when a re-drive took over its rows; null if none did' }),
   download_url: z.string().nullable().meta({
     description: 'valid for one hour, needs no credentials; null if the destination was deleted or denies reading',
   }),

@@ -17,11 +17,22 @@ export const ViewCounts = z.object({
 })
 export type ViewCounts = z.infer<typeof ViewCounts>
 
+/** The outcomes that a version counted in a window of time. */
+export const WindowCounts = ViewCounts.extend({
+  redriven: z
+    .int()
+    .min(0)
+    .meta(
+      described('those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more'),
+    ),
+})
+export type WindowCounts = z.infer<typeof WindowCounts>
+
 const ErrorRate = z
   .number()
   .meta(
     described(
-      'share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery',
+      'share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery',
     ),
   )
 
@@ -81,12 +92,14 @@ export type ColumnDetail = {
 export const EndpointViewMetrics = z.object({
   endpoint_id: Id,
   endpoint_name: z.string(),
-  last_24h: ViewCounts,
-  all_time: ViewCounts,
+  last_24h: WindowCounts.meta(described('records that were processed in the last 24 hours, by live delivery or by a job')),
+  all_time: WindowCounts,
   error_rate_pct: ErrorRate,
-  has_errors: z.boolean().meta(described('whether an error occurred in the last 24 hours, or `held_since` is set')),
-  error_count_24h: z.int().meta(described('`dlq`, `failed`, and 1 each time that the view began to hold back the delivery')),
-  total_error_count: z.int(),
+  has_errors: z.boolean().meta(described('whether `error_count_24h` is not 0, or `held_since` is set')),
+  error_count_24h: z
+    .int()
+    .meta(described('`dlq` without `redriven`, `failed`, and 1 each time that the view began to hold back the delivery')),
+  total_error_count: z.int().meta(described('the same of all time')),
   last_error_at: Timestamp.nullable(),
   last_error_code: z
     .string()
@@ -104,8 +117,8 @@ export type EndpointViewMetrics = z.infer<typeof EndpointViewMetrics>
 export const ViewMetrics = z.object({
   endpoints: z.array(EndpointViewMetrics),
   aggregated: z.object({
-    last_24h: ViewCounts,
-    all_time: ViewCounts,
+    last_24h: WindowCounts,
+    all_time: WindowCounts,
     error_rate_pct: ErrorRate,
     has_errors: z.boolean(),
     total_error_count_24h: z.int(),
@@ -124,20 +137,21 @@ export function isComplete({ processed, accepted, dropped, dlq, failed }: ViewCo
   return processed === accepted + dropped + dlq + failed
 }
 
-export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
-  const sum = (read: (each: ViewCounts) => number) => safeSum(counts.map(read))
+export function sumWindows(counts: readonly WindowCounts[]): WindowCounts {
+  const sum = (read: (each: WindowCounts) => number) => safeSum(counts.map(read))
   return {
     processed: sum(({ processed }) => processed),
     accepted: sum(({ accepted }) => accepted),
     dropped: sum(({ dropped }) => dropped),
     dlq: sum(({ dlq }) => dlq),
     failed: sum(({ failed }) => failed),
+    redriven: sum(({ redriven }) => redriven),
   }
 }
 
 /** Returns a share in per cent with two decimals; 100 if nothing was processed because the view holds the delivery. */
-export function errorRatePct({ processed, dlq, failed }: ViewCounts, isHeld: boolean): number {
-  return processed === 0 && isHeld ? 100 : percentOf(dlq + failed, processed)
+export function errorRatePct({ processed, dlq, redriven, failed }: WindowCounts, isHeld: boolean): number {
+  return processed === 0 && isHeld ? 100 : percentOf(dlq - redriven + failed, processed)
 }
 
 /** Returns a share in per cent with two decimals; 0 if the total is 0. Rounds neither something to 0, nor nearly all to 100. */

@@ -41,6 +41,7 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
   const { id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms, destination } = commit
   const sealedAt = fromTime(commit.sealed_at)
   const applied = commit.views.filter(({ errors }) => !('view_failed' in errors)).map(({ view_id }) => view_id)
+  const failed = commit.views.flatMap(({ view_id, failed }) => (failed > 0 ? [[view_id, failed] as const] : []))
   const inserted = await db
     .insertInto('commits')
     .values({
@@ -52,6 +53,7 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
       region: destination.region,
       artifacts: JSON.stringify(commit.artifacts),
       applied_views: JSON.stringify(applied),
+      failed_views: failed.length === 0 ? null : JSON.stringify(Object.fromEntries(failed)),
     })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .returning('id')

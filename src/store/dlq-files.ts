@@ -2,7 +2,7 @@ import type { ExpressionBuilder, Selectable } from 'kysely'
 import { parseArtifactKind } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { DlqFilePosition, DlqFilesQuery } from '#model/dlq-file.ts'
-import { fromTime, toTime } from './columns.ts'
+import { fromTime, toTime, toTimeOrNull } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -19,6 +19,7 @@ export type StoredDlqFile = {
   readonly bytes: number
   readonly rows: number
   readonly created_at: string
+  readonly redriven_at: string | null
 }
 
 type CommitFiles = Pick<SegmentCommit, 'id' | 'endpoint_id' | 'seq' | 'destination' | 'artifacts'>
@@ -30,7 +31,17 @@ export async function insertDlqFiles(db: Tx, commit: CommitFiles, now: number): 
     parseArtifactKind(kind)?.type === 'dlq' && view_id !== undefined
       ? [
           {
-            ...{ commit_id, view_id, endpoint_id, segment_seq: seq, bytes, rows, created_at: now },
+            ...{
+              commit_id,
+              view_id,
+              endpoint_id,
+              segment_seq: seq,
+              bytes,
+              rows,
+              created_at: now,
+              counted_at: now,
+              redriven_at: null,
+            },
             destination_id: destination.id,
             s3_bucket: destination.bucket,
             s3_key: key,
@@ -110,7 +121,32 @@ function toDlqFile(row: Selectable<Database['dlq_files']> & { readonly endpoint_
     bytes: row.bytes,
     rows: row.rows,
     created_at: toTime(row.created_at),
+    redriven_at: toTimeOrNull(row.redriven_at),
   }
+}
+
+/**
+ * Marks the files of a commit whose rows a re-drive read, and returns them: each file once. Whatever the order in which they and the
+ * additions were recorded, the last of them finds the other.
+ */
+export async function claimRedrivenFiles(
+  db: Tx,
+  commit_id: string,
+  now: number,
+): Promise<readonly Pick<Database['dlq_files'], 'view_id' | 'rows' | 'counted_at'>[]> {
+  return db
+    .updateTable('dlq_files')
+    .set({ redriven_at: now })
+    .where('commit_id', '=', commit_id)
+    .where('redriven_at', 'is', null)
+    .where('view_id', 'in', ({ selectFrom }) =>
+      selectFrom('commit_additions')
+        .select(({ ref }) => ref('from_view_id').$notNull().as('view_id'))
+        .where('commit_id', '=', commit_id)
+        .where('from_view_id', 'is not', null),
+    )
+    .returning(['view_id', 'rows', 'counted_at'])
+    .execute()
 }
 
 /** Finds the latest other version of a view that rejected rows of an endpoint in segments sealed within a time range. */

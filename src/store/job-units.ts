@@ -119,12 +119,15 @@ export async function returnUnit(
 }
 
 /** Locks the row of a job, whatever its status, until the transaction ends. */
-export async function lockJob(db: Tx, id: string): Promise<Pick<Database['jobs'], 'id' | 'account_id'> | undefined> {
+export async function lockJob(
+  db: Tx,
+  id: string,
+): Promise<Pick<Database['jobs'], 'id' | 'account_id' | 'from_view_id'> | undefined> {
   return db
     .updateTable('jobs')
     .set({ id: sql.ref('id') })
     .where('id', '=', id)
-    .returning(['id', 'account_id'])
+    .returning(['id', 'account_id', 'from_view_id'])
     .executeTakeFirst()
 }
 

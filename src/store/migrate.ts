@@ -41,6 +41,7 @@ import * as keptHeaders from './migrations/0033-kept-headers.ts'
 import * as removedSources from './migrations/0034-removed-sources.ts'
 import * as endpointsThatCompact from './migrations/0035-endpoints-that-compact.ts'
 import * as accessOfRevokedKeys from './migrations/0036-access-of-revoked-keys.ts'
+import * as jobsInViewMetrics from './migrations/0037-jobs-in-view-metrics.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -83,6 +84,7 @@ const released: readonly Migration[] = [
   { version: 34, name: 'removed-sources', up: removedSources.up },
   { version: 35, name: 'endpoints-that-compact', up: endpointsThatCompact.up },
   { version: 36, name: 'access-of-revoked-keys', up: accessOfRevokedKeys.up },
+  { version: 37, name: 'jobs-in-view-metrics', up: jobsInViewMetrics.up },
 ]
 
 /** An arbitrary number, the same in every release. */

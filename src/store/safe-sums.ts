@@ -13,3 +13,8 @@ export function sumOf(value: Expression<number>): RawBuilder<number> {
 export function addTo(value: Expression<number>, added: Expression<number>): RawBuilder<number> {
   return sql<number>`case when ${value} > ${max} - ${added} then ${max} else ${value} + ${added} end`
 }
+
+/** Never below zero: a sum that had reached the maximum has lost what was added beyond it. */
+export function subtractFrom(value: Expression<number>, removed: number): RawBuilder<number> {
+  return sql<number>`case when ${value} < ${sql.lit(removed)} then 0 else ${value} - ${sql.lit(removed)} end`
+}

@@ -329,6 +329,8 @@ export type Database = {
     artifacts: string
     /** Ids of the views that were applied to the whole segment. Null in commits from before they were recorded. */
     applied_views: string | null
+    /** Views that failed on the segment as a whole, with the number of its records. Null if there are none. */
+    failed_views: string | null
   }
   commit_heads: { endpoint_id: string; uploaded_at: number }
   committed_seqs: { node_id: string; endpoint_id: string; seq: number }
@@ -344,29 +346,13 @@ export type Database = {
     bytes: number
     rows: number
     created_at: number
+    /** When its rows were counted in the metrics of the view. Null in files of jobs from before jobs were counted. */
+    counted_at: number | null
+    /** When a re-drive took over its rows. */
+    redriven_at: number | null
   }
-  view_counters: {
-    view_id: string
-    endpoint_id: string
-    bucket_start: number
-    processed: number
-    accepted: number
-    dropped: number
-    dlq: number
-    failed: number
-    cast_nulls: number
-    errors: number
-  }
-  view_totals: {
-    view_id: string
-    endpoint_id: string
-    processed: number
-    accepted: number
-    dropped: number
-    dlq: number
-    failed: number
-    cast_nulls: number
-    errors: number
+  view_counters: ViewCounters & { bucket_start: number }
+  view_totals: ViewCounters & {
     last_error_at: number | null
     last_error_code: string | null
     last_error_message: string | null
@@ -444,7 +430,15 @@ export type Database = {
   /** What a caller has used of its rate limit, `allowed`, until `ends_at`. `granted` is the last part that a process took. */
   rate_windows: { caller: string; allowed: number; ends_at: number; taken: number; granted: number }
   /** Artifacts that jobs added to a segment after the commit. */
-  commit_additions: { commit_id: string; view_id: string; job_id: string; artifacts: string; added_at: number }
+  commit_additions: {
+    commit_id: string
+    view_id: string
+    /** Of a re-drive: the version whose dead letters it took over. */
+    from_view_id: string | null
+    job_id: string
+    artifacts: string
+    added_at: number
+  }
   /** One file that is, or will be, made of several. */
   compactions: {
     id: string
@@ -483,4 +477,17 @@ export type Database = {
     bytes: number
     sha256: string
   }
+}
+
+type ViewCounters = {
+  view_id: string
+  endpoint_id: string
+  processed: number
+  accepted: number
+  dropped: number
+  dlq: number
+  failed: number
+  cast_nulls: number
+  redriven: number
+  errors: number
 }

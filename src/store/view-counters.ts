@@ -1,23 +1,24 @@
 /**
  * View metrics: sums in buckets of five minutes for the last day, and lifetime sums.
  *
- * Law: a commit is counted once, in the transaction that first records it. Only `errors` also counts what has no commit yet: a required view
- * that begins to hold a log.
+ * Law: a commit, and the output that a job adds to one, is counted once, in the transaction that first records it, at that time. So each
+ * version counts a record once. Only `errors` also counts what has no commit yet: a required view that begins to hold a log.
+ * `errors` are those that are left: neither dead letters that a re-drive took over, nor failures that a backfill made good.
  */
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { safeSum } from '#lib/safe-sum.ts'
 import type { ViewOutcome } from '#model/commit.ts'
-import { type EndpointViewMetrics, errorRatePct, failedCounts, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
+import { type EndpointViewMetrics, errorRatePct, failedCounts, sumWindows, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
-import { addTo, sumOf } from './safe-sums.ts'
+import { addTo, subtractFrom, sumOf } from './safe-sums.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
 import { addViewQuality } from './view-quality.ts'
 
-const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls', 'errors'] as const
+const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls', 'redriven', 'errors'] as const
 
-/** Adds the outcomes of one new commit, made at `now` (epoch ms). */
+/** Adds the outcomes of one new commit, or of one output that a job added, made at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
   if (outcomes.length === 0) return
   const additions = outcomes.map((outcome) => ({ counts: toCounts(endpoint_id, outcome), lastError: outcome.last_error }))
@@ -31,10 +32,58 @@ export type ViewFailure = { readonly endpoint_id: string; readonly view_id: stri
 /** Counts one error for each failure. The records count once their segment is committed. */
 export async function addViewFailures(db: Tx, failures: readonly ViewFailure[], now: number): Promise<void> {
   const additions = failures.map(({ endpoint_id, view_id, message }) => ({
-    counts: { view_id, endpoint_id, ...failedCounts(0), cast_nulls: 0, errors: 1 },
+    counts: { view_id, endpoint_id, ...failedCounts(0), cast_nulls: 0, redriven: 0, errors: 1 },
     lastError: { code: 'view_failed', message, at: toTime(now) },
   }))
   await addCounts(db, additions, now)
+}
+
+type CountedBefore = {
+  readonly endpoint_id: string
+  readonly view_id: string
+  readonly records: number
+  /** Epoch ms. Says which bucket has them. */
+  readonly countedAt: number
+}
+
+/** Takes back what was counted when a view failed on a segment as a whole. */
+export async function removeFailed(db: Tx, before: CountedBefore): Promise<void> {
+  const { records } = before
+  await change(db, before, (table) => ({
+    processed: subtractFrom(sql.ref(`${table}.processed`), records),
+    failed: subtractFrom(sql.ref(`${table}.failed`), records),
+    errors: subtractFrom(sql.ref(`${table}.errors`), records),
+  }))
+}
+
+/** Counts dead letters that a re-drive took over: they stay in `dlq`, and are no errors any more. */
+export async function countRedriven(db: Tx, before: CountedBefore): Promise<void> {
+  const { records } = before
+  await change(db, before, (table) => ({
+    redriven: addTo(sql.ref(`${table}.redriven`), sql.lit(records)),
+    errors: subtractFrom(sql.ref(`${table}.errors`), records),
+  }))
+}
+
+/** Changes the lifetime sums, and the bucket if it is still there. */
+async function change(
+  db: Tx,
+  { endpoint_id, view_id, countedAt }: CountedBefore,
+  set: (table: 'view_counters' | 'view_totals') => Partial<Record<(typeof counterColumns)[number], RawBuilder<number>>>,
+): Promise<void> {
+  await db
+    .updateTable('view_counters')
+    .set(set('view_counters'))
+    .where('view_id', '=', view_id)
+    .where('endpoint_id', '=', endpoint_id)
+    .where('bucket_start', '=', bucketStart(countedAt))
+    .execute()
+  await db
+    .updateTable('view_totals')
+    .set(set('view_totals'))
+    .where('view_id', '=', view_id)
+    .where('endpoint_id', '=', endpoint_id)
+    .execute()
 }
 
 type Addition = {
@@ -138,7 +187,7 @@ export async function removeViewCountersBefore(db: Db, before: number): Promise<
 function toCounts(endpoint_id: string, outcome: ViewOutcome) {
   const { view_id, processed, accepted, dropped, dlq, failed, cast_nulls } = outcome
   const errors = safeSum(Object.values(outcome.errors))
-  return { view_id, endpoint_id, processed, accepted, dropped, dlq, failed, cast_nulls, errors }
+  return { view_id, endpoint_id, processed, accepted, dropped, dlq, failed, cast_nulls, redriven: 0, errors }
 }
 
 function toLastError(last_error: ViewOutcome['last_error']) {
@@ -168,6 +217,7 @@ function sums(table: 'view_counters' | 'view_totals') {
     dlq: sum('dlq'),
     failed: sum('failed'),
     cast_nulls: sum('cast_nulls'),
+    redriven: sum('redriven'),
     errors: sum('errors'),
   }
 }
@@ -176,13 +226,13 @@ type Counts = Pick<Database['view_totals'], (typeof counterColumns)[number]>
 type Row = Database['view_totals'] & { endpoint_name: string }
 
 function toMetrics(row: Row, recent: Counts | undefined, held_since: string | null): EndpointViewMetrics {
-  const last_24h = sumCounts(recent === undefined ? [] : [recent])
+  const last_24h = sumWindows(recent === undefined ? [] : [recent])
   const errors = recent?.errors ?? 0
   return {
     endpoint_id: row.endpoint_id,
     endpoint_name: row.endpoint_name,
     last_24h,
-    all_time: sumCounts([row]),
+    all_time: sumWindows([row]),
     error_rate_pct: errorRatePct(last_24h, held_since !== null),
     has_errors: errors > 0 || held_since !== null,
     error_count_24h: errors,
@@ -196,13 +246,13 @@ function toMetrics(row: Row, recent: Counts | undefined, held_since: string | nu
 }
 
 function aggregate(endpoints: readonly EndpointViewMetrics[]): ViewMetrics {
-  const last_24h = sumCounts(endpoints.map((endpoint) => endpoint.last_24h))
+  const last_24h = sumWindows(endpoints.map((endpoint) => endpoint.last_24h))
   const errors = safeSum(endpoints.map(({ error_count_24h }) => error_count_24h))
   return {
     endpoints: [...endpoints],
     aggregated: {
       last_24h,
-      all_time: sumCounts(endpoints.map((endpoint) => endpoint.all_time)),
+      all_time: sumWindows(endpoints.map((endpoint) => endpoint.all_time)),
       error_rate_pct: errorRatePct(
         last_24h,
         endpoints.some(({ held_since }) => held_since !== null),

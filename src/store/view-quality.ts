@@ -1,7 +1,7 @@
 /**
  * Column quality of views: in buckets of five minutes for the last day, and lifetime sums.
  *
- * Law: a commit is counted once, in the transaction that first records it. That transaction has locked the endpoint's row in
+ * Law: a commit, and the output that a job adds to one, is counted once, in the transaction that first records it. That transaction has locked the endpoint's row in
  * `commit_heads`, so this endpoint has no concurrent writer, and read-modify-write is safe.
  */
 import type { ViewOutcome } from '#model/commit.ts'
@@ -14,7 +14,7 @@ import { bucketStart, dayMs } from './view-buckets.ts'
 /** `bucket_start` of the row with lifetime sums. */
 const ALL_TIME = -1
 
-/** Adds the outcomes of one new commit, made at `now` (epoch ms). */
+/** Adds the outcomes of one new commit, or of one output that a job added, made at `now` (epoch ms). */
 export async function addViewQuality(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
   const added = new Map<string, QualitySum>()
   for (const { view_id, quality } of outcomes) if (quality !== undefined) added.set(view_id, toSum(quality, toTime(now)))

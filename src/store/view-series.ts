@@ -1,7 +1,8 @@
 /**
  * What view versions accepted, dropped and rejected over time.
  *
- * Law: a commit is counted once, in the transaction that first records it, at its time.
+ * Law: a commit, and the output that a job adds to one, is counted once, in the transaction that first records it, at its time. What
+ * happened then stays: a job that makes it good later is counted when it does.
  */
 import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
@@ -14,7 +15,7 @@ import type { Db, Tx } from './store.ts'
 
 const counterColumns = ['accepted', 'dropped', 'dlq', 'failed'] as const
 
-/** Adds the outcomes of one new commit, made at `now` (epoch ms). */
+/** Adds the outcomes of one new commit, or of one output that a job added, made at `now` (epoch ms). */
 export async function addOutcomesToSeries(
   db: Tx,
   endpoint_id: string,

@@ -112,6 +112,18 @@ export async function getView(db: Db, account_id: string, id: string): Promise<V
   return view
 }
 
+/** Returns the id of a version of a view by its name; null if it is gone. */
+export async function findVersionId(db: Db, account_id: string, name: string, version: number): Promise<string | null> {
+  const row = await db
+    .selectFrom('views')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('name', '=', name)
+    .where('version', '=', version)
+    .executeTakeFirst()
+  return row?.id ?? null
+}
+
 /** Returns a view with the versions of its lineage, latest first, and the endpoints it is attached to. Throws not_found. */
 export async function getViewDetail(db: Db, account_id: string, id: string): Promise<ViewDetail> {
   const view = await getView(db, account_id, id)

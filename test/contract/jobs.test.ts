@@ -34,7 +34,10 @@ async function furnished({ segments = 3 } = {}) {
     }
   }
   const commits = Array.from({ length: segments }, (_, seq) =>
-    aCommit(node.id, endpoint.id, seq, { sealed_at: at(seq), destination: place, artifacts: files(seq) }),
+    aCommit(node.id, endpoint.id, seq, {
+      ...{ sealed_at: at(seq), destination: place, artifacts: files(seq) },
+      views: [outcomeOf({ id: first.id, name: 'events', version: 1 }, { accepted: 9, dropped: 0 })],
+    }),
   )
   if (segments > 0) expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
   const backfill = (body: object = {}) => account.post(`/v1/views/${second.id}/backfill`, { endpoint_id: endpoint.id, ...body })
@@ -71,22 +74,31 @@ function done(unit: any) {
   const ofView = { view_id: id, view_version: version }
   const file = (kind: string) => ({ key: `new/${kind}/${unit.commit.seq}`, bytes: 7, rows: 8, sha256: 'cd', ...ofView })
   const kind = `${name}/v${version}`
-  const view: ViewOutcome = {
-    ...{
-      view_id: id,
-      view_name: name,
-      view_version: version,
-      processed: 10,
-      accepted: 8,
-      dropped: 1,
-      dlq: 1,
-      failed: 0,
-      cast_nulls: 0,
-    },
-    errors: { cast_failed: 1 },
-    last_error: null,
-  }
+  const view = outcomeOf(unit.view)
   return { outcome: 'done', artifacts: { [`views/${kind}`]: file('views'), [`dlq/${kind}`]: file('dlq') }, view }
+}
+
+type Version = { readonly id: string; readonly name: string; readonly version: number }
+
+function outcomeOf({ id, name, version }: Version, change: Partial<ViewOutcome> = {}): ViewOutcome {
+  return {
+    ...{ view_id: id, view_name: name, view_version: version },
+    ...{ processed: 10, accepted: 8, dropped: 1, dlq: 1, failed: 0, cast_nulls: 0 },
+    errors: { cast_failed: 1 },
+    last_error: { code: 'cast_failed', message: 'the value "x"', at: at(0) },
+    ...change,
+  }
+}
+
+function fileOf({ id, version }: { readonly id: string; readonly version: number }, key: string): ArtifactFile {
+  return { key, bytes: 7, rows: 1, sha256: 'cd', view_id: id, view_version: version }
+}
+
+/** Result of a re-drive of one row. */
+// biome-ignore lint/suspicious/noExplicitAny: units as received
+function redriven(unit: any, change: Partial<ViewOutcome> = {}) {
+  const accepted = { processed: 1, accepted: 1, dropped: 0, dlq: 0, errors: {}, last_error: null }
+  return { ...done(unit), artifacts: {}, view: outcomeOf(unit.view, { ...accepted, ...change }) }
 }
 
 const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
@@ -288,7 +300,7 @@ describe('the life cycle of a job', () => {
     expect(body).toMatchObject({ status: 'canceled', segments: { total: 3, done: 1 }, finished_at: expect.any(String) })
   })
 
-  test('a result is counted once, listed with its commit, and not part of the live metrics', async () => {
+  test('a result is counted once, in the job and for its view when it ran, and listed with its commit', async () => {
     const { account, backfill, worker, second, endpoint } = await furnished()
     const { body: job } = await backfill()
     const { units } = await worker.lease(8)
@@ -313,7 +325,21 @@ describe('the life cycle of a job', () => {
     expect(Object.keys(commits.items.at(-1).artifacts)).toEqual([
       ...['parquet', 'views/events/v1', 'dlq/events/v1', 'views/events/v2', 'dlq/events/v2'],
     ])
-    expect((await account.get(`/v1/views/${second.id}/metrics`)).body.endpoints).toEqual([])
+    const outcome = { processed: 10, accepted: 8, dropped: 1, dlq: 1, failed: 0, redriven: 0 }
+    expect((await account.get(`/v1/views/${second.id}/metrics`)).body).toMatchObject({
+      endpoints: [
+        {
+          ...{ endpoint_id: endpoint.id, last_24h: outcome, all_time: outcome },
+          ...{ error_rate_pct: 10, has_errors: true, error_count_24h: 1, total_error_count: 1 },
+          ...{ last_error_at: at(0), last_error_code: 'cast_failed', last_error_message: 'the value "x"' },
+        },
+      ],
+      aggregated: { last_24h: outcome, has_errors: true, total_error_count_24h: 1 },
+    })
+    const { body: series } = await account.get(`/v1/views/${second.id}/series?step=1m`)
+    expect(series.versions.find(({ view_version }: { view_version: number }) => view_version === 2)).toMatchObject({
+      buckets: [{ accepted: 8, dropped: 1, dlq: 1, failed: 0 }],
+    })
     expect((await account.get(`/v1/views/${second.id}/dlq-files`)).body).toMatchObject({
       total: 1,
       files: [{ segment_seq: 0, s3_key: 'new/dlq/0', s3_bucket: 'lake' }],
@@ -363,6 +389,51 @@ describe('the life cycle of a job', () => {
       from_version: 1,
       artifact: { key: expect.stringContaining('dlq/events/v1') },
     })
+  })
+
+  test('a re-drive that leaves no dead letter ends the errors of the version that rejected them', async () => {
+    const { account, first, second, endpoint, redrive, worker } = await furnished({ segments: 2 })
+    const metricsOf = async (id: string) => (await account.get(`/v1/views/${id}/metrics`)).body.endpoints[0]
+    const red = { error_rate_pct: 10, has_errors: true, error_count_24h: 2, total_error_count: 2 }
+    expect(await metricsOf(first.id)).toMatchObject(red)
+    await redrive()
+    const [one, other] = (await worker.lease(2)).units
+    await worker.report(one, redriven(one))
+    expect(await metricsOf(first.id)).toMatchObject({
+      ...{ error_rate_pct: 5, has_errors: true, error_count_24h: 1, total_error_count: 1 },
+      last_24h: { processed: 20, accepted: 18, dropped: 0, dlq: 2, failed: 0, redriven: 1 },
+    })
+    // The other is rejected again, and is a dead letter of the second version from now on.
+    const rejected = { accepted: 0, dlq: 1, errors: { cast_failed: 1 } }
+    await worker.report(other, {
+      ...redriven(other, rejected),
+      artifacts: { 'dlq/events/v2/redrive-v1': fileOf(second, 'again') },
+    })
+    const green = { error_rate_pct: 0, has_errors: false, error_count_24h: 0, total_error_count: 0 }
+    expect(await metricsOf(first.id)).toMatchObject({ ...green, last_24h: { dlq: 2, redriven: 2 } })
+    expect(await metricsOf(second.id)).toMatchObject({ error_rate_pct: 50, has_errors: true, last_24h: { processed: 2 } })
+    const { body: files } = await account.get(`/v1/views/${first.id}/dlq-files`)
+    expect(files.files).toMatchObject([{ redriven_at: expect.any(String) }, { redriven_at: expect.any(String) }])
+
+    const { body: third } = await account.post(`/v1/views/${first.id}/versions`)
+    await account.post(`/v1/views/${third.id}/publish`)
+    await account.post(`/v1/views/${third.id}/redrive`, { endpoint_id: endpoint.id })
+    const [last] = (await worker.lease(2)).units
+    expect(last.source).toMatchObject({ from_version: 2 })
+    await worker.report(last, redriven(last))
+    expect(await metricsOf(second.id)).toMatchObject({ ...green, last_24h: { processed: 2, dlq: 1, redriven: 1 } })
+    expect(await metricsOf(first.id)).toMatchObject({ ...green, last_24h: { dlq: 2, redriven: 2 } })
+  })
+
+  test('an outcome of another view than that of the job is refused', async () => {
+    const { first, backfill, worker } = await furnished({ segments: 1 })
+    await backfill()
+    const [unit] = (await worker.lease(1)).units
+    const outcome = done(unit)
+    const { lease_id, job_id, commit } = unit
+    const reports = [{ lease_id, job_id, commit_id: commit.id, ...outcome, view: { ...outcome.view, view_id: first.id } }]
+    const report = { node_id: worker.node.id, reports }
+    expect(await worker.node.call('POST', 'jobs/report', report)).toMatchObject({ status: 422 })
   })
 
   test('a failed segment fails the job, and another job can repeat it', async () => {

@@ -36,9 +36,10 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
   return { account, view, first, second, report, node, path: `/v1/views/${view.id}/metrics` }
 }
 
-const counts = (processed: number, accepted: number, dropped: number, dlq: number, failed = 0) => ({
+const outcomes = (processed: number, accepted: number, dropped: number, dlq: number, failed = 0) => ({
   ...{ processed, accepted, dropped, dlq, failed },
 })
+const counts = (...of: Parameters<typeof outcomes>) => ({ ...outcomes(...of), redriven: 0 })
 const lastError = { code: 'cast_failed', message: 'the value "x"', at: '2026-11-20T08:00:00.000Z' }
 
 describe('GET /v1/views/{id}/metrics', () => {
@@ -61,9 +62,9 @@ describe('GET /v1/views/{id}/metrics', () => {
 
   test('200 counts by endpoint and in total, each commit once', async () => {
     const { account, first, second, report, path } = await furnished()
-    await report(first, { ...counts(100, 90, 6, 4), errors: { cast_failed: 3, invalid_json: 1 }, last_error: lastError })
-    await report(first, counts(10, 10, 0, 0))
-    await report(second, counts(90, 90, 0, 0))
+    await report(first, { ...outcomes(100, 90, 6, 4), errors: { cast_failed: 3, invalid_json: 1 }, last_error: lastError })
+    await report(first, outcomes(10, 10, 0, 0))
+    await report(second, outcomes(90, 90, 0, 0))
     const { status, body } = await account.as('metrics').get(path)
     expect(status).toBe(200)
     const of = (id: string) => body.endpoints.find(({ endpoint_id }: { endpoint_id: string }) => endpoint_id === id)
@@ -88,7 +89,7 @@ describe('GET /v1/views/{id}/metrics', () => {
 
   test('200 counts deleted endpoints', async () => {
     const { account, first, report, path } = await furnished()
-    await report(first, counts(10, 10, 0, 0))
+    await report(first, outcomes(10, 10, 0, 0))
     await account.patch(`/v1/endpoints/${first}`, { name: 'checkout' })
     expect(await account.delete(`/v1/endpoints/${first}?force=true`)).toMatchObject({ status: 200 })
     expect(await account.get(path)).toMatchObject({
@@ -99,7 +100,7 @@ describe('GET /v1/views/{id}/metrics', () => {
   test('200 counts the records of a view that failed as a whole as errors', async () => {
     const { account, first, report, path } = await furnished()
     const view_failed = { ...lastError, code: 'view_failed' }
-    await report(first, { ...counts(150, 0, 0, 0, 150), errors: { view_failed: 150 }, last_error: view_failed })
+    await report(first, { ...outcomes(150, 0, 0, 0, 150), errors: { view_failed: 150 }, last_error: view_failed })
     expect(await account.get(path)).toMatchObject({
       body: {
         endpoints: [{ last_24h: counts(150, 0, 0, 0, 150), error_rate_pct: 100, last_error_code: 'view_failed' }],
@@ -110,7 +111,7 @@ describe('GET /v1/views/{id}/metrics', () => {
 
   test('200 shows a required view that holds its endpoint, and counts one error each time that it begins', async () => {
     const { account, view, first, second, report, path, node } = await furnished()
-    await report(first, { ...counts(10, 10, 0, 0) })
+    await report(first, { ...outcomes(10, 10, 0, 0) })
     const since = new Date(Date.now() - 60_000).toISOString()
     const reason = 'the required view events v1 failed: too slow'
     const failing = { blocked_by: reason, failing_view: { view_id: view.id, since } }
@@ -133,7 +134,7 @@ describe('GET /v1/views/{id}/metrics', () => {
   test('200 drops a day after 24 hours, and keeps the all-time total', async () => {
     await using own = await newControl()
     const { account, first, report, path } = await furnished(own)
-    await report(first, { ...counts(5, 4, 0, 1), errors: { cast_failed: 1 }, last_error: lastError })
+    await report(first, { ...outcomes(5, 4, 0, 1), errors: { cast_failed: 1 }, last_error: lastError })
     own.clock.advance(24 * 3_600_000 + 300_000)
     const { body: token } = await own.call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'metrics' })
     const answer = await own.call('GET', path, undefined, { authorization: `Bearer ${token.access_token}` })
@@ -176,8 +177,8 @@ describe('GET /v1/view-metrics', () => {
     const { body: idle } = await account.post('/v1/views', { name: 'idle', definition: { columns: oneColumn } })
     expect(await account.get('/v1/view-metrics')).toMatchObject({ status: 200, body: { total: 1 } })
     await account.post(`/v1/views/${idle.id}/publish`)
-    await report(first, { ...counts(100, 90, 6, 4), errors: { cast_failed: 4 }, last_error: lastError })
-    await report(second, counts(90, 90, 0, 0))
+    await report(first, { ...outcomes(100, 90, 6, 4), errors: { cast_failed: 4 }, last_error: lastError })
+    await report(second, outcomes(90, 90, 0, 0))
     const { status, body } = await account.as('metrics').get('/v1/view-metrics')
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -235,7 +236,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     const { account, first, second, report, path } = await furnished(control(), columns)
     const coupon = { path: '$.coupon', types: ['string' as const], records: 5 }
     await report(first, {
-      ...counts(10, 9, 0, 1),
+      ...outcomes(10, 9, 0, 1),
       quality: quality({
         columns: [
           big({ values: 6, nulls: 3, cast_nulls: 2, cast_dlq: 1, min: '9007199254740993', max: '9223372036854775806' }),
@@ -245,9 +246,9 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
         unmapped: [coupon],
       }),
     })
-    await report(first, counts(10, 10, 0, 0))
+    await report(first, outcomes(10, 10, 0, 0))
     await report(second, {
-      ...counts(3, 2, 0, 1),
+      ...outcomes(3, 2, 0, 1),
       quality: quality({
         columns: [big({ values: 2, missing: 1, min: '9007199254740992', max: '9223372036854775807' }), text({ nulls: 2 })],
         sampled_records: 3,
@@ -283,7 +284,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     const { account, first, report, path } = await furnished(own, columns)
     const unmapped = [{ path: '$.x', types: ['integer' as const], records: 1 }]
     await report(first, {
-      ...counts(1, 1, 0, 0),
+      ...outcomes(1, 1, 0, 0),
       quality: quality({ columns: [big({ values: 1, min: '7', max: '7' }), text({ nulls: 1 })], sampled_records: 1, unmapped }),
     })
     own.clock.advance(24 * 3_600_000 + 300_000)
@@ -309,7 +310,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
       })),
     })
     const others = Array.from({ length: 19 }, () => ({ view_id: newId(), view_name: 'other', view_version: 1, quality: full }))
-    await report(first, { ...counts(1, 1, 0, 0), quality: full }, others)
+    await report(first, { ...outcomes(1, 1, 0, 0), quality: full }, others)
     const { body } = await account.get(`${path}?detail=columns`)
     expect(body.view_id).toBe(view.id)
     expect(body.aggregated.columns).toHaveLength(100)

@@ -5,15 +5,18 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readConfig } from '#config.ts'
 import { encodeMarker, withMarker } from '#delivery/commit/marker.ts'
-import { objectKey } from '#model/artifact.ts'
-import { commitId, type SegmentCommit } from '#model/commit.ts'
+import { decodeUnitMarker, encodeUnitMarker } from '#delivery/jobs/unit-marker.ts'
+import { must } from '#lib/assert.ts'
+import { objectKey, printArtifactKind } from '#model/artifact.ts'
+import { commitId, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { DirectoryStores } from '#objects/directory.ts'
-import { findCommit } from '#store/commit-additions.ts'
+import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
+import { insertVersion, publishView } from '#store/views.ts'
 import { runCli } from '../support/cli.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -92,6 +95,49 @@ async function delivered(place: Place, commit: SegmentCommit): Promise<SegmentCo
   return withMarker(commit, key, marker)
 }
 
+/** Records what a job adds to a commit, with its marker in the bucket. */
+async function added(
+  store: TestStore,
+  place: Place,
+  { id, endpoint_id, log, seq }: SegmentCommit,
+  outcome: ViewOutcome,
+  from_view_id: string | null,
+): Promise<void> {
+  const { view_id, view_name: name, view_version: version } = outcome
+  const { destination } = place
+  const segment = { endpointId: endpoint_id, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  const redriveFrom = from_view_id === null ? {} : { redriveFrom: 1 }
+  const kind = { type: 'view' as const, name, version, ...redriveFrom }
+  const file = {
+    key: objectKey(destination.prefix, segment, kind),
+    bytes: 10,
+    rows: 10,
+    sha256: 'ab',
+    view_id,
+    view_version: version,
+  }
+  const key = objectKey(destination.prefix, segment, { type: 'addition-marker', name, version })
+  const { definition } = place.view
+  const marker = encodeUnitMarker(
+    {
+      ...{ lease_id: newId(), lease_ms: 1, job_id: newId(), account_id: place.account },
+      commit: { id, endpoint_id, node_id, log, seq, sealed_at: iso(t0) },
+      view: { id: view_id, name, version, definition },
+      source: { kind: from_view_id === null ? 'segment' : 'dlq', artifact: file, from_version: from_view_id === null ? null : 1 },
+      target: { ...destination, prefix: destination.prefix },
+    },
+    { [printArtifactKind(kind)]: file },
+    outcome,
+    iso(t0 + 60_000),
+  )
+  await put(place, key, marker)
+  const { artifacts } = must(decodeUnitMarker(key, marker), 'the marker')
+  await transact(store, async (db) => {
+    const commit = must(await findCommit(db, id), 'the commit')
+    return insertAddition(db, { commit, view_id, from_view_id, job_id: newId(), artifacts, outcome }, t0 + 60_000)
+  })
+}
+
 async function shown(store: TestStore, { account, endpoint, view }: Place) {
   return {
     commits: (await listCommits(store.db, endpoint, { limit: 200 })).items,
@@ -111,7 +157,14 @@ describeDatabases('inlet commits rebuild', (kind) => {
       await transact(store, (db) => recordCommit(db, commit, t0 + seq * 1000))
     }
     const before = await shown(store, place)
-    expect(before.metrics.aggregated.all_time).toEqual({ processed: 40, accepted: 18, dropped: 3, dlq: 9, failed: 10 })
+    expect(before.metrics.aggregated.all_time).toEqual({
+      processed: 40,
+      accepted: 18,
+      dropped: 3,
+      dlq: 9,
+      failed: 10,
+      redriven: 0,
+    })
     for (const table of ['commits', 'commit_heads', 'committed_seqs', 'dlq_files', 'view_counters', 'view_totals'] as const) {
       await store.db.deleteFrom(table).execute()
     }
@@ -128,6 +181,42 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(await shown(store, place)).toEqual(before)
     const { seq } = await store.db.selectFrom('committed_seqs').select('seq').executeTakeFirstOrThrow()
     expect(seq).toBe(4)
+  })
+
+  test('restores what jobs added, with its counters: a re-drive, and a backfill of a segment on which the view failed', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const { account, view } = place
+    const second = await transact(store, async (db) => {
+      const { id } = await insertVersion(db, account, view.id, { id: newId(), created_by: 'ci' }, undefined, t0)
+      return publishView(db, account, id, t0)
+    })
+    const failed = { accepted: 0, dropped: 0, dlq: 0, failed: 10, errors: { view_failed: 10 } }
+    const rejecting = aCommit(place, 1)
+    const failing = { ...aCommit(place, 2), artifacts: {}, views: [anOutcome(view.id, failed)] }
+    for (const commit of [rejecting, failing]) {
+      await transact(store, async (db) => recordCommit(db, await delivered(place, commit), t0 + commit.seq * 1000))
+    }
+    const clean = { accepted: 10, dropped: 0, dlq: 0, errors: {}, last_error: null }
+    await added(store, place, rejecting, anOutcome(second.id, { ...clean, view_name: view.name, view_version: 2 }), view.id)
+    await added(store, place, failing, anOutcome(view.id, { ...clean, view_name: view.name }), null)
+    const before = [await shown(store, place), await shown(store, { ...place, view: second })]
+    expect(before).toMatchObject([
+      {
+        metrics: {
+          aggregated: { all_time: { processed: 20, accepted: 16, dlq: 3, failed: 0, redriven: 3 }, has_errors: false },
+        },
+      },
+      { metrics: { aggregated: { all_time: { processed: 10, accepted: 10 } } } },
+    ])
+    const tables = ['commits', 'commit_additions', 'commit_heads', 'committed_seqs', 'dlq_files'] as const
+    for (const table of [...tables, 'view_counters', 'view_totals', 'view_series', 'view_quality'] as const) {
+      await store.db.deleteFrom(table).execute()
+    }
+    expect((await rebuild(store)).text).toContain('4 recorded, 0 already known, 0 rejected')
+    expect([await shown(store, place), await shown(store, { ...place, view: second })]).toEqual(before)
+    expect((await rebuild(store)).text).toContain('0 recorded, 4 already known, 0 rejected')
+    expect([await shown(store, place), await shown(store, { ...place, view: second })]).toEqual(before)
   })
 
   test('inserts lost commits between known ones, each with its own time', async () => {

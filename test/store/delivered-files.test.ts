@@ -6,7 +6,7 @@ import { deliveredFiles, type FilesWanted, listEndpointsOfView, type TimeRange }
 import { findQueriedEndpoint, findQueriedView } from '#store/query-tables.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anAccount, aPublishedView, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
+import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
 
 const file = (key: string, view_id: string) => ({ key, bytes: 10, rows: 1, sha256: 'ab', view_id, view_version: 1 })
 
@@ -54,7 +54,8 @@ describeDatabases('delivered files', (kind) => {
       const stored = await findCommit(db, commit.id)
       if (stored === undefined) throw new Error('the commit is missing')
       const artifacts = { 'views/events/v1/redrive-v2': file('added', view.id) }
-      await insertAddition(db, { commit: stored, view_id: view.id, job_id: newId(), artifacts }, t0)
+      const outcome = anOutcome(view.id)
+      await insertAddition(db, { commit: stored, view_id: view.id, from_view_id: null, job_id: newId(), artifacts, outcome }, t0)
     })
     expect(await keys(store, endpoint, { view_id: view.id })).toEqual(['added'])
   })

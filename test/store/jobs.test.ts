@@ -9,6 +9,7 @@ import { findUnit, finishUnit, leaseUnit, listAvailableUnits, listLeasedUnits, l
 import { getJob, insertJob, lockRunningJob, removeJobFinishedBefore, setJobStatus } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { type Store, transact } from '#store/store.ts'
+import { getViewMetrics, removeViewCountersBefore } from '#store/view-counters.ts'
 import { insertVersion, publishView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
@@ -171,12 +172,13 @@ describeDatabases('jobs', (kind) => {
 
   test('an addition is recorded once, with its DLQ files, and listed with the commit', async () => {
     await using store = await newStore(kind)
-    const { endpoint, view, commits } = await furnished(store, 2)
+    const { account, endpoint, view, commits } = await furnished(store, 2)
     const id = commits[0]?.id ?? ''
     const add = (job_id: string) =>
       transact(store, async (db) => {
         const commit = await findCommit(db, id)
-        return commit && insertAddition(db, { commit, view_id: view.id, job_id, artifacts: files(view.id) }, t0)
+        const addition = { view_id: view.id, from_view_id: null, job_id, artifacts: files(view.id), outcome: anOutcome(view.id) }
+        return commit && insertAddition(db, { commit, ...addition }, t0)
       })
     const added = await Promise.all([add('a'), add('b'), add('c')])
     expect(added.filter((isNew) => isNew === true)).toHaveLength(1)
@@ -187,6 +189,72 @@ describeDatabases('jobs', (kind) => {
     expect(Object.keys(items.find((commit) => commit.id !== id)?.artifacts ?? {})).toEqual(['parquet'])
     expect(await findCommit(store.db, id)).toMatchObject({ added: [view.id], artifacts: { 'dlq/events/v2': { key: 'd' } } })
     expect((await listDlqFiles(store.db, view.id, { limit: 10 })).files).toMatchObject([{ s3_key: 'd', rows: 1 }])
+    const { aggregated } = await getViewMetrics(store.db, account, view.id, t0)
+    expect(aggregated).toMatchObject({ last_24h: { processed: 10, dlq: 3 }, all_time: { processed: 10 }, has_errors: true })
+  })
+
+  test('a re-drive takes over dead letters where they were counted, so that it hides no later ones', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, view } = await furnished(store, 0)
+    const [repaired, again] = [await aPublishedView(store, account), await aPublishedView(store, account)]
+    const dayMs = 86_400_000
+    const now = t0 + 2 * dayMs
+    const dead = (seq: number, at: number) => {
+      const views = [anOutcome(view.id)]
+      const dlq = { key: `d${seq}`, bytes: 1, rows: 3, sha256: 'ab', view_id: view.id, view_version: 1 }
+      const commit = aCommit(endpoint.id, seq, { views, artifacts: { 'dlq/x/v1': dlq } })
+      return transact(store, async (db) => [await recordCommit(db, commit, at), commit.id][1] ?? '')
+    }
+    const [old, kept, recent] = [await dead(0, t0), await dead(1, now - dayMs / 2), await dead(2, now)]
+    await removeViewCountersBefore(store.db, now - dayMs)
+    const redrive = (id: string, to: string) =>
+      transact(store, async (db) => {
+        const commit = await findCommit(db, id)
+        if (commit === undefined) throw new Error('the commit is missing')
+        const addition = { view_id: to, from_view_id: view.id, job_id: newId(), artifacts: {}, outcome: anOutcome(to, clean) }
+        return insertAddition(db, { commit, ...addition }, now)
+      })
+    const clean = { processed: 3, accepted: 3, dropped: 0, dlq: 0, errors: {}, last_error: null }
+    const metrics = async () => (await getViewMetrics(store.db, account, view.id, now)).endpoints[0]
+    expect(await metrics()).toMatchObject({ error_count_24h: 6, total_error_count: 9 })
+    expect(await redrive(old, repaired.id)).toBe(true)
+    expect(await metrics()).toMatchObject({
+      ...{ error_count_24h: 6, total_error_count: 6, error_rate_pct: 30 },
+      ...{ last_24h: { dlq: 6, redriven: 0 }, all_time: { dlq: 9, redriven: 3 } },
+    })
+    await redrive(kept, repaired.id)
+    expect(await metrics()).toMatchObject({ error_count_24h: 3, error_rate_pct: 15, has_errors: true })
+    // Neither the same re-drive nor one to another version takes anything over twice.
+    expect(await redrive(kept, repaired.id)).toBe(false)
+    expect(await redrive(kept, again.id)).toBe(true)
+    await redrive(recent, repaired.id)
+    expect(await metrics()).toMatchObject({
+      ...{ error_count_24h: 0, total_error_count: 0, error_rate_pct: 0, has_errors: false },
+      ...{ last_24h: { processed: 20, dlq: 6, redriven: 6 }, all_time: { processed: 30, dlq: 9, redriven: 9 } },
+    })
+    const { files: listed } = await listDlqFiles(store.db, view.id, { limit: 10 })
+    expect(listed.map(({ redriven_at }) => redriven_at)).toEqual([iso(now), iso(now), iso(now)])
+    expect((await getViewMetrics(store.db, account, repaired.id, now)).aggregated).toMatchObject({
+      ...{ last_24h: { processed: 9, accepted: 9 }, has_errors: false },
+    })
+  })
+
+  test('a backfill of a segment on which the view failed stands for its records', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, view } = await furnished(store, 0)
+    const failed = { accepted: 0, dropped: 0, dlq: 0, failed: 10, errors: { view_failed: 10 } }
+    const commits = [0, 1].map((seq) => aCommit(endpoint.id, seq, { views: [anOutcome(view.id, failed)] }))
+    for (const commit of commits) await transact(store, (db) => recordCommit(db, commit, t0))
+    await transact(store, async (db) => {
+      const commit = await findCommit(db, commits[0]?.id ?? '')
+      const outcome = anOutcome(view.id, { accepted: 10, dropped: 0, dlq: 0, errors: {}, last_error: null })
+      const addition = { view_id: view.id, from_view_id: null, job_id: newId(), artifacts: {}, outcome }
+      if (commit !== undefined) await insertAddition(db, { commit, ...addition }, t0 + 3_600_000)
+    })
+    const counts = { processed: 20, accepted: 10, dropped: 0, dlq: 0, failed: 10, redriven: 0 }
+    expect((await getViewMetrics(store.db, account, view.id, t0 + 3_600_000)).endpoints[0]).toMatchObject({
+      ...{ last_24h: counts, all_time: counts, error_rate_pct: 50, error_count_24h: 10, total_error_count: 10 },
+    })
   })
 
   test('finds the latest other version that rejected rows in the range', async () => {
@@ -226,7 +294,8 @@ describeDatabases('jobs', (kind) => {
     const job = await start()
     await transact(store, async (db) => {
       const commit = await findCommit(db, commits[0]?.id ?? '')
-      if (commit !== undefined) await insertAddition(db, { commit, view_id: view.id, job_id: job.id, artifacts: {} }, t0)
+      const addition = { view_id: view.id, from_view_id: null, job_id: job.id, artifacts: {}, outcome: anOutcome(view.id) }
+      if (commit !== undefined) await insertAddition(db, { commit, ...addition }, t0)
       await setJobStatus(db, account, job.id, 'canceled', t0)
     })
     expect(await removeJobFinishedBefore(store.db, t0, 10)).toBe(0)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
 import type { SeriesStep } from '#model/limits.ts'
 import { seriesWindow } from '#model/series.ts'
 import { findApiKeyByHash, insertApiKey, revokeApiKey } from '#store/api-keys.ts'
@@ -9,10 +10,11 @@ import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '#store/migrate.ts'
 import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of-a-minute.ts'
 import { up as accessOfRevokedKeys } from '#store/migrations/0036-access-of-revoked-keys.ts'
+import { up as jobsInViewMetrics } from '#store/migrations/0037-jobs-in-view-metrics.ts'
 import { openStore, transact } from '#store/store.ts'
 import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
-import { aKey, anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aKey, anAccount, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 describeDatabases('migrations', (kind) => {
   test('a new database gets all of them, and none the second time', async () => {
@@ -93,6 +95,41 @@ describeDatabases('migrations', (kind) => {
       return buckets.map(({ records }) => records)
     }
     expect(await Promise.all((['10s', '1m', '1h'] as const).map(recordsOf))).toEqual([[], [5], [5]])
+  })
+
+  test('dead letters that jobs rejected before jobs were counted are told from those that count', async () => {
+    await using store = await newStore(kind)
+    const { db } = store
+    for (const table of ['view_counters', 'view_totals']) await db.schema.alterTable(table).dropColumn('redriven').execute()
+    await db.schema.alterTable('commits').dropColumn('failed_views').execute()
+    await db.schema.alterTable('commit_additions').dropColumn('from_view_id').execute()
+    for (const column of ['counted_at', 'redriven_at']) await db.schema.alterTable('dlq_files').dropColumn(column).execute()
+    const account = await anAccount(store)
+    const endpoint = await aStoredEndpoint(store, account)
+    const [view, later] = [(await aPublishedView(store, account)).id, (await aPublishedView(store, account)).id]
+    const [job, commit] = [newId(), newId()]
+    await transact(store, async (tx) => {
+      await sql`insert into commits (id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms, sealed_at, uploaded_at, destination_id, bucket, region, artifacts)
+        values (${commit}, ${endpoint.id}, 'n', 'l', 0, 1, 0, 1, 1, 1, 1, 'd', 'b', 'r', '{}')`.execute(tx)
+      for (const id of [view, later])
+        await sql`insert into dlq_files (commit_id, view_id, endpoint_id, segment_seq, destination_id, s3_bucket, s3_key, region, bytes, rows, created_at)
+          values (${commit}, ${id}, ${endpoint.id}, 0, 'd', 'b', 'k', 'r', 1, 1, 5)`.execute(tx)
+      await sql`insert into commit_additions (commit_id, view_id, job_id, artifacts, added_at) values (${commit}, ${later}, ${job}, '{}', 9)`.execute(
+        tx,
+      )
+      await sql`insert into jobs (id, account_id, kind, status, view_id, from_view_id, endpoint_id, region, created_by, created_at, looked_at, total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records)
+        values (${job}, ${account}, 'redrive', 'succeeded', ${later}, ${view}, ${endpoint.id}, 'loc', 'ci', 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0)`.execute(
+        tx,
+      )
+    })
+    await transact(store, jobsInViewMetrics)
+    const files = await db.selectFrom('dlq_files').select(['view_id', 'counted_at', 'redriven_at']).execute()
+    expect(new Map(files.map(({ view_id, ...file }) => [view_id, file]))).toEqual(
+      new Map([
+        [view, { counted_at: 5, redriven_at: 9 }],
+        [later, { counted_at: null, redriven_at: null }],
+      ]),
+    )
   })
 
   test('concurrent processes apply them once', async () => {

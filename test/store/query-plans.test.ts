@@ -126,7 +126,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
     path_style: 0,
   }
   const numbers = { bytes: 1, rows: 1 }
-  const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, errors: 0 }
+  const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, redriven: 0, errors: 0 }
   await transact(store, async (db) => {
     const commit = await db.selectFrom('commits').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()
     const like = await db.selectFrom('endpoints').selectAll().where('id', '=', endpoint).executeTakeFirstOrThrow()
@@ -190,7 +190,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .values(
         rows.map(({ id, at }) => ({
           ...{ commit_id: id, view_id: view, endpoint_id: endpoint, segment_seq: at, destination_id: id, ...numbers },
-          ...{ s3_bucket: 'lake', s3_key: id, region: 'eu', created_at: at },
+          ...{ s3_bucket: 'lake', s3_key: id, region: 'eu', created_at: at, counted_at: at },
         })),
       )
       .execute()

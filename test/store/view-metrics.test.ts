@@ -28,7 +28,7 @@ describeDatabases('view metrics', (kind) => {
   test('a view that never ran has none', async () => {
     await using store = await newStore(kind)
     const { metrics } = await setUp(store)
-    const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
+    const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0, redriven: 0 }
     expect(await metrics(t0)).toEqual({
       endpoints: [],
       aggregated: { last_24h: none, all_time: none, error_rate_pct: 0, has_errors: false, total_error_count_24h: 0 },
@@ -42,7 +42,7 @@ describeDatabases('view metrics', (kind) => {
     await count(t0)
     await count(t0 + minuteMs)
     await count(t0 + 20 * minuteMs, clean, second.id)
-    const twice = { processed: 20, accepted: 12, dropped: 2, dlq: 6, failed: 0 }
+    const twice = { processed: 20, accepted: 12, dropped: 2, dlq: 6, failed: 0, redriven: 0 }
     const { endpoints, aggregated } = await metrics(t0 + 30 * minuteMs)
     expect(endpoints.find(({ endpoint_id }) => endpoint_id === endpoint.id)).toEqual({
       ...{ endpoint_id: endpoint.id, endpoint_name: endpoint.label, last_24h: twice, all_time: twice },
@@ -55,7 +55,7 @@ describeDatabases('view metrics', (kind) => {
       ...{ error_rate_pct: 0, has_errors: false, error_count_24h: 0, total_error_count: 0 },
       ...{ last_error_at: null, last_error_code: null, last_error_message: null },
     })
-    const all = { processed: 30, accepted: 21, dropped: 3, dlq: 6, failed: 0 }
+    const all = { processed: 30, accepted: 21, dropped: 3, dlq: 6, failed: 0, redriven: 0 }
     expect(aggregated).toEqual({
       ...{ last_24h: all, all_time: all, error_rate_pct: 20, has_errors: true, total_error_count_24h: 6 },
     })

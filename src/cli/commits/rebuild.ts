@@ -11,10 +11,11 @@ import { markerFolder, parseCompactionMarkerKey, parseMarkerKey } from '#model/a
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
-import { restoreCommit } from '#store/commits.ts'
+import { lockCommits, restoreCommit } from '#store/commits.ts'
 import { findDestination } from '#store/destinations.ts'
 import { listKnownCommits, listViewsOfOthers, type MarkerFolder } from '#store/marker-folders.ts'
 import { type Store, transact } from '#store/store.ts'
+import { findVersionId } from '#store/views.ts'
 import { type FoundMarker, type Rejected, readMarker } from './found-marker.ts'
 import { rebuildCompaction } from './rebuild-compaction.ts'
 
@@ -131,7 +132,9 @@ async function record(marker: FoundMarker, folder: MarkerFolder, options: Rebuil
   const viewIds = [...views, ...Object.values(artifacts)].flatMap(({ view_id }) => (view_id === undefined ? [] : [view_id]))
   const foreign = await listViewsOfOthers(options.store.db, folder.account_id, viewIds)
   if (foreign.length > 0) return { rejected: `it belongs to a view of another account: ${foreign[0]}` }
-  return marker.type === 'segment' ? recordCommit(marker.commit, folder, options) : recordAddition(marker.addition, options)
+  return marker.type === 'segment'
+    ? recordCommit(marker.commit, folder, options)
+    : recordAddition(marker.addition, folder, options)
 }
 
 async function recordCommit(
@@ -148,20 +151,30 @@ async function recordCommit(
   return result === 'new' ? 'recorded' : result
 }
 
-async function recordAddition(marker: UnitMarker, { store, now, keptMs, dryRun }: RebuildOptions): Promise<Outcome> {
+async function recordAddition(
+  marker: UnitMarker,
+  { account_id }: MarkerFolder,
+  { store, now, keptMs, dryRun }: RebuildOptions,
+): Promise<Outcome> {
   const commit = await findCommit(store.db, marker.commit_id)
   if (commit === undefined && Date.parse(marker.sealed_at) < now() - keptMs) return 'expired'
   // In a dry run the commit of its segment may not be recorded yet.
   if (commit === undefined) return dryRun ? 'recorded' : { rejected: 'its segment has no commit' }
-  const view_id = marker.views[0]?.view_id
-  if (view_id === undefined) return { rejected: 'it does not name a view' }
+  const [outcome] = marker.views
+  if (outcome === undefined) return { rejected: 'it does not name a view' }
+  const { view_id, view_name } = outcome
   if (commit.added.includes(view_id)) return 'known'
   if (Object.values(commit.artifacts).some((artifact) => artifact.view_id === view_id)) {
     return { rejected: 'the segment already has output of that view version' }
   }
   if (dryRun) return 'recorded'
-  const addition = { commit, view_id, job_id: unknownJob, artifacts: marker.artifacts }
-  const isNew = await transact(store, (db) => insertAddition(db, addition, Math.min(Date.parse(marker.uploaded_at), now())))
+  const from_view_id =
+    marker.from_version === null ? null : await findVersionId(store.db, account_id, view_name, marker.from_version)
+  const addition = { commit, view_id, from_view_id, job_id: unknownJob, artifacts: marker.artifacts, outcome }
+  const isNew = await transact(store, async (db) => {
+    await lockCommits(db, commit.endpoint_id)
+    return insertAddition(db, addition, Math.min(Date.parse(marker.uploaded_at), now()))
+  })
   return isNew ? 'recorded' : 'known'
 }
 

@@ -229,6 +229,7 @@ readonly offset?: number | undefined
 readonly endpoints: ({
 readonly endpoint_id: string
 readonly endpoint_name: string
+/** records that were processed in the last 24 hours, by live delivery or by a job */
 readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -238,6 +239,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -248,13 +251,16 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
-/** whether an error occurred in the last 24 hours, or `held_since` is set */
+/** whether `error_count_24h` is not 0, or `held_since` is set */
 readonly has_errors: boolean
-/** `dlq`, `failed`, and 1 each time that the view began to hold back the delivery */
+/** `dlq` without `redriven`, `failed`, and 1 each time that the view began to hold back the delivery */
 readonly error_count_24h: number
+/** the same of all time */
 readonly total_error_count: number
 readonly last_error_at: string | null
 /** the code of a dead letter, `view_failed`, or `too_expensive` if the view exceeded a bound on its cost */
@@ -335,6 +341,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -345,8 +353,10 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
 readonly has_errors: boolean
 readonly total_error_count_24h: number
@@ -419,6 +429,7 @@ readonly items: ({
 readonly endpoints: ({
 readonly endpoint_id: string
 readonly endpoint_name: string
+/** records that were processed in the last 24 hours, by live delivery or by a job */
 readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -428,6 +439,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -438,13 +451,16 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
-/** whether an error occurred in the last 24 hours, or `held_since` is set */
+/** whether `error_count_24h` is not 0, or `held_since` is set */
 readonly has_errors: boolean
-/** `dlq`, `failed`, and 1 each time that the view began to hold back the delivery */
+/** `dlq` without `redriven`, `failed`, and 1 each time that the view began to hold back the delivery */
 readonly error_count_24h: number
+/** the same of all time */
 readonly total_error_count: number
 readonly last_error_at: string | null
 /** the code of a dead letter, `view_failed`, or `too_expensive` if the view exceeded a bound on its cost */
@@ -525,6 +541,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -535,8 +553,10 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
 readonly has_errors: boolean
 readonly total_error_count_24h: number
@@ -660,6 +680,7 @@ readonly detail?: "columns" | undefined
 readonly endpoints: ({
 readonly endpoint_id: string
 readonly endpoint_name: string
+/** records that were processed in the last 24 hours, by live delivery or by a job */
 readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -669,6 +690,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -679,13 +702,16 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
-/** whether an error occurred in the last 24 hours, or `held_since` is set */
+/** whether `error_count_24h` is not 0, or `held_since` is set */
 readonly has_errors: boolean
-/** `dlq`, `failed`, and 1 each time that the view began to hold back the delivery */
+/** `dlq` without `redriven`, `failed`, and 1 each time that the view began to hold back the delivery */
 readonly error_count_24h: number
+/** the same of all time */
 readonly total_error_count: number
 readonly last_error_at: string | null
 /** the code of a dead letter, `view_failed`, or `too_expensive` if the view exceeded a bound on its cost */
@@ -766,6 +792,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -776,8 +804,10 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
 readonly has_errors: boolean
 readonly total_error_count_24h: number

@@ -470,6 +470,8 @@ readonly bytes: number
 readonly rows: number
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
+/** when a re-drive took over its rows; null if none did */
+readonly redriven_at: string | null
 /** valid for one hour, needs no credentials; null if the destination was deleted or denies reading */
 readonly download_url: string | null
 }
@@ -2955,6 +2957,7 @@ readonly items: ({
 readonly endpoints: ({
 readonly endpoint_id: string
 readonly endpoint_name: string
+/** records that were processed in the last 24 hours, by live delivery or by a job */
 readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -2964,6 +2967,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -2974,13 +2979,16 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
-/** whether an error occurred in the last 24 hours, or `held_since` is set */
+/** whether `error_count_24h` is not 0, or `held_since` is set */
 readonly has_errors: boolean
-/** `dlq`, `failed`, and 1 each time that the view began to hold back the delivery */
+/** `dlq` without `redriven`, `failed`, and 1 each time that the view began to hold back the delivery */
 readonly error_count_24h: number
+/** the same of all time */
 readonly total_error_count: number
 readonly last_error_at: string | null
 /** the code of a dead letter, `view_failed`, or `too_expensive` if the view exceeded a bound on its cost */
@@ -3061,6 +3069,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -3071,8 +3081,10 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
 readonly has_errors: boolean
 readonly total_error_count_24h: number
@@ -3501,6 +3513,7 @@ readonly "application/json": {
 readonly endpoints: ({
 readonly endpoint_id: string
 readonly endpoint_name: string
+/** records that were processed in the last 24 hours, by live delivery or by a job */
 readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -3510,6 +3523,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -3520,13 +3535,16 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
-/** whether an error occurred in the last 24 hours, or `held_since` is set */
+/** whether `error_count_24h` is not 0, or `held_since` is set */
 readonly has_errors: boolean
-/** `dlq`, `failed`, and 1 each time that the view began to hold back the delivery */
+/** `dlq` without `redriven`, `failed`, and 1 each time that the view began to hold back the delivery */
 readonly error_count_24h: number
+/** the same of all time */
 readonly total_error_count: number
 readonly last_error_at: string | null
 /** the code of a dead letter, `view_failed`, or `too_expensive` if the view exceeded a bound on its cost */
@@ -3607,6 +3625,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
 readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
@@ -3617,8 +3637,10 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
+readonly redriven: number
 }
-/** share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
+/** share of `dlq` without `redriven` and of `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery */
 readonly error_rate_pct: number
 readonly has_errors: boolean
 readonly total_error_count_24h: number

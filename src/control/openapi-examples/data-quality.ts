@@ -10,12 +10,13 @@ const dlqFile = {
   bytes: 2_311,
   rows: 17,
   created_at: at,
+  redriven_at: null,
   download_url: 'https://inlet.example.com/objects/example-lake/raw/events/…?expires=1795168530&signature=…',
 }
 
-const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0 }
+const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0, redriven: 0 }
 
-const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100, failed: 0 }
+const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100, failed: 0, redriven: 0 }
 
 const rates = { error_rate_pct: 1.7, has_errors: true }
 

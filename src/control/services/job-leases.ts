@@ -9,6 +9,7 @@ import type { Clock } from '#lib/clock.ts'
 import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
+import type { ViewOutcome } from '#model/commit.ts'
 import { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type {
@@ -23,6 +24,7 @@ import type {
   UnitsReported,
 } from '#model/job-protocol.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commit-additions.ts'
+import { lockCommits } from '#store/commits.ts'
 import { markCompactionFailed, recordRemoval } from '#store/compactions.ts'
 import { findDestination } from '#store/destinations.ts'
 import {
@@ -43,10 +45,16 @@ import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs.
 import { leaseLimits } from '#store/limits.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import { getView } from '#store/views.ts'
+import type { DeliveredMetrics } from '../delivered-metrics.ts'
 import { prepareCompaction, recordCompaction } from './compaction-units.ts'
 import { chooseSource } from './job-source.ts'
 
-export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
+export type JobLeasesOptions = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly delivered: Pick<DeliveredMetrics, 'addView'>
+}
 
 const noRows = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
 const crashedTooOften = `failed permanently: ${leaseLimits.crashesMax} processes crashed while working on it`
@@ -88,10 +96,11 @@ export class JobLeases {
   }
 
   async report({ node_id, reports }: UnitReports): Promise<UnitsReported> {
-    const { store, logger } = this.#options
+    const { store, logger, delivered } = this.#options
     const results: UnitsReported['results'] = []
     for (const report of reports) {
-      const result = await transact(store, (db) => this.#recordReport(db, node_id, report))
+      const { result, counted } = await transact(store, (db) => this.#recordReport(db, node_id, report))
+      if (counted !== undefined) delivered.addView(counted)
       if (result === 'stale') logger.warn({ node_id, job_id: report.job_id }, 'stale job report ignored')
       results.push({ lease_id: report.lease_id, result })
     }
@@ -146,28 +155,34 @@ export class JobLeases {
     return { units, more: available.length === leaseLimits.unitsPerJobMax }
   }
 
-  async #recordReport(db: Tx, node_id: string, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
+  async #recordReport(db: Tx, node_id: string, report: UnitReport): Promise<Recorded> {
     const { clock, logger } = this.#options
     const now = clock.now()
     const { job_id, commit_id, lease_id } = report
+    const commit = report.outcome === 'done' ? await findCommit(db, commit_id) : undefined
+    // Before the job, as when a commit is recorded: both change counters, and then jobs.
+    if (commit !== undefined) await lockCommits(db, commit.endpoint_id)
     const job = await lockJob(db, job_id)
     const unit = job && (await findUnit(db, job_id, commit_id))
-    if (unit?.lease_id !== lease_id || unit.node_id !== node_id) return 'stale'
-    if (unit.status !== 'leased') return 'known'
+    if (job === undefined || unit?.lease_id !== lease_id || unit.node_id !== node_id) return { result: 'stale' }
+    if (unit.status !== 'leased') return { result: 'known' }
     switch (report.outcome) {
       case 'done': {
-        const commit = await findCommit(db, commit_id)
+        const { artifacts, view: outcome } = report
         const { view_id } = unit
         if (view_id === null) throw new AppError('validation_error', 'the unit is a compaction')
-        if (Object.values(report.artifacts).some((artifact) => (artifact.view_id ?? view_id) !== view_id))
-          throw new AppError('validation_error', 'the artifacts are of another view than the job')
+        if ([outcome, ...Object.values(artifacts)].some((each) => (each.view_id ?? view_id) !== view_id))
+          throw new AppError('validation_error', 'the outcome or an artifact is of another view than the job')
+        const { from_view_id } = job
         const isNew =
-          commit !== undefined && (await insertAddition(db, { commit, view_id, job_id, artifacts: report.artifacts }, now))
-        const end = isNew
-          ? ({ status: 'done', outcome: report.view } as const)
-          : ({ status: 'skipped', reason: 'another job made this output in the meantime' } as const)
-        await finishUnit(db, report, end, now)
-        break
+          commit !== undefined && (await insertAddition(db, { commit, view_id, from_view_id, job_id, artifacts, outcome }, now))
+        if (!isNew) {
+          const reason = 'another job made this output in the meantime'
+          await finishUnit(db, report, { status: 'skipped', reason }, now)
+          break
+        }
+        await finishUnit(db, report, { status: 'done', outcome }, now)
+        return { result: 'recorded', counted: outcome }
       }
       case 'compacted': {
         if (unit.view_id !== null) throw new AppError('validation_error', 'the unit is not a compaction')
@@ -192,8 +207,14 @@ export class JobLeases {
       case 'released':
         await returnUnit(db, { ...report, deaths: unit.deaths }, now)
     }
-    return 'recorded'
+    return { result: 'recorded' }
   }
+}
+
+type Recorded = {
+  readonly result: UnitsReported['results'][number]['result']
+  /** The outcome that is new in the counters of its view. */
+  readonly counted?: ViewOutcome
 }
 
 /** Fails a unit. Only somebody who asks for it causes another attempt at a compaction. */

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { Rows3 } from 'lucide-react'
 import { lazy, Suspense } from 'react'
-import type { ViewCounts } from '../../api/view-metrics.ts'
+import type { WindowCounts } from '../../api/view-metrics.ts'
 import { viewQuery } from '../../api/views.ts'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { formatCompact, formatCount, formatShare } from '../../design/format.ts'
@@ -57,7 +57,7 @@ export function ColumnsPage() {
 /** Longer figures do not fit beside each other. */
 const exactBelow = 1_000_000
 
-function Outcomes({ last_24h, all_time }: { readonly last_24h: ViewCounts; readonly all_time: ViewCounts }) {
+function Outcomes({ last_24h, all_time }: { readonly last_24h: WindowCounts; readonly all_time: WindowCounts }) {
   const stats = [
     ['Accepted', 'accepted'],
     ['Dropped by filters', 'dropped'],
@@ -73,7 +73,10 @@ function Outcomes({ last_24h, all_time }: { readonly last_24h: ViewCounts; reado
             label={label}
             value={last_24h[name] < exactBelow ? formatCount(last_24h[name]) : formatCompact(last_24h[name])}
             exact={formatCount(last_24h[name])}
-            note={`${formatShare(shareOf(last_24h[name], last_24h))} in 24 hours, ${formatShare(shareOf(all_time[name], all_time))} of all time`}
+            note={
+              `${formatShare(shareOf(last_24h[name], last_24h))} in 24 hours, ${formatShare(shareOf(all_time[name], all_time))} of all time` +
+              (name === 'dlq' && last_24h.redriven > 0 ? `; ${formatCount(last_24h.redriven)} re-driven` : '')
+            }
           />
         ))}
       </Columns>

@@ -40,6 +40,11 @@ export function DlqFiles({ view, endpoint }: DlqFilesProps) {
 const columns: readonly TableColumn<DlqFile>[] = [
   { title: 'Delivered', cell: ({ created_at }) => <Time at={created_at} /> },
   { title: 'Endpoint', cell: ({ endpoint_name }) => endpoint_name, minor: true },
+  {
+    title: 'Re-driven',
+    cell: ({ redriven_at }) => (redriven_at === null ? '–' : <Time at={redriven_at} />),
+    minor: true,
+  },
   { title: 'Records', cell: ({ rows }) => formatCount(rows), figure: true },
   { title: 'Size', cell: ({ bytes }) => formatBytes(bytes), figure: true, minor: true },
   { title: '', cell: (file) => <FileLink file={file} />, figure: true },

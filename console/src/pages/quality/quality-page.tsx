@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { ShieldCheck } from 'lucide-react'
-import { allViewMetricsQuery, type ViewMetrics } from '../../api/view-metrics.ts'
+import { allViewMetricsQuery, type ViewMetrics, type WindowCounts } from '../../api/view-metrics.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
@@ -30,7 +30,7 @@ export function QualityPage() {
   return (
     <Page
       title="Data quality"
-      about="What each view made of the records of the last 24 hours. Views that reject most stand first."
+      about="What each view made of records in the last 24 hours, in live delivery and in jobs. Views that reject most stand first."
     >
       {metrics.isError && <Failure error={metrics.error} onRetry={() => void metrics.refetch()} />}
       {metrics.isPending && <Skeleton rows={4} height="figure" />}
@@ -106,7 +106,7 @@ function columnsOf(account: string): readonly TableColumn<ViewMetrics>[] {
     { title: 'Dropped', cell: ({ aggregated: { last_24h } }) => <Count of={last_24h.dropped} />, figure: true, minor: true },
     {
       title: 'Dead letters',
-      cell: ({ view_id, aggregated: { last_24h } }) => <RejectedCount account={account} view={view_id} count={last_24h.dlq} />,
+      cell: ({ view_id, aggregated: { last_24h } }) => <RejectedCount account={account} view={view_id} counts={last_24h} />,
       figure: true,
     },
     { title: 'Rejected', cell: (view) => <Rejected view={view} />, figure: true },
@@ -118,14 +118,21 @@ function Count({ of }: { readonly of: number }) {
   return <span title={formatCount(of)}>{of === 0 ? '–' : formatCompact(of)}</span>
 }
 
-type RejectedCountProps = { readonly account: string; readonly view: string; readonly count: number }
+type RejectedCountProps = { readonly account: string; readonly view: string; readonly counts: WindowCounts }
 
-function RejectedCount({ account, view, count }: RejectedCountProps) {
-  if (count === 0) return '–'
+function RejectedCount({ account, view, counts: { dlq, redriven } }: RejectedCountProps) {
+  if (dlq === 0) return '–'
   return (
-    <Link to="/in/$account/quality/$view/dead-letters" params={{ account, view }} title={formatCount(count)}>
-      {formatCompact(count)}
-    </Link>
+    <>
+      <Link to="/in/$account/quality/$view/dead-letters" params={{ account, view }} title={formatCount(dlq)}>
+        {formatCompact(dlq)}
+      </Link>
+      {redriven > 0 && (
+        <span className={style.under} title={formatCount(redriven)}>
+          {redriven === dlq ? 'all' : formatCompact(redriven)} re-driven
+        </span>
+      )}
+    </>
   )
 }
 

@@ -107,7 +107,7 @@ function CanaryCard({ found: { canary, others }, current, endpoint_name }: Canar
 /** Figures are summed up in steps, so that of the version in use a part of a step comes before the canary. */
 function aboutFigures(range: Range): string {
   const limit = range === '2d' ? ', two days ago at most' : ''
-  return `Both run on the same segments and write files of their own. Figures begin in the ${range === '1h' ? 'minute' : 'interval'} of the canary's first segment${limit}.`
+  return `Both run on the same segments and write files of their own; a backfill of one of them counts too. Figures begin in the ${range === '1h' ? 'minute' : 'interval'} of the canary's first segment${limit}.`
 }
 
 /** Whether the time from which on the canary runs is yet to come. */
