@@ -540,6 +540,26 @@ describe('the status of an endpoint', () => {
     })
   })
 
+  test('deploying for five minutes if its node was never healthy, then failed', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const node = await TestNode.register(own, 'loc')
+    const sick = { healthy: false, reasons: ['the disk is full'] }
+    await node.heartbeat(sick)
+    const { id } = await made(account)
+    const statusAfter = async (ms: number) => {
+      own.clock.advance(ms)
+      await node.heartbeat(sick)
+      return (await account.get(`/v1/endpoints/${id}`)).body.status
+    }
+    expect(await statusAfter(1_000)).toBe('deploying')
+    expect(await statusAfter(10_000)).toBe('deploying')
+    expect(await statusAfter(280_000)).toBe('deploying')
+    expect(await statusAfter(10_000)).toBe('failed')
+    await node.heartbeat()
+    expect((await account.get(`/v1/endpoints/${id}`)).body.status).toBe('degraded')
+  })
+
   test('failed if no node ever registered', async () => {
     await using own = await newControl()
     const account = await own.newAccount()

@@ -137,6 +137,17 @@ describe('an endpoint with a name that the name servers do not know', () => {
     expect(statusFor({ created_at: ago(300) }, [aNode({ healthy: false })]).status).toBe('deploying')
   })
 
+  test('is deploying, too, if its node knows it but was never healthy since it exists', () => {
+    const sick = (healthy_at: string | null) => [aNode({ healthy: false, reasons: ['the disk is full'], healthy_at })]
+    const statusAt = (seconds: number, nodes: readonly NodeFacts[]) => statusOf(anEndpoint({ created_at: ago(seconds) }), nodes)
+    expect(statusAt(11, sick(null))).toBe('deploying')
+    expect(statusAt(1, sick(ago(5)))).toBe('deploying')
+    expect(statusAt(300, sick(ago(302)))).toBe('deploying')
+    expect(statusAt(301, sick(ago(302)))).toBe('failed')
+    // It was healthy, and knows the endpoint: it has served it.
+    expect(statusAt(11, sick(ago(10)))).toBe('failed')
+  })
+
   test('is degraded once it was, and failed when no node has been healthy for nine seconds', () => {
     const provisioned_at = ago(500)
     expect(statusFor({ provisioned_at }, [aNode()]).status).toBe('degraded')

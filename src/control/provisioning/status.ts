@@ -105,8 +105,10 @@ function statusWithoutServingNode(
   nowMs: number,
 ): EndpointStatus {
   const { created_at, provisioned_at, since_epoch } = endpoint
-  const isApplied = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= since_epoch)
-  const wasServed = provisioned_at !== null || (isApplied && !needsNaming(naming, nodes))
+  // A node that was not healthy since the endpoint exists has not served it, even if it knows it.
+  const hasServed = ({ ingest }: NodeFacts) =>
+    ingest?.healthy_at != null && ingest.healthy_at >= created_at && ingest.applied_epoch >= since_epoch
+  const wasServed = provisioned_at !== null || (nodes.some(hasServed) && !needsNaming(naming, nodes))
   if (!wasServed) return statusOfNew(endpoint, nowMs)
   const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
   return nowMs - Math.max(Date.parse(created_at), ...healthyMs) > nodeFailedSeconds * 1000 ? 'failed' : 'degraded'
