@@ -11,6 +11,7 @@ import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import type { Json } from '#lib/json.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
+import { type Bindings, type Library, loadLibrary } from './library.ts'
 import { quoteLiteral } from './quote.ts'
 
 export type DatabaseOptions = {
@@ -97,10 +98,6 @@ export class FileTooLarge extends Error {
 /** Interval between interrupts: DuckDB loses one that arrives between the steps of a statement. */
 const INTERRUPT_EVERY_MS = 5
 
-type Library = typeof import('@duckdb/node-api')
-/** The interface below the library: it writes lists without an object for each item. */
-type Bindings = typeof import('@duckdb/node-bindings')
-
 /** An error that a table function threw. DuckDB keeps only its text. */
 type FailedFunction = { error?: unknown }
 
@@ -132,9 +129,7 @@ export class Database {
       clock = systemClock,
     } = options
     const ordered: DuckDBConnection[] = []
-    // Loaded with the first database: an idle process needs neither the library nor its memory.
-    const library = await import('@duckdb/node-api')
-    const { default: bindings } = await import('@duckdb/node-bindings')
+    const { library, bindings } = await loadLibrary()
     const instance = await library.DuckDBInstance.create(':memory:', {
       // With one thread, rows nearly keep their order without `preserve_insertion_order`, which would cost memory: see `connectOrdered`.
       threads: String(threads),

@@ -50,12 +50,14 @@ test('returns records as they were sent, in order, whatever their bytes', async 
     Buffer.from('a\0b'),
     Buffer.from([0xff, 0xfe, 0x00, 0x22]),
     Buffer.from('not json'),
+    Buffer.from('\ufeff{"n":1}'),
+    Buffer.from('\ufeff\ufeff'),
   ]
   const records = payloads.flatMap((payload, index) => [
     { protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: at + index, payload },
     {
       protocol: 'mqtt',
-      topic: 'a/ü',
+      topic: index === 0 ? '\ufeffa' : 'a/ü',
       clientId: `c${index}`,
       attributes: '{"content_type":"ü"}',
       receivedAtMicros: at - index,
