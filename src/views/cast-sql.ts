@@ -14,35 +14,47 @@ export function castText(text: string, type: ColumnType): string {
 }
 
 /**
- * SQL that replaces scalars that Parquet cannot store (24:00), and values and lists beyond the range of the type, by NULL.
+ * SQL that replaces values and lists beyond the range of the type by NULL, and values that not every reader understands by others.
  * `value` is repeated in it.
  */
 export function portable(value: string, { scalar, depth }: ColumnType): string {
-  const { portable: toPortable, range } = descriptorOf(scalar)
-  if (depth === 0 && range !== undefined) return `CASE WHEN ${value} BETWEEN ${range.join(' AND ')} THEN ${value} END`
-  if (depth === 0) return toPortable?.(value) ?? value
+  const { range, portable: toPortable } = descriptorOf(scalar)
+  if (toPortable !== undefined) return depth === 0 ? toPortable(value) : eachItem(value, depth, toPortable)
   if (range === undefined) return value
+  if (depth === 0) return `CASE WHEN ${value} BETWEEN ${range.join(' AND ')} THEN ${value} END`
   const items = 'flatten('.repeat(depth - 1) + value + ')'.repeat(depth - 1)
   return `CASE WHEN list_min(${items}) < ${range[0]} OR list_max(${items}) > ${range[1]} THEN NULL ELSE ${value} END`
 }
 
 /** SQL for the value of a list type, from SQL of type `from`; NULL if any element is not a value: TRY turns the failure into NULL. Pass the result through `portable`. */
 export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', type: ColumnType): string {
-  const { readsJson, listVia, listGuard } = descriptorOf(type.scalar)
+  const { readsJson, respelled } = descriptorOf(type.scalar)
+  if (readsJson === true) return `TRY(${castTo(source, from, [printType(type)])})`
   const lists = '[]'.repeat(type.depth)
-  let [sql, sqlType]: [string, string] = [source, from]
-  const cast = (to: string): void => {
-    if (to !== sqlType) [sql, sqlType] = [`CAST(${sql} AS ${to})`, to]
-  }
-  if (readsJson !== true) {
-    if (from === 'VARCHAR[]' && type.depth > 1) cast('JSON[]')
-    cast(`VARCHAR${lists}`)
-  }
-  const texts = `CAST(${sql} AS VARCHAR)`
-  if (listVia !== undefined) cast(`${listVia}${lists}`)
-  cast(printType(type))
-  cast(printType(storedType(type)))
-  return listGuard === undefined ? `TRY(${sql})` : `TRY(CASE WHEN ${listGuard(texts)} THEN ${sql} END)`
+  const texts = castTo(source, from, [...(from === 'VARCHAR[]' && type.depth > 1 ? ['JSON[]'] : []), `VARCHAR${lists}`])
+  const list = castTexts(texts, type)
+  return respelled === undefined ? list : `coalesce(${list}, ${castTexts(eachItem(texts, type.depth, respelled), type)})`
+}
+
+/** SQL for the value of a list type, from SQL for a list of texts. */
+function castTexts(texts: string, type: ColumnType): string {
+  const { listVia, listGuard } = descriptorOf(type.scalar)
+  const lists = '[]'.repeat(type.depth)
+  const via = listVia === undefined ? [] : [`${listVia}${lists}`]
+  const list = castTo(texts, `VARCHAR${lists}`, [...via, printType(type), printType(storedType(type))])
+  return listGuard === undefined ? `TRY(${list})` : `TRY(CASE WHEN ${listGuard(`CAST(${texts} AS VARCHAR)`)} THEN ${list} END)`
+}
+
+/** SQL that casts from one type to the next. */
+function castTo(source: string, from: string, types: readonly string[]): string {
+  const changes = types.filter((to, index) => to !== (types[index - 1] ?? from))
+  return changes.reduce((sql, to) => `CAST(${sql} AS ${to})`, source)
+}
+
+/** SQL that replaces the items of a list, or those of lists in it. */
+function eachItem(list: string, depth: number, replaced: (item: string) => string): string {
+  const item = `item_${depth}`
+  return `list_transform(${list}, lambda ${item}: ${depth > 1 ? eachItem(item, depth - 1, replaced) : replaced(item)})`
 }
 
 /** Whether every text is a value, so that the cast cannot fail. */

@@ -52,8 +52,8 @@ export function elementOf(list: ColumnType): ColumnType {
 
 /** Whether DuckDB reads some text as another value than a column of this type does: it drops offsets, for example. */
 export function readsTextOtherwise({ scalar }: ColumnType): boolean {
-  const { acceptsAnyText, fromText, portable, range } = descriptorOf(scalar)
-  return acceptsAnyText !== true && (fromText ?? portable ?? range) !== undefined
+  const { acceptsAnyText, fromText, range } = descriptorOf(scalar)
+  return acceptsAnyText !== true && (fromText ?? range) !== undefined
 }
 
 /** Returns the type of a sum, a difference and so on. The difference of two timestamps is an interval, which has no type here. */

@@ -5,7 +5,8 @@
  */
 import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
-import { instantFromText, isTimeOfDay, isZonelessText, timeOfDayFromText, zonedFromText } from './text-casts.ts'
+import { strictJson } from './strict-json.ts'
+import { instantFromText, isTimeOfDay, isZonelessText, respelled, timeOfDayFromText, zonedFromText } from './text-casts.ts'
 
 export type Decimal = { readonly precision: number; readonly scale: number }
 
@@ -34,12 +35,14 @@ export type TypeDescriptor = {
   readonly acceptsAnyText?: true
   /** SQL for the value, from SQL for its text; NULL if the text is not a value. TRY_CAST if not set. */
   readonly fromText?: (text: string) => string
-  /** SQL that turns values that Parquet cannot store into NULL. It repeats `value`. */
+  /** SQL for a value that every reader understands, from SQL for a value or an item of a list, which it repeats. */
   readonly portable?: (value: string) => string
   /** SQL for the smallest and the largest value, also in lists. Others become NULL. */
   readonly range?: readonly [smallest: string, largest: string]
   /** A type that the elements of a list are cast to first. */
   readonly listVia?: string
+  /** SQL for another spelling of a text, which elements of a list get if the list cannot be cast as it is. */
+  readonly respelled?: (text: string) => string
   /** SQL condition that a list must meet, from SQL for the list's text. */
   readonly listGuard?: (text: string) => string
   /** The type that values have in a filter. */
@@ -80,7 +83,9 @@ export const descriptors = {
   DATE: { range: [`DATE '0001-01-01'`, `DATE '9999-12-31'`], order: dateOrder, toJson: toIsoDate },
   TIME: {
     fromText: timeOfDayFromText,
-    portable: (value) => `nullif(${value}, TIME '24:00:00')`,
+    // Parquet has no 24:00.
+    range: [`TIME '00:00:00'`, `TIME '23:59:59.999999'`],
+    respelled,
     listGuard: isTimeOfDay,
     inFile: portably('VARCHAR'),
     order: byBytes,
@@ -90,6 +95,7 @@ export const descriptors = {
     fromText: instantFromText,
     range: instantRange('TIMESTAMP'),
     listVia: 'TIMESTAMPTZ',
+    respelled,
     listGuard: isZonelessText,
     // A cast would look up the time zone for each value.
     inFile: { unless: 'naive', type: 'TIMESTAMPTZ', fromValue: (value) => `make_timestamptz(epoch_us(${value}))` },
@@ -100,13 +106,14 @@ export const descriptors = {
     aliases: ['TIMESTAMP WITH TIME ZONE'],
     fromText: zonedFromText,
     range: instantRange('TIMESTAMPTZ'),
+    respelled,
     listGuard: isZonelessText,
     filteredAs: 'TIMESTAMP',
     order: instantOrder,
     toJson: toIsoInstant,
   },
   UUID: { inFile: portably('VARCHAR'), order: byBytes },
-  JSON: { readsJson: true, acceptsAnyText: true, inFile: portably('VARCHAR') },
+  JSON: { readsJson: true, acceptsAnyText: true, portable: strictJson, inFile: portably('VARCHAR') },
   BLOB: {},
 } as const satisfies Readonly<Record<string, TypeDescriptor>>
 

@@ -1,4 +1,4 @@
-/** SQL that casts text to dates and times where DuckDB's own cast would return a wrong value. */
+/** SQL that casts text to dates and times where DuckDB's own cast would return a wrong value, or none. */
 
 /** The characters that DuckDB skips after an offset. */
 const END = ':?[\\s\\v]*$'
@@ -19,6 +19,11 @@ const UNREAL_OFFSET = `${SECONDS}[+-](1[5-9]|[2-9]\\d|14:?(0[1-9]|[1-9]\\d|00:?(
  */
 const LETTERS = 'A-SU-Ya-z'
 
+/** Names of the zone, as RFC 9557 allows them after an offset, such as +01:00[Europe/Berlin]. One that must be checked begins with "!". */
+const ZONE_NAMES = '(\\[[^!\\[\\]]+\\])'
+/** A time with a zone that `respelled` turns into one that DuckDB reads. The offset alone says which instant it is. */
+const ZONED = `^[^${LETTERS}]*:\\d\\d?(\\.\\d*)?(Z|${REAL_OFFSET})${ZONE_NAMES}*$`
+
 /** DuckDB's cast to TIME would drop the offset. */
 const OFFSET_OF_TIME = ':\\d\\d?(\\.\\d*)?\\s*[+-]'
 
@@ -28,7 +33,14 @@ export function instantFromText(text: string): string {
   const nameless = `CASE WHEN regexp_matches(${text}, '^[^${LETTERS}]*${REAL_OFFSET}${END}') THEN ${text} END`
   // A cast between the two types fails the statement at the end of their range, even as TRY_CAST.
   const utc = `make_timestamp(epoch_us(TRY_CAST(${nameless} AS TIMESTAMPTZ)))`
-  return `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
+  const common = `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
+  const zoned = `CASE WHEN regexp_matches(${text}, '${ZONED}') THEN ${respelled(text)} END`
+  return `coalesce(${common}, make_timestamp(epoch_us(TRY_CAST(${zoned} AS TIMESTAMPTZ))))`
+}
+
+/** Returns the same time with seconds and without names of its zone: ISO 8601 and Java allow 08:15Z, DuckDB does not. Other text stays as it is. */
+export function respelled(text: string): string {
+  return `regexp_replace(regexp_replace(${text}, '(Z|[+-]\\d[\\d:]*)${ZONE_NAMES}+$', '\\1'), '^([^:]*:\\d\\d)(Z|[+-])', '\\1:00\\2')`
 }
 
 /** Returns the same instant as TIMESTAMPTZ. */
@@ -37,7 +49,8 @@ export function zonedFromText(text: string): string {
 }
 
 export function timeOfDayFromText(text: string): string {
-  return `CASE WHEN NOT regexp_matches(${text}, '${OFFSET_OF_TIME}') THEN TRY_CAST(${text} AS TIME) END`
+  const time = `coalesce(TRY_CAST(${text} AS TIME), TRY_CAST(${respelled(text)} AS TIME))`
+  return `CASE WHEN NOT regexp_matches(${text}, '${OFFSET_OF_TIME}') THEN ${time} END`
 }
 
 /** Returns a condition: the text of a list has no zone names, no infinite times, and no offsets beyond 14 hours. */
@@ -45,7 +58,7 @@ export function isZonelessText(text: string): string {
   return `NOT regexp_matches(replace(${text}, 'NULL', ''), '[${LETTERS}]|${UNREAL_OFFSET}')`
 }
 
-/** Returns a condition: the text of a list has no offsets and no 24:00. */
+/** Returns a condition: the text of a list has no offsets. */
 export function isTimeOfDay(text: string): string {
-  return `NOT contains(${text}, '24:00') AND NOT regexp_matches(${text}, '${OFFSET_OF_TIME}')`
+  return `NOT regexp_matches(${text}, '${OFFSET_OF_TIME}')`
 }
