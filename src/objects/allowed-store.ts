@@ -4,7 +4,7 @@
  * Law: no request is sent for a key that is not below an entry of the account. Where a store has roles, their policies see to that.
  */
 import { entryOf, isAllowed } from '#model/allowed-bucket.ts'
-import type { BucketTarget, ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
+import type { BucketTarget, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export class AllowedStore implements ObjectStore {
@@ -28,8 +28,8 @@ export class AllowedStore implements ObjectStore {
     return this.#store.get(this.#checked(key, 'get'), signal)
   }
 
-  async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
-    return this.#store.size(this.#checked(key, 'get'), signal)
+  async head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined> {
+    return this.#store.head(this.#checked(key, 'get'), signal)
   }
 
   async getFile(key: string, path: string, signal?: AbortSignal, bytesMax?: number): Promise<boolean> {

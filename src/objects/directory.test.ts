@@ -73,7 +73,7 @@ describe('buckets of several accounts', () => {
     expect(String(await later.open(lake).get('k'))).toBe('first')
     expect(await readFile(join(root, 'lake/k'), 'utf8')).toBe('first')
     expect(await readFile(join(root, 'lake@inlet-second/k'), 'utf8')).toBe('second')
-    expect(await later.open(other).size('only')).toBeUndefined()
+    expect(await later.open(other).head('only')).toBeUndefined()
   })
 
   test('accounts that claim a name at the same time get different folders', async () => {
@@ -93,7 +93,7 @@ describe('buckets of several accounts', () => {
     await stores.adopt(async (bucket) => (bucket === 'lake' ? other.external_id : undefined))
     await stores.open(lake).put('k', Buffer.from('mine'), options)
     expect(await readdir(join(root, 'lake'))).toEqual(['theirs'])
-    expect(await stores.open(lake).size('theirs')).toBeUndefined()
+    expect(await stores.open(lake).head('theirs')).toBeUndefined()
     expect(String(await stores.open(other).get('theirs'))).toBe('x')
   })
 

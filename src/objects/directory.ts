@@ -7,7 +7,7 @@ import { assert } from '#lib/assert.ts'
 import { systemFiles } from '#lib/files.ts'
 import { BucketAccess } from './bucket-access.ts'
 import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
-import type { ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
+import type { ObjectEntry, ObjectFacts, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
 import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
 export type DirectoryStoresOptions = {
@@ -106,15 +106,15 @@ class DirectoryStore implements ObjectStore {
     return readFile(await this.#path(key)).catch(undefinedIfMissing)
   }
 
-  async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
+  async head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined> {
     signal?.throwIfAborted()
     const found = await stat(await this.#path(key)).catch(undefinedIfMissing)
-    return found?.isFile() === true ? found.size : undefined
+    return found?.isFile() === true ? { bytes: found.size } : undefined
   }
 
   async getFile(key: string, path: string, signal?: AbortSignal, bytesMax = Number.POSITIVE_INFINITY): Promise<boolean> {
-    const bytes = await this.size(key, signal)
-    if (bytes !== undefined && bytes > bytesMax) throw new Error(`the object ${key} is larger than ${bytesMax} bytes`)
+    const found = await this.head(key, signal)
+    if (found !== undefined && found.bytes > bytesMax) throw new Error(`the object ${key} is larger than ${bytesMax} bytes`)
     return copyFile(await this.#path(key), path, constants.COPYFILE_FICLONE).then(
       () => true,
       (error) => {

@@ -12,6 +12,13 @@ export type PutOptions = {
   readonly signal?: AbortSignal
 }
 
+/** What a store knows about an object without reading it. */
+export type ObjectFacts = {
+  readonly bytes: number
+  /** SHA-256 of the content in hex: as the store verified it, or else as whoever put the object named it in its metadata. Not every store has it. */
+  readonly sha256?: string | undefined
+}
+
 export type ObjectEntry = { readonly key: string; readonly bytes: number }
 
 /**
@@ -26,8 +33,8 @@ export interface ObjectStore {
   put(key: string, body: Uint8Array, options: PutOptions): Promise<void>
   /** Returns the whole object, or undefined if it is missing. Throws if it is large. */
   get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined>
-  /** Returns the size in bytes, or undefined if the object is missing. */
-  size(key: string, signal?: AbortSignal): Promise<number | undefined>
+  /** Returns undefined if the object is missing. */
+  head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined>
   /** Downloads the object to a new local file. Returns false if the object is missing. Throws if it is larger than `bytesMax`. */
   getFile(key: string, path: string, signal?: AbortSignal, bytesMax?: number): Promise<boolean>
   /** Returns a URL from which anyone can download the object for that time. The object may be missing. */

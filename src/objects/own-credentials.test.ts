@@ -71,7 +71,7 @@ test.each(others)('an entry of the allowlist does not open %s: %s %s', async (_,
   const store = at.stores.open({ ...mine, bucket })
   const works: readonly Promise<unknown>[] = [
     ...[store.put(key, body, object), store.putFile(key, '/dev/null', object), store.remove(key)],
-    ...[store.get(key), store.size(key), store.getFile(key, '/dev/null'), store.presign(key, 60)],
+    ...[store.get(key), store.head(key), store.getFile(key, '/dev/null'), store.presign(key, 60)],
     ...[Array.fromAsync(store.list(key)), store.tryParts?.(key, object) ?? Promise.resolve()],
   ]
   for (const work of works) {

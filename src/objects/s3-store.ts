@@ -16,6 +16,7 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  type HeadObjectCommandOutput,
   ListObjectsV2Command,
   NoSuchKey,
   NotFound,
@@ -28,7 +29,7 @@ import { digestFile } from '#lib/digest-file.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
-import type { ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
+import type { ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
 import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
 import { beginParts, putInParts } from './s3-multipart.ts'
@@ -121,12 +122,15 @@ export class S3Store implements ObjectStore {
     })
   }
 
-  async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
-    const Bucket = this.#options.target.bucket
+  async head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined> {
+    const { bucket: Bucket, checksums, encryption } = this.#options.target
+    // With a key of KMS, S3 gives its checksum only to those who may decrypt, and denies the others everything.
+    const wanted = checksums === 'none' || encryption === 'kms' ? {} : { ChecksumMode: 'ENABLED' as const }
     return this.#orMissing(key, signal, () =>
       this.#try('get', { signal, attempts: 2 }, async ({ client }) => {
-        const command = new HeadObjectCommand({ Bucket, Key: key })
-        return (await client.send(command, sendOptions(signal)).catch(undefinedIfMissing))?.ContentLength
+        const command = new HeadObjectCommand({ Bucket, Key: key, ...wanted })
+        const found = await client.send(command, sendOptions(signal)).catch(undefinedIfMissing)
+        return found?.ContentLength === undefined ? undefined : { bytes: found.ContentLength, sha256: sha256Of(found) }
       }),
     )
   }
@@ -281,6 +285,15 @@ function isQuicklyTransient({ reason, step }: ObjectStoreError): boolean {
 
 function checksum(sha256: string) {
   return { ChecksumAlgorithm: 'SHA256', ChecksumSHA256: Buffer.from(sha256, 'hex').toString('base64') } as const
+}
+
+/** The checksum of an object that was uploaded in parts is one of checksums: its metadata has that of the content. */
+function sha256Of({
+  ChecksumSHA256: verified,
+  Metadata: { sha256: named = '' } = {},
+}: HeadObjectCommandOutput): string | undefined {
+  if (verified !== undefined && !verified.includes('-')) return Buffer.from(verified, 'base64').toString('hex')
+  return /^[0-9a-f]{64}$/.test(named) ? named : undefined
 }
 
 /** Makes the signature cover the content of the file, whose hash the SDK cannot know for a stream. */

@@ -177,6 +177,30 @@ describe('list', () => {
     expect(at.double.count('ListObjectsV2')).toBe(3)
   })
 
+  test('knows the SHA-256 of an object, or the one that its metadata names, or none', async () => {
+    await using at = await newDoubleBucket()
+    const sha256 = createHash('sha256').update('small').digest('hex')
+    const named = { ...options, metadata: { sha256: 'ab'.repeat(32) } }
+    await at.store.put('verified', Buffer.from('small'), named)
+    expect(await at.store.head('verified')).toEqual({ bytes: 5, sha256 })
+    expect(at.double.calls.at(-1)?.headers['x-amz-checksum-mode']).toBe('ENABLED')
+    await writeFile(file('large'), Buffer.alloc(s3Limits.multipartThresholdBytes + 1))
+    await at.store.putFile('in parts', file('large'), named)
+    expect(await at.store.head('in parts')).toEqual({ bytes: s3Limits.multipartThresholdBytes + 1, sha256: 'ab'.repeat(32) })
+
+    await using plain = await newDoubleBucket({ checksums: 'none' })
+    await plain.store.put('named', Buffer.from('small'), named)
+    expect(await plain.store.head('named')).toEqual({ bytes: 5, sha256: 'ab'.repeat(32) })
+    await plain.store.put('unknown', Buffer.from('small'), { ...options, metadata: { sha256: 'not one' } })
+    expect(await plain.store.head('unknown')).toEqual({ bytes: 5, sha256: undefined })
+    // Whoever may not decrypt is denied the object with its checksum, and is not without.
+    await using kms = await newDoubleBucket({ encryption: 'kms', kms_key_arn })
+    await kms.store.put('k', Buffer.from('small'), named)
+    await kms.store.head('k')
+    for (const double of [plain.double, kms.double])
+      expect(double.calls.at(-1)?.headers).not.toHaveProperty('x-amz-checksum-mode')
+  })
+
   test('decides whether an object exists if the store denies access to missing ones', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('there', Buffer.from('x'), options)
@@ -185,10 +209,10 @@ describe('list', () => {
     expect(await at.store.get('the')).toBeUndefined()
     expect(await failureOf(at.store.get('there'))).toMatchObject({ reason: 'get_denied' })
     at.double.fault = ({ operation }) => (operation === 'HeadObject' ? s3Errors.accessDenied : undefined)
-    expect(await at.store.size('missing')).toBeUndefined()
-    expect(await failureOf(at.store.size('there'))).toMatchObject({ reason: 'get_denied', code: 'HTTP 403' })
+    expect(await at.store.head('missing')).toBeUndefined()
+    expect(await failureOf(at.store.head('there'))).toMatchObject({ reason: 'get_denied', code: 'HTTP 403' })
     at.double.fault = () => undefined
-    expect(await at.store.size('there')).toBe(1)
+    expect(await at.store.head('there')).toMatchObject({ bytes: 1 })
     at.role.denied.add('GetObject').add('HeadObject').add('ListObjectsV2')
     expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'get_denied', step: 'get' })
   })

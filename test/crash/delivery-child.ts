@@ -85,7 +85,7 @@ function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly;
         put: (key, body, options) => deadly(key, () => store.put(key, body, options)),
         putFile: (key, path, options) => deadly(key, () => store.putFile(key, path, options)),
         get: (key, signal) => store.get(key, signal),
-        size: (key, signal) => store.size(key, signal),
+        head: (key, signal) => store.head(key, signal),
         async getFile(key, path, signal) {
           const found = await store.getFile(key, path, signal)
           if (got?.(key) === true) await die()
@@ -118,7 +118,7 @@ function deadlyAfter(calls: number, isBefore: boolean): ObjectStores {
         put: (...args) => deadly(() => store.put(...args)),
         putFile: (...args) => deadly(() => store.putFile(...args)),
         get: (...args) => deadly(() => store.get(...args)),
-        size: (...args) => deadly(() => store.size(...args)),
+        head: (...args) => deadly(() => store.head(...args)),
         getFile: (...args) => deadly(() => store.getFile(...args)),
         presign: (...args) => store.presign(...args),
         remove: (...args) => deadly(() => store.remove(...args)),

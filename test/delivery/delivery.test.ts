@@ -1,6 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { must } from '#lib/assert.ts'
 import { systemFiles } from '#lib/files.ts'
 import { commitId, type SegmentCommit as Marker } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -67,6 +68,31 @@ describe('a destination that fails', () => {
     await node.stop()
     expect(node.commits).toHaveLength(1)
     expect(lost.size).toBe(2)
+  })
+
+  test.each([
+    ['a marker', '/commits/', /accepted .*\/commits\/.*, but does not have what was sent/],
+    ['a file', '/parquet/', /deleted from the bucket, or replaced, before its marker was written/],
+  ])('nothing is committed while the store acknowledges %s that it does not keep', async (_, folder, reason) => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}')
+    let attempts = 0
+    let keeps = false
+    node.stores.fault = (key) => {
+      if (keeps || !key.includes(folder)) return undefined
+      attempts += 1
+      return 'not stored'
+    }
+    await node.start()
+    await until('attempts, and the reason', () => attempts > 2 && reason.test(node.lag(endpoint.id)?.blocked_by ?? ''))
+    expect(node.commits).toEqual([])
+    keeps = true
+    await until('the commit', () => node.commits.length === 1)
+    const { id, artifacts } = must(node.commits[0], 'a commit')
+    for (const { key } of Object.values(artifacts)) expect(node.stores.done).toContain(key)
+    await until('the removal', async () => (await segments(node, endpoint.id)).length === 0)
+    expect(readMarkers(join(node.config.paths.buckets, 'bucket'), '', endpoint.id).map((marker) => marker.id)).toEqual([id])
   })
 
   test('a slow upload delays the markers of later segments, not their uploads', async () => {

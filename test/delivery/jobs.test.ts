@@ -151,6 +151,11 @@ describe('a unit', () => {
     const { unit, stores, options } = await furnished(10)
     stores.fault = (key) => (key.endsWith('.json') ? 'refused' : undefined)
     expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'retry', reason: expect.stringContaining('SlowDown') })
+    stores.fault = (key) => (key.endsWith('.json') ? 'not stored' : undefined)
+    expect(await runUnit(unit, options, never)).toMatchObject({
+      outcome: 'retry',
+      reason: expect.stringContaining('but does not have'),
+    })
     const broken = { ...view, definition: { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] } }
     expect(await runUnit({ ...unit, view: broken }, options, never)).toMatchObject({ outcome: 'failed', records: 10 })
     const gone = { ...unit.source, artifact: { ...unit.source.artifact, key: 'p/gone' } }

@@ -145,7 +145,7 @@ describe('the queries of the pages', () => {
 
     const found = readMarkers(bucket, 'in/let', endpointId)
     const units = kinds.map((kind): CompactionUnit => aCompactionUnit(found, { endpointId, kind, target: destination }))
-    node.stores.fault = (key) => (/commits\/.*compact-/.test(key) ? 'refused' : undefined)
+    node.stores.fault = (key) => (/commits\/.*compact-/.test(key) ? 'not stored' : undefined)
     for (const unit of units) expect(await compact(unit, node.stores)).toMatchObject({ outcome: 'retry' })
     await expectRows({ folder: [1, 2], markers: [1, 2] })
 

@@ -48,9 +48,10 @@ async function merged() {
   }
   const target = { ...aDestination('lake'), ...at.target, allowed_buckets: [], prefix: 'in' }
   const unit = aCompactionUnit(markers, { endpointId, kind, target })
-  // Two nodes have the same unit, because one was believed dead.
-  const [compacted, again] = await Promise.all([compact(unit, at.stores), compact(unit, at.stores)])
-  expect(again).toEqual(compacted)
+  // Two nodes have the same unit, because one was believed dead. One of them may find the marker of the other in place of its own.
+  const ends = await Promise.all([compact(unit, at.stores), compact(unit, at.stores)])
+  const compacted = await compact(unit, at.stores)
+  for (const end of ends) if (end.outcome !== 'retry') expect(end).toEqual(compacted)
   if (compacted.outcome !== 'compacted') throw new Error(JSON.stringify(compacted))
   const keys = markers.map(({ artifacts }) => artifacts[kind]?.key ?? '')
   return {
@@ -60,7 +61,7 @@ async function merged() {
     unit,
     marker: compactionMarkerKey({ prefix: 'in', endpointId, date: '2026-11-20' }, unit.compaction.id),
     remove: (signal?: AbortSignal) => removeSources(unit, compacted, at.stores, signal),
-    left: async () => (await Promise.all(keys.map((key) => at.store.size(key)))).filter((size) => size !== undefined).length,
+    left: async () => (await Promise.all(keys.map((key) => at.store.head(key)))).filter((facts) => facts !== undefined).length,
   }
 }
 
@@ -69,11 +70,11 @@ test('a role that may not delete fails the unit, which says what to allow, and r
   at.role.denied.add('DeleteObject')
   expect(await at.remove()).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('s3:DeleteObject') })
   expect(await at.left()).toBe(3)
-  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+  expect(await at.store.head(at.file.key)).toMatchObject({ bytes: at.file.bytes })
   at.role.denied.clear()
   for (let times = 0; times < 2; times += 1) expect(await at.remove()).toEqual({ outcome: 'removed' })
   expect(await at.left()).toBe(0)
-  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+  expect(await at.store.head(at.file.key)).toMatchObject({ bytes: at.file.bytes })
 })
 
 test('nothing is removed without the right to read what replaces it', async () => {
@@ -113,7 +114,7 @@ test('an outage in the middle is retried; two nodes at once remove the same file
   at.double.fault = () => undefined
   expect(await Promise.all([at.remove(), at.remove()])).toEqual([{ outcome: 'removed' }, { outcome: 'removed' }])
   expect(await at.left()).toBe(0)
-  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+  expect(await at.store.head(at.file.key)).toMatchObject({ bytes: at.file.bytes })
 })
 
 test('a node that merges once more after the removal ends, and changes nothing', async () => {
@@ -146,6 +147,6 @@ test('a marker that somebody else wrote, or whose file is gone, is written again
   expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
   await at.store.remove(at.file.key)
   expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
-  expect(await at.store.size(at.file.key)).toBe(at.file.bytes)
+  expect(await at.store.head(at.file.key)).toMatchObject({ bytes: at.file.bytes })
   expect(Buffer.from(must(await at.store.get(at.marker), 'the marker')).toString()).toContain('"rows":4')
 })

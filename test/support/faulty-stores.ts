@@ -8,6 +8,8 @@ export type Fault =
   | 'refused'
   /** The put happens, but its response is lost. */
   | 'answer lost'
+  /** The put is acknowledged, but does not happen. */
+  | 'not stored'
 
 export class FaultyStores implements ObjectStores {
   readonly #real: DirectoryStores
@@ -37,6 +39,7 @@ export class FaultyStores implements ObjectStores {
       await this.delay(key)
       const fault = this.fault(key, target.bucket)
       if (fault === 'refused') throw new Error('503 SlowDown')
+      if (fault === 'not stored') return
       await act()
       this.done.push(key)
       if (fault === 'answer lost') throw new Error('connection reset')
@@ -46,7 +49,7 @@ export class FaultyStores implements ObjectStores {
       putFile: (key: string, ...rest: [string, Parameters<ObjectStore['putFile']>[2]]) =>
         put(key, () => store.putFile(key, ...rest)),
       get: (key: string) => this.#read(() => store.get(key)),
-      size: (key: string) => this.#read(() => store.size(key)),
+      head: (key: string) => this.#read(() => store.head(key)),
       getFile: (key: string, path: string) => store.getFile(key, path),
       list: (prefix: string) => store.list(prefix),
       remove: (key: string) => store.remove(key),

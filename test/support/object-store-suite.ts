@@ -52,12 +52,12 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       await expect(readFile(join(directory, 'other'))).rejects.toThrow('ENOENT')
     })
 
-    test('size returns the bytes of an object, or undefined', async () => {
+    test('head returns the bytes of an object, or undefined', async () => {
       await using at = await opened()
       await at.store.put('a/x', Buffer.from('bytes'), options)
       await at.store.put('a/empty', Buffer.alloc(0), options)
-      const sizes = await Promise.all(['a/x', 'a/empty', 'a', 'a/y'].map((key) => at.store.size(key)))
-      expect(sizes).toEqual([5, 0, undefined, undefined])
+      const found = await Promise.all(['a/x', 'a/empty', 'a', 'a/y'].map((key) => at.store.head(key)))
+      expect(found.map((facts) => facts?.bytes)).toEqual([5, 0, undefined, undefined])
     })
 
     test('get returns undefined for a missing object, and remove accepts it', async () => {

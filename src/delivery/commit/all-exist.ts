@@ -3,15 +3,15 @@ import type { ObjectStore } from '#objects/object-store.ts'
 import { unlessReadDenied } from '../bucket.ts'
 
 /**
- * Returns whether every file that a marker is to list is in the bucket now, in full. If the role may not read, the store's response to
- * each put is trusted.
+ * Returns whether each of the files is in the bucket now: all bytes of it, and the same ones as far as the store knows their SHA-256. If the role
+ * may not read, the store's response to each put is trusted.
  */
 export async function allExist(store: ObjectStore, artifacts: ArtifactFiles, signal: AbortSignal): Promise<boolean> {
-  const sizes = await Promise.all(
-    Object.values(artifacts).map(async ({ key, bytes }) => {
-      const found = await unlessReadDenied(() => store.size(key, signal), bytes)
-      return found === bytes
+  const found = await Promise.all(
+    Object.values(artifacts).map(async (file) => {
+      const facts = await unlessReadDenied(() => store.head(file.key, signal), file)
+      return facts?.bytes === file.bytes && (facts.sha256 ?? file.sha256) === file.sha256
     }),
   )
-  return sizes.every((isComplete) => isComplete)
+  return found.every((isComplete) => isComplete)
 }

@@ -23,7 +23,7 @@ export type FinishedSegment = {
  * The committer guarantees:
  * - Sinks are called one after the other, in the order in which they are listed, and each only after the one before has resolved.
  * - Segments of a log come in order of seq. Segments of different logs come at the same time.
- * - Every listed file was in the bucket right before its marker was written. Its bytes never change after that.
+ * - Every listed file was in the bucket right before its marker was written, and the marker right after. Their bytes never change after that.
  * - If a sink throws, every sink is called again, for ever, with back-off. The destination may have changed by then; `commit.id` stays the
  *   same, but the keys differ. After a crash the segment is delivered or adopted again, and every sink is called again.
  *

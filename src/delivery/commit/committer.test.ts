@@ -11,7 +11,7 @@ import type { DeliveryRun, DeliveryTarget, SegmentFacts } from '../delivery-run.
 import { Endpoints } from '../endpoints.ts'
 import type { CommitSink, FinishedSegment } from './commit-sink.ts'
 import { Committer } from './committer.ts'
-import { ArtifactsMissing, decodeMarker } from './marker.ts'
+import { ArtifactsMissing, decodeMarker, MarkerMissing } from './marker.ts'
 import { MarkerSeal } from './marker-seal.ts'
 import { markerSink } from './marker-sink.ts'
 
@@ -38,14 +38,19 @@ function furnished() {
   const calls: string[] = []
   const objects = new Map([[parquet.key, 10]])
   const markers = new Map<string, Uint8Array>()
+  /** SHA-256 that the store has of objects. */
+  const sums = new Map<string, string>()
+  /** Whether the store acknowledges markers that it does not keep. */
+  const loses = { markers: false }
   const store = {
-    size: async (key: string) => {
+    head: async (key: string) => {
       calls.push('check')
-      return objects.get(key)
+      const bytes = objects.get(key) ?? markers.get(key)?.length
+      return bytes === undefined ? undefined : { bytes, sha256: sums.get(key) }
     },
     put: async (key: string, body: Uint8Array) => {
       calls.push('marker')
-      markers.set(key, body)
+      if (!loses.markers) markers.set(key, body)
     },
   } as unknown as ObjectStore
   const recorded: FinishedSegment[] = []
@@ -78,7 +83,23 @@ function furnished() {
   }
   const destination = { target, bucket }
   const commit = () => committer.commit(facts, { artifacts: { parquet }, views: [], startedAt: 0 }, destination, run)
-  return { outage, calls, objects, markers, recorded, events, bind, turn, abort, run, committer, destination, commit }
+  return {
+    outage,
+    sums,
+    loses,
+    calls,
+    objects,
+    markers,
+    recorded,
+    events,
+    bind,
+    turn,
+    abort,
+    run,
+    committer,
+    destination,
+    commit,
+  }
 }
 
 describe('the committer', () => {
@@ -89,7 +110,7 @@ describe('the committer', () => {
     expect(calls).toEqual([])
     turn.resolve()
     await committed
-    expect(calls).toEqual(['check', 'marker', 'last'])
+    expect(calls).toEqual(['check', 'marker', 'check', 'last'])
     const marker = printArtifactKind({ type: 'marker' })
     expect(Object.keys(recorded[0]?.commit.artifacts ?? {})).toEqual(['parquet', marker])
     // The sinks get the same commit that a later run reads from the marker.
@@ -123,15 +144,30 @@ describe('the committer', () => {
   })
 
   test.each([
-    ['is missing', undefined],
-    ['has another size', 9],
-  ])('calls no sink if a file %s', async (_, bytes) => {
-    const { calls, objects, turn, commit } = furnished()
+    ['is missing', undefined, undefined],
+    ['has another size', 9, undefined],
+    ['has another checksum', 10, 'cd'],
+  ])('calls no sink if a file %s', async (_, bytes, sha256) => {
+    const { calls, objects, sums, turn, commit } = furnished()
     turn.resolve()
     if (bytes === undefined) objects.clear()
     else objects.set(parquet.key, bytes)
+    if (sha256 !== undefined) sums.set(parquet.key, sha256)
     await expect(commit()).rejects.toThrow(ArtifactsMissing)
     expect(calls).toEqual(['check'])
+  })
+
+  test('calls no further sink if the store accepts the marker, and does not have it or has an older one', async () => {
+    const { calls, sums, loses, turn, commit } = furnished()
+    turn.resolve()
+    loses.markers = true
+    await expect(commit()).rejects.toThrow(`accepted ${markerKey}, but does not have what was sent`)
+    loses.markers = false
+    sums.set(markerKey, 'that of an older marker')
+    await expect(commit()).rejects.toThrow(MarkerMissing)
+    sums.clear()
+    await commit()
+    expect(calls).toEqual([...['check', 'marker', 'check'], ...['check', 'marker', 'check'], 'check', 'marker', 'check', 'last'])
   })
 
   test('looks for the files after the wait for the end of an outage', async () => {
@@ -163,7 +199,7 @@ describe('the committer', () => {
     const [found] = recorded
     if (found === undefined) throw new Error('nothing was recorded')
     await committer.commitAdopted(found.commit, facts, destination, run)
-    expect(calls).toEqual(['check', 'marker', 'last', 'last'])
+    expect(calls).toEqual(['check', 'marker', 'check', 'last', 'last'])
     expect(recorded[1]).toMatchObject({ commit: found.commit, isAdopted: true })
     expect(events).toMatchObject([{ is_adopted: false }, { is_adopted: true }])
   })

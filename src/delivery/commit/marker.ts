@@ -2,12 +2,13 @@
  * The marker: the commit as a JSON object in the bucket, written after every artifact that it lists. It lists all artifacts except itself.
  *
  * Law: a reader that reads only what markers list never sees part of a segment. Every listed file is looked for right before the marker is
- * written, because buckets may be emptied, or deleted and created again, while segments wait.
+ * written, because buckets may be emptied, or deleted and created again, while segments wait. The marker is looked for right after.
  */
 import { createHash } from 'node:crypto'
 import { parseJson } from '#lib/json.ts'
 import { type ArtifactKind, contentTypeOf, type SegmentName } from '#model/artifact.ts'
 import { type ArtifactFile, type ArtifactFiles, SegmentCommit } from '#model/commit.ts'
+import type { PutOptions } from '#objects/object-store.ts'
 import type { Bucket } from '../bucket.ts'
 import { TransientError } from '../transient-error.ts'
 import { metadataOf } from '../upload/put-artifact.ts'
@@ -41,12 +42,21 @@ export function describeMarker(key: string, body: Uint8Array, rows: number): Art
   return { key, bytes: body.length, rows, sha256: createHash('sha256').update(body).digest('hex') }
 }
 
-/** Thrown if files were deleted from the bucket before the marker was written. They must be uploaded again. */
+/** Thrown if files were deleted from the bucket, or replaced, before the marker was written. They must be uploaded again. */
 export class ArtifactsMissing extends TransientError {
   override readonly name = 'ArtifactsMissing'
 
   constructor() {
-    super('files of the segment were deleted from the bucket before its marker was written; uploading them again')
+    super('files of the segment were deleted from the bucket, or replaced, before its marker was written; uploading them again')
+  }
+}
+
+/** Thrown if the store accepted a marker that it does not have. */
+export class MarkerMissing extends TransientError {
+  override readonly name = 'MarkerMissing'
+
+  constructor(key: string) {
+    super(`the object store accepted ${key}, but does not have what was sent; trying again. Check the store`)
   }
 }
 
@@ -60,16 +70,28 @@ export type PutMarkerOptions = {
   readonly signal: AbortSignal
 }
 
-/** Writes a marker. Throws ArtifactsMissing if a file that it lists is not in the bucket. */
-export async function putMarker(bucket: Bucket, options: PutMarkerOptions): Promise<void> {
-  const { segment, kind, body, file, artifacts, signal } = options
-  const { key, sha256, rows, view_id: id, view_version: version } = file
+/** Writes the marker of a segment's files. */
+export function putMarker(bucket: Bucket, { segment, kind, body, file, artifacts, signal }: PutMarkerOptions): Promise<void> {
+  const { sha256, rows, view_id: id, view_version: version } = file
   const view = id === undefined || version === undefined ? {} : { view: { id, version } }
   const metadata = metadataOf(segment, kind, { sha256, rows, ...view })
-  // The check and the put are one request to `bucket`, which may wait, and the put is sent once: nothing comes between the two.
+  return putLast(bucket, { body, file, metadata, artifacts, signal })
+}
+
+/**
+ * Writes a marker after the files that it lists, and looks whether the bucket has it: readers find nothing without it. Throws ArtifactsMissing if a
+ * file is not in the bucket.
+ */
+export async function putLast(
+  bucket: Bucket,
+  { body, file, metadata, artifacts, signal }: Omit<PutMarkerOptions, 'segment' | 'kind'> & Pick<PutOptions, 'metadata'>,
+): Promise<void> {
+  const contentType = contentTypeOf({ type: 'marker' })
+  // The checks and the put are one request to `bucket`, which may wait, and the put is sent once: nothing comes between them.
   const isComplete = await bucket.request('write', async (store) => {
     if (!(await allExist(store, artifacts, signal))) return false
-    await store.put(key, body, { contentType: contentTypeOf(kind), metadata, attempts: 1, signal })
+    await store.put(file.key, body, { contentType, metadata, attempts: 1, signal })
+    if (!(await allExist(store, { file }, signal))) throw new MarkerMissing(file.key)
     return true
   })
   if (!isComplete) throw new ArtifactsMissing()

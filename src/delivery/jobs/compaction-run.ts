@@ -21,11 +21,10 @@ import {
 } from '#model/artifact.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
-import type { ObjectStore } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { type Bucket, unlessReadDenied } from '../bucket.ts'
 import { allExist } from '../commit/all-exist.ts'
-import { ArtifactsMissing, describeMarker } from '../commit/marker.ts'
+import { describeMarker, putLast } from '../commit/marker.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
 import { decodeCompactionMarker, encodeCompactionMarker, movesAll } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
@@ -161,30 +160,11 @@ async function publish({ unit, kind, folder, bucket, signal }: Merging, built: B
   await bucket.request('write', (store) =>
     store.putFile(file.key, path, { contentType: contentTypeOf(kind), metadata: metadataOf(unit, file), sha256, signal }),
   )
-  await putMarker(unit, file, { bucket, key: compactionMarkerKey(folder, id), signal, at: isoTimestamp(clock.now()) })
+  const key = compactionMarkerKey(folder, id)
+  const body = encodeCompactionMarker(unit, file, isoTimestamp(clock.now()))
+  const marker = describeMarker(key, body, file.rows)
+  await putLast(bucket, { body, file: marker, metadata: metadataOf(unit, marker), artifacts: { file }, signal })
   return file
-}
-
-/** The check and the put are one request to the bucket, as for the marker of a commit. */
-async function putMarker(
-  unit: CompactionUnit,
-  file: ArtifactFile,
-  {
-    bucket,
-    key,
-    at,
-    signal,
-  }: { readonly bucket: Bucket; readonly key: string; readonly at: string; readonly signal: AbortSignal },
-): Promise<void> {
-  const body = encodeCompactionMarker(unit, file, at)
-  const contentType = contentTypeOf({ type: 'marker' })
-  const metadata = metadataOf(unit, describeMarker(key, body, file.rows))
-  const isComplete = await bucket.request('write', async (store: ObjectStore) => {
-    if (!(await allExist(store, { file }, signal))) return false
-    await store.put(key, body, { contentType, metadata, attempts: 1, signal })
-    return true
-  })
-  if (!isComplete) throw new ArtifactsMissing()
 }
 
 function metadataOf(

@@ -75,9 +75,9 @@ async function download({ source }: Unit, store: ObjectStore, path: string, sign
   const bucket = bucketOf(store)
   const { key, bytes, sha256 } = source.artifact
   // Anyone who can write to the bucket must not be able to fill our disk.
-  const size = await bucket.request('read', () => store.size(key, signal))
-  if (size !== undefined && size !== bytes)
-    throw new Error(`${key} has changed since it was delivered: it has ${size} bytes instead of ${bytes}`)
+  const facts = await bucket.request('read', () => store.head(key, signal))
+  if (facts !== undefined && facts.bytes !== bytes)
+    throw new Error(`${key} has changed since it was delivered: it has ${facts.bytes} bytes instead of ${bytes}`)
   const found = await bucket.request('read', () => store.getFile(key, path, signal))
   if (!found) throw new Error(`${key} is no longer in the bucket`)
   if ((await describeFile(path, signal)).sha256 !== sha256)

@@ -32,7 +32,7 @@ export function failingStores(base: ObjectStores, steered: Steered): ObjectStore
         put: (...args) => put(() => store.put(...args)),
         putFile: (...args) => put(() => store.putFile(...args)),
         get: (...args) => read(() => store.get(...args)),
-        size: (...args) => read(() => store.size(...args)),
+        head: (...args) => read(() => store.head(...args)),
       })
     },
   }
