@@ -12,7 +12,8 @@ import { leaseLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
-export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' | 'view_id' | 'status' | 'deaths'>
+/** It has a lease if that expired. */
+export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' | 'view_id' | 'deaths' | 'lease_id'>
 export type Lease = { readonly lease_id: string; readonly node_id: string; readonly incarnation: string }
 export type LeasedUnit = AvailableUnit & Lease
 
@@ -35,7 +36,7 @@ export async function hasAvailableUnits(db: Db, job_id: string, now: number): Pr
 export async function listAvailableUnits(db: Tx, job_id: string, now: number): Promise<readonly AvailableUnit[]> {
   return db
     .selectFrom('job_units')
-    .select(['job_id', 'commit_id', 'view_id', 'status', 'deaths'])
+    .select(['job_id', 'commit_id', 'view_id', 'deaths', 'lease_id'])
     .where('job_id', '=', job_id)
     .where('available_at', '<=', now)
     .where(({ not, exists, selectFrom }) =>
@@ -57,7 +58,12 @@ export async function listAvailableUnits(db: Tx, job_id: string, now: number): P
     .execute()
 }
 
-export async function leaseUnit(db: Tx, { job_id, commit_id, deaths }: AvailableUnit, lease: Lease, now: number): Promise<void> {
+export async function leaseUnit(
+  db: Tx,
+  { job_id, commit_id, deaths }: Omit<AvailableUnit, 'lease_id'>,
+  lease: Lease,
+  now: number,
+): Promise<void> {
   await db
     .updateTable('job_units')
     .set({ status: 'leased', available_at: now + leaseLimits.leaseMs, deaths, ...lease })
@@ -79,7 +85,7 @@ export async function listLeasedUnits(
   const rows = await db
     .selectFrom('job_units')
     .innerJoin('jobs', 'jobs.id', 'job_units.job_id')
-    .select(['job_id', 'commit_id', 'job_units.view_id', 'job_units.status', 'deaths'])
+    .select(['job_id', 'commit_id', 'job_units.view_id', 'deaths'])
     .select(['lease_id', 'node_id', 'incarnation', 'jobs.status as job_status'])
     .where('node_id', 'in', nodeIds)
     .where('job_units.status', '=', sql.lit('leased'))

@@ -45,8 +45,9 @@ export const leaseLimits = {
   unitsPerJobMax: 100,
   /** A lease that is not renewed for this long may be taken by another node. */
   leaseMs: 60_000,
-  /** A unit fails permanently after this many processes crashed while working on it. */
-  crashesMax: 5,
   /** How long a unit waits after a transient failure. */
   retryMs: 10_000,
+  /** How long it waits after the process that worked on it ended for the second time: twice as long after each further time, up to a bound. */
+  lostDelayMsMin: 5_000,
+  lostDelayMsMax: 900_000,
 } as const

@@ -486,23 +486,50 @@ describe('a lease', () => {
     expect(await progress(account, job)).toMatchObject({ status: 'succeeded', counters: { processed: 10 } })
   })
 
-  test('of a crashed process is leased again at once when its node asks, and the unit fails after several crashes', async () => {
+  test('of a process that was killed is leased again at once, then later each time, and the unit never fails for it', async () => {
     const { account, worker, job } = await leased()
-    for (let deaths = 1; deaths < leaseLimits.crashesMax; deaths += 1) {
+    worker.incarnation = 'after the first'
+    expect((await worker.lease(1)).units).toHaveLength(1)
+    for (let deaths = 2, waitMs: number = leaseLimits.lostDelayMsMin; deaths <= 8; deaths += 1) {
       worker.incarnation = `after ${deaths}`
-      expect((await worker.lease(1)).units).toHaveLength(1)
+      expect((await worker.lease(1)).units).toEqual([])
+      expect(await progress(account, job)).toMatchObject({
+        status: 'running',
+        last_error: expect.stringMatching(
+          new RegExp(`ended ${deaths} times while .*; it is tried again after ${waitMs / 1000} s`),
+        ),
+      })
+      control().clock.advance(waitMs - 2_000)
+      expect((await worker.lease(1)).units).toEqual([])
+      control().clock.advance(2_000)
+      if (deaths < 8) expect((await worker.lease(1)).units).toHaveLength(1)
+      waitMs = Math.min(leaseLimits.lostDelayMsMax, 2 * waitMs)
     }
-    worker.incarnation = 'last'
+    const [unit] = (await worker.lease(1)).units
+    expect(await worker.report(unit, done(unit))).toBe('recorded')
+    expect(await progress(account, job)).toMatchObject({ status: 'succeeded', segments: { done: 1, failed: 0 } })
+  })
+
+  test('of a node that was killed is leased to another, which waits longer each time, and goes on with other units', async () => {
+    const { account, worker, node, job } = await leased()
+    const other = new Worker(await TestNode.register(control(), node.region))
+    control().clock.advance(leaseLimits.leaseMs)
+    expect((await other.lease(1)).units).toHaveLength(1)
+    control().clock.advance(leaseLimits.leaseMs)
     expect((await worker.lease(1)).units).toEqual([])
     expect(await progress(account, job)).toMatchObject({
-      status: 'failed',
-      last_error: expect.stringContaining(`${leaseLimits.crashesMax} processes`),
+      status: 'running',
+      last_error: expect.stringContaining('ended 2 times'),
     })
+    control().clock.advance(leaseLimits.lostDelayMsMin)
+    const [unit] = (await worker.lease(1)).units
+    expect(await worker.report(unit, done(unit))).toBe('recorded')
+    expect(await progress(account, job)).toMatchObject({ status: 'succeeded' })
   })
 
   test('whose response was lost, or that was released, does not count as a crash', async () => {
     const { worker } = await leased()
-    for (let times = 0; times <= leaseLimits.crashesMax; times += 1) {
+    for (let times = 0; times < 6; times += 1) {
       const [unit] = (await worker.lease(1)).units
       expect(unit).toBeDefined()
       if (times % 2 === 0) expect(await worker.report(unit, { outcome: 'released' })).toBe('recorded')

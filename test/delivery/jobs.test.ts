@@ -175,6 +175,9 @@ describe('a unit', () => {
       ...{ outcome: 'failed', records: 10, reason: expect.stringContaining('exceeded the memory or file size') },
     })
     expect(await runUnit(unit, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
+    // A process can also die for a reason of the node.
+    const fragile = { ...unit, view: { ...view, name: 'fragile' } }
+    expect(await runUnit(fragile, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
     await pool.stop()
   })
 

@@ -2,7 +2,9 @@
  * Leases the units of jobs to nodes, and records their results.
  *
  * Owns: which node has the lease of a unit, and when a unit fails or is skipped. Does not own: the work, which nodes do.
- * Law: a unit is recorded once, with its artifacts and counters in one transaction, and only for the node that has its lease.
+ * Law: a unit is recorded once, with its artifacts and counters in one transaction, and only for the node that has its lease. A unit fails only by
+ * a report. A process that ended without one, killed with its node or for another reason, proves nothing about the unit: what reads its content is
+ * another process, whose end is reported.
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -57,7 +59,6 @@ export type JobLeasesOptions = {
 }
 
 const noRows = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
-const crashedTooOften = `failed permanently: ${leaseLimits.crashesMax} processes crashed while working on it`
 
 export class JobLeases {
   readonly #options: JobLeasesOptions
@@ -115,10 +116,27 @@ export class JobLeases {
       if (!unit.canceled) await renewLease(db, unit, now)
       return !unit.canceled
     }
-    // Either the response to this process was lost, or an earlier process crashed while it held the unit.
-    const deaths = unit.deaths + (unit.incarnation === request.incarnation ? 0 : 1)
-    await returnUnit(db, { ...unit, deaths }, now)
+    // Either the response to this process was lost, or an earlier process ended while it held the unit.
+    if (unit.incarnation === request.incarnation) await returnUnit(db, unit, now)
+    else await this.#returnLost(db, unit, now)
     return false
+  }
+
+  /** Returns a unit whose process ended to the queue, and how often that has happened, and how long the unit waits now. */
+  async #returnLost(db: Tx, unit: HeldUnit, now: number): Promise<{ readonly deaths: number; readonly waitMs: number }> {
+    const deaths = unit.deaths + 1
+    const { lostDelayMsMin, lostDelayMsMax } = leaseLimits
+    const waitMs = deaths === 1 ? 0 : Math.min(lostDelayMsMax, lostDelayMsMin * 2 ** (deaths - 2))
+    await returnUnit(db, { ...unit, deaths }, now + waitMs)
+    const { job_id, commit_id } = unit
+    this.#options.logger.warn({ job_id, commit_id, deaths, retry_in_ms: waitMs }, 'process ended during a job segment')
+    if (waitMs > 0)
+      await recordJobError(
+        db,
+        job_id,
+        `the process of a node ended ${deaths} times while it worked on ${commit_id}; it is tried again after ${waitMs / 1000} s`,
+      )
+    return { deaths, waitMs }
   }
 
   /** Leases up to `wanted` units of a job. Units with nothing to do are marked as skipped on the way. */
@@ -135,11 +153,12 @@ export class JobLeases {
     const available = await listAvailableUnits(db, id, now)
     for (const candidate of available) {
       if (units.length === wanted) return { units, more: true }
+      let unit = candidate
       // A leased unit is available only if its lease expired without a report.
-      const unit = candidate.status === 'leased' ? { ...candidate, deaths: candidate.deaths + 1 } : candidate
-      if (unit.deaths >= leaseLimits.crashesMax) {
-        await fail(db, unit, { reason: crashedTooOften }, now)
-        continue
+      if (candidate.lease_id !== null) {
+        const { deaths, waitMs } = await this.#returnLost(db, { ...candidate, lease_id: candidate.lease_id }, now)
+        if (waitMs > 0) continue
+        unit = { ...candidate, deaths }
       }
       const prepared = await prepareUnit(db, job, unit, now)
       if (prepared === 'later') continue
@@ -227,6 +246,8 @@ async function fail(
   if (unit.view_id === null) await markCompactionFailed(db, unit.commit_id, now)
   await finishUnit(db, unit, { status: 'failed', reason, records }, now)
 }
+
+type HeldUnit = Pick<LeasedUnit, 'job_id' | 'commit_id' | 'lease_id' | 'deaths'>
 
 type Prepared =
   | Pick<CompactionUnit, 'account_id' | 'compaction' | 'target'>

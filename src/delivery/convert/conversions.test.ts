@@ -17,6 +17,7 @@ import { Wal } from '#wal/wal.ts'
 import { badConversionPool } from '../../../test/support/bad-conversions.ts'
 import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { queryRows } from '../../../test/support/parquet.ts'
 import { until } from '../../../test/support/until.ts'
 import { isTransient } from '../transient-error.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
@@ -230,6 +231,22 @@ test.each(['outside', 'famine'])(
     expect(await readdir(scratch)).toEqual([])
   },
 )
+
+test('a merge fails if its process dies twice, not if it dies once or is killed from outside', async () => {
+  await mkdir(scratch)
+  const path = join(directory, 'source.parquet')
+  await queryRows(`COPY (SELECT 1 AS n) TO '${path}' (FORMAT parquet)`)
+  const merge = async (name: string) => {
+    const made = await mkdtemp(join(directory, 'merged-'))
+    const sources = [{ path, rows: 1 }]
+    const kind = { type: 'view', name, version: 1 } as const
+    const { signal } = new AbortController()
+    return conversions().merge({ sources, kind, directory: made, memoryBytes: 256 * MiB, signal })
+  }
+  expect(await merge('fragile')).toMatchObject({ rows: 1 })
+  await expect(merge('poison')).rejects.toThrow(ConversionCrashed)
+  expect(await merge('famine').catch((error: unknown) => error)).toSatisfy(isTransient)
+})
 
 test('errors of a process keep their meaning', async () => {
   const { bytes, ...segment } = await seal()

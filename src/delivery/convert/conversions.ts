@@ -23,7 +23,7 @@ import { type BuiltDirectory, buildInDirectory } from './build-directory.ts'
 import type { BuiltFile } from './built-file.ts'
 import type { ConversionPool } from './conversion-pool.ts'
 import { ExpensiveViews } from './expensive-views.ts'
-import { RequiredViewFailed, UnitViewFailed } from './failures.ts'
+import { ConversionCrashed, RequiredViewFailed, UnitViewFailed } from './failures.ts'
 import { type Built, filesIn, viewAt } from './worker/reply.ts'
 import { WorkerAccess } from './worker-access.ts'
 
@@ -72,6 +72,8 @@ export type MergeConversion = {
   readonly memoryBytes: number
   readonly signal: AbortSignal
 }
+
+type Conversion = Omit<Attempts, 'pool' | 'access' | 'clock' | 'killAfterMs'>
 
 /** The node cannot convert anything now. */
 class NodeCannotConvert extends TransientError {
@@ -146,7 +148,7 @@ export class Conversions {
     // The source is compressed, so its size does not tell how long its records take.
     const paths = { sourcePath: this.#access.inside(sourcePath), directory: this.#access.inside(directory) }
     const common = { unit, memoryBytes, viewTimeoutMs: buildLimits.viewTimeoutMsMax }
-    const built = await this.#convert({
+    const built = await this.#convertTwice({
       ...common,
       ...{ inputs: [sourcePath], directory, views: [], isApart: true },
       viewsTimeoutMs: viewsTimeoutMs(0, 1, common.viewTimeoutMs),
@@ -165,7 +167,7 @@ export class Conversions {
   async merge({ sources, kind, directory, memoryBytes, signal }: MergeConversion): Promise<BuiltFile> {
     const limits = { viewTimeoutMs: buildLimits.viewTimeoutMsMin, viewsTimeoutMs: buildLimits.viewTimeoutMsMin }
     const inside = sources.map(({ path, rows }) => ({ path: this.#access.inside(path), rows }))
-    const built = await this.#convert({
+    const built = await this.#convertTwice({
       ...limits,
       ...{ inputs: sources.map(({ path }) => path), directory, views: [], isApart: true, onVerdict: () => undefined, signal },
       taskOf: () => ({ kind: 'merge', sources: inside, of: kind, directory: this.#access.inside(directory), memoryBytes }),
@@ -175,7 +177,18 @@ export class Conversions {
     return file
   }
 
-  #convert(attempts: Omit<Attempts, 'pool' | 'access' | 'clock' | 'killAfterMs'>): Promise<Built> {
+  /** For units of jobs, whose failure is final: a process can also die for another reason of the node, so it must die twice. */
+  async #convertTwice(attempts: Conversion): Promise<Built> {
+    try {
+      return await this.#convert(attempts)
+    } catch (error) {
+      if (!(error instanceof ConversionCrashed)) throw error
+      await this.probe(attempts.signal)
+      return this.#convert(attempts)
+    }
+  }
+
+  #convert(attempts: Conversion): Promise<Built> {
     const { pool, clock = systemClock, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
     return convertRepeatedly({ ...attempts, pool, access: this.#access, clock, killAfterMs })
   }
