@@ -384,7 +384,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   try {
     const { region, bootstrapApiKey: apiKey, s3Buckets: buckets } = config
     const made = await bootstrap({
-      ...{ store, applyChange, objectStores, storeTraits, buckets, clock, region, hosts, apiKey },
+      ...{ store, applyChange, objectStores, storeTraits, buckets, clock, region, hosts, apiKey, logger },
       isAtTerminal: hooks.isAtTerminal === true,
     })
     if (made !== undefined) await onBootstrap(made)

@@ -95,6 +95,23 @@ describe('INLET_BOOTSTRAP_API_KEY', () => {
     }
   })
 
+  test('keeps the scopes that it had when there were fewer, which a warning says', async () => {
+    await using database = await newDatabase()
+    const environment = { INLET_BOOTSTRAP_API_KEY: aKey() }
+    const first = await newControl({ database, environment })
+    const older = JSON.stringify(['ingest', 'metrics', 'admin'])
+    await first.store.db.updateTable('api_keys').set({ scopes: older }).execute()
+    await first[Symbol.asyncDispose]()
+    const lines: string[] = []
+    await using control = await newControl({ database, environment, onLog: (line) => lines.push(line) })
+    const { body } = await (await signIn(control, environment.INLET_BOOTSTRAP_API_KEY)).get('/v1/keys')
+    expect(body.items).toMatchObject([{ scopes: ['ingest', 'metrics', 'admin'] }])
+    const [warning] = lines.filter((line) => line.includes('INLET_BOOTSTRAP_API_KEY'))
+    expect(warning).toMatch(/without the scope query/)
+    expect(warning).toContain('inlet keys create')
+    expect(warning).not.toContain(environment.INLET_BOOTSTRAP_API_KEY)
+  })
+
   test('prevents the start if it was revoked', async () => {
     await using database = await newDatabase()
     const environment = { INLET_BOOTSTRAP_API_KEY: aKey() }

@@ -7,6 +7,7 @@ import { newAccount } from '#auth/new-account.ts'
 import { apiKeyOf, hashApiKey, newApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { scopes } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
@@ -57,6 +58,7 @@ export type BootstrapOptions = {
   readonly buckets: readonly string[] | null
   /** Whether somebody at a terminal tries Inlet out: then files appear within seconds. Otherwise the default applies, which makes fewer and larger files. */
   readonly isAtTerminal: boolean
+  readonly logger: Logger
 }
 
 /** The configured API key or a bucket cannot be used: the process must not start without it. */
@@ -91,7 +93,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped
   const buckets = options.buckets === null ? null : parseBuckets(options.buckets)
   if ((await findFirstAccount(store.db)) === undefined) return createFirstAccount({ ...options, buckets })
   if (buckets !== null) await allowFirstAccount(options, buckets)
-  if (apiKey !== null && (await findUsableKey(store, apiKey)) === undefined) await createOperatorKey(options, apiKey)
+  if (apiKey !== null && (await findUsableKey(options, apiKey)) === undefined) await createOperatorKey(options, apiKey)
   return undefined
 }
 
@@ -166,7 +168,8 @@ async function attachFirstView(db: ChangeTx, account_id: string, endpoint_id: st
   await insertBinding(db, account_id, binding, now)
 }
 
-async function findUsableKey(store: Store, secret: string): Promise<string | undefined> {
+/** A key from before a scope existed keeps what it has: whoever holds it was given no more. */
+async function findUsableKey({ store, logger }: BootstrapOptions, secret: string): Promise<string | undefined> {
   const key = await findApiKeyByHash(store.db, hashApiKey(secret))
   if (key === undefined) return undefined
   if (key.revoked_at !== null) {
@@ -174,11 +177,12 @@ async function findUsableKey(store: Store, secret: string): Promise<string | und
       `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}…, which was revoked at ${key.revoked_at}: set another key, or unset it`,
     )
   }
-  if (!scopes.every((scope) => key.scopes.includes(scope))) {
-    throw new BootstrapError(
-      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}…, which has only the scopes ${key.scopes.join(', ')}: set a key with all scopes`,
+  const missing = scopes.filter((scope) => !key.scopes.includes(scope))
+  if (missing.length > 0)
+    logger.warn(
+      { key: key.prefix, missing },
+      `INLET_BOOTSTRAP_API_KEY is a key without ${missing.length === 1 ? 'the scope' : 'the scopes'} ${missing.join(', ')}, which it does not get: create a key that has more (inlet keys create), or set a new one to be created with all`,
     )
-  }
   return key.id
 }
 
@@ -205,7 +209,8 @@ async function allowFirstAccount({ applyChange, store, clock }: BootstrapOptions
   })
 }
 
-async function createOperatorKey({ store, applyChange, clock }: BootstrapOptions, secret: string): Promise<void> {
+async function createOperatorKey(options: BootstrapOptions, secret: string): Promise<void> {
+  const { applyChange, clock } = options
   const { prefix, hash } = apiKeyOf(secret)
   await applyChange(async (db) => {
     const account = await findFirstAccount(db)
@@ -216,5 +221,5 @@ async function createOperatorKey({ store, applyChange, clock }: BootstrapOptions
     const event = { actor, operation: 'createKey', account_id: account.id, resource_id: key.id } as const
     await insertAuditEvent(db, eventOutsideApi(event, clock.now()))
   })
-  await findUsableKey(store, secret)
+  await findUsableKey(options, secret)
 }
