@@ -45,6 +45,7 @@ import {
 import { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { QueriedTable, QueryResult, RunQuery } from '#model/query.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
+import { NodeRegion, NodeRegions } from '#model/region.ts'
 import { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries } from '#model/series.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { SendTestEvent, TestEvent } from '#model/test-event.ts'
@@ -162,6 +163,8 @@ const components = {
   Node,
   NodeLog,
   NodeProcess,
+  NodeRegion,
+  NodeRegions,
   NodeRemoval,
   ObjectStoreSettings,
   OpenSession,

@@ -110,6 +110,7 @@ describe('isolation of accounts', () => {
         'listNodeSegments',
         'listNodes',
         'listPeople',
+        'listRegions',
         'listSessions',
         'listViewMetrics',
         'listViews',

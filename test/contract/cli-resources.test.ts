@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
-import { newRegion, useControl } from '../support/control.ts'
+import { newControl, newRegion, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'inlet-login-'))
 const control = useControl()
@@ -13,18 +14,18 @@ afterAll(() => rmSync(directory, { recursive: true }))
 let homes = 0
 
 /** A user of a new account, with an empty home directory. */
-async function newUser(scopes?: ('admin' | 'metrics' | 'query' | 'ingest')[]) {
+async function newUser(scopes?: ('admin' | 'metrics' | 'query' | 'ingest')[], at = control()) {
   const home = join(directory, `home-${homes++}`)
-  const { api_key } = await control().newAccount(scopes)
+  const { api_key } = await at.newAccount(scopes)
   const keyFile = join(directory, `key-${homes}`)
   writeFileSync(keyFile, `${api_key}\n`)
   const inlet = (args: readonly string[], environment: Record<string, string> = {}) =>
     runCli(args, { environment: { HOME: home, ...environment } })
-  return { home, api_key, keyFile, inlet, login: () => inlet(['login', control().url, '--key-file', keyFile]) }
+  return { home, api_key, keyFile, inlet, login: () => inlet(['login', at.url, '--key-file', keyFile]) }
 }
 
-async function newSignedIn() {
-  const user = await newUser()
+async function newSignedIn(at = control()) {
+  const user = await newUser(undefined, at)
   expect((await user.login()).code).toBe(0)
   const json = async (...args: readonly string[]) => {
     const { code, out, err } = await user.inlet([...args, '--json'])
@@ -60,6 +61,32 @@ describe('login', () => {
     writeFileSync(user.keyFile, '\n')
     expect((await user.login()).err).toBe('no API key was given\n')
     expect(() => readdirSync(user.home)).toThrow('ENOENT')
+  })
+
+  test('an endpoint is created in the only region, and one in a region without nodes comes with a warning', async () => {
+    await using own = await newControl()
+    const user = await newSignedIn(own)
+    const create = (...fields: readonly string[]) =>
+      user.inlet(['endpoints', 'create', ...fields.flatMap((field) => ['--set', field])])
+    expect((await create('name=early')).err).toMatch(/^region: no node has joined yet/)
+    await TestNode.register(own, 'loc')
+    const { code, out, err } = await create('name=shop')
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toContain('region: loc')
+    const mistaken = await create('name=lost', 'region=fra')
+    expect(mistaken.err).toBe(
+      'Warning: no node serves region fra; regions with nodes: loc. Until one does, the endpoint accepts nothing.\n',
+    )
+    const doctor = await user.inlet(['doctor', '--json'])
+    expect(JSON.parse(doctor.out)).toContainEqual(
+      expect.objectContaining({
+        check: 'endpoint',
+        status: 'fail',
+        message: expect.stringContaining('no node serves region fra'),
+      }),
+    )
+    await TestNode.register(own, 'nyc')
+    expect((await create('name=other')).err).toMatch(/^region: name one of those that have nodes .*: loc, nyc$/m)
   })
 
   test('keeps a profile for each name', async () => {

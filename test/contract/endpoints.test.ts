@@ -219,6 +219,22 @@ describe('GET /v1/endpoints', () => {
   })
 })
 
+describe('GET /v1/regions', () => {
+  test('200 lists the regions that have nodes, for any token; 401', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    await TestNode.register(control(), region)
+    for (const scope of ['admin', 'metrics', 'ingest'] as const) {
+      const { status, body } = await account.as(scope).get('/v1/regions')
+      expect([status, body.items]).toEqual([200, expect.arrayContaining([{ region }])])
+    }
+    expect((await account.as('nobody').get('/v1/regions')).status).toBe(401)
+    // The answer to a region without nodes says where there are some.
+    const { status_reasons } = await made(account, { region: newRegion() })
+    expect(status_reasons).toEqual([expect.stringMatching(`^no node serves region ...; regions with nodes: .*${region}`)])
+  })
+})
+
 describe('GET /v1/endpoints/{id}', () => {
   test('200, 401, 403, 404', async () => {
     const account = await control().newAccount()

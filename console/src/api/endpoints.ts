@@ -26,6 +26,16 @@ export const endpointQuery = (account: string, id: string) =>
     refetchInterval: whileThere(movingMs),
   })
 
+/** The regions that have nodes. */
+export const regionsQuery = (account: string) =>
+  queryOptions({
+    queryKey: [account, 'regions'],
+    queryFn: async () => {
+      const { items } = await ok(client.GET('/v1/regions', { headers: forAccount(account) }))
+      return items.map(({ region }) => region)
+    },
+  })
+
 const commitsOfPage = 50
 
 export const commitsQuery = (account: string, id: string) =>

@@ -30,9 +30,13 @@ export const endpointsCommands = buildRouteMap({
     show: callCommand({ brief: 'show an endpoint', operation: 'getEndpoint', targets: ['endpoint'], done: '' }),
     create: callCommand({
       brief: 'create an endpoint',
-      help: fieldsHelp('Creates an endpoint.', 'inlet endpoints create --set name=shop --set region=fra --set destination=lake'),
+      help: fieldsHelp(
+        'Creates an endpoint, in the only region that has nodes unless one is given.',
+        'inlet endpoints create --set name=shop',
+      ),
       operation: 'createEndpoint',
       body: true,
+      needsRegion: true,
       done: 'Created.',
     }),
     change: callCommand({

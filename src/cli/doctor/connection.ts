@@ -1,5 +1,6 @@
 /** Checks of the Inlet that this user is signed in to. */
 import { noResponse } from '#client/errors.ts'
+import { findEmptyRegion } from '#model/empty-region.ts'
 import type { CliContext } from '../context.ts'
 import { findAccess, openRemote } from '../remote.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
@@ -33,7 +34,7 @@ export async function checkConnection(context: CliContext): Promise<readonly Fin
       const findings: Finding[] = []
       for await (const { name, status, status_reasons } of client.listEndpoints())
         findings.push(
-          status === 'degraded' || status === 'failed'
+          status === 'degraded' || status === 'failed' || findEmptyRegion(status_reasons) !== undefined
             ? fail(
                 'endpoint',
                 `${name} is ${status}: ${status_reasons.join('; ')}`,

@@ -4,7 +4,9 @@
  * Owns: names to ids, output. Does not own: which commands there are (commands/), what the API allows.
  */
 import type { Client } from '#client/client.ts'
+import type { Schemas } from '#client/generated/schema.ts'
 import { UserError } from '#lib/user-error.ts'
+import { findEmptyRegion } from '#model/empty-region.ts'
 import type { CliContext } from '../context.ts'
 import { printJson } from '../print-json.ts'
 import { openRemote } from '../remote.ts'
@@ -46,6 +48,8 @@ export type CallSpec = {
   readonly body?: boolean
   /** Booleans that are passed on in the query. */
   readonly query?: readonly string[]
+  /** Whether it needs a region, which is the only one that has nodes if none is given. */
+  readonly needsRegion?: boolean
   /** What happens to what is named, if it cannot be undone. */
   readonly warning?: string
   /** What is said if nothing is returned. */
@@ -87,12 +91,27 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   const ids = await idsOf(client, spec.targets, given)
   if (spec.warning !== undefined && flags.yes !== true) await confirm(context, `${given.join(' ')}: ${spec.warning}`)
   const query = Object.fromEntries((spec.query ?? []).filter((name) => flags[name] === true).map((name) => [name, true]))
-  const input = spec.body === true ? [await withIds(client, await readFields(flags))] : spec.query === undefined ? [] : [query]
+  const input = spec.body === true ? [await readBody(client, spec, flags)] : spec.query === undefined ? [] : [query]
   const returned = await (client[spec.operation] as unknown as AnyCall)(...ids, ...input)
-  const { stdout } = context.process
-  if (flags.json) printJson(context, returned ?? null)
-  else if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
+  const { stdout, stderr } = context.process
+  if (flags.json) return printJson(context, returned ?? null)
+  if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
   else stdout.write(printYaml(returned))
+  const problem = findEmptyRegion((returned as Partial<Schemas['Endpoint']> | null | undefined)?.status_reasons ?? [])
+  if (problem !== undefined) stderr.write(`Warning: ${problem}. Until one does, the endpoint accepts nothing.\n`)
+}
+
+async function readBody(client: Client, { needsRegion }: CallSpec, flags: CallFlags): Promise<Record<string, unknown>> {
+  const fields = await withIds(client, await readFields(flags))
+  if (needsRegion !== true || fields['region'] !== undefined) return fields
+  const regions = (await client.listRegions()).items.map(({ region }) => region)
+  const [only] = regions
+  if (regions.length === 1) return { ...fields, region: only }
+  throw new UserError(
+    regions.length === 0
+      ? 'region: no node has joined yet; start one, or name its region with --set region=…'
+      : `region: name one of those that have nodes with --set region=…: ${regions.join(', ')}`,
+  )
 }
 
 /** A short list of the API comes whole, in a field of its own. */

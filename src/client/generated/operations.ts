@@ -107,6 +107,8 @@ readonly next_offset: number | null
 }>
 /** Create an endpoint. Needs a token of scope `admin`. */
 readonly createEndpoint: (body: components['schemas']["CreateEndpoint"], options?: CallOptions) => Promise<components['schemas']["Endpoint"]>
+/** List the regions that have nodes. Accepts a token of any scope. */
+readonly listRegions: (options?: CallOptions) => Promise<components['schemas']["NodeRegions"]>
 /** Get an endpoint. Needs a token of scope `metrics` or `admin`. */
 readonly getEndpoint: (id: string, options?: CallOptions) => Promise<components['schemas']["Endpoint"]>
 /** Delete an endpoint: it rejects new data and is removed once all its data is delivered. Needs a token of scope `admin`. */
@@ -1070,6 +1072,7 @@ validateDestination: {"method":"POST","path":"/v1/destinations/{id}/validate","s
 getObjectStore: {"method":"GET","path":"/v1/object-store","scope":"metrics","input":"none","isRepeatable":true},
 listEndpoints: {"method":"GET","path":"/v1/endpoints","scope":"any","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 createEndpoint: {"method":"POST","path":"/v1/endpoints","scope":"admin","input":"body","isRepeatable":false},
+listRegions: {"method":"GET","path":"/v1/regions","scope":"any","input":"none","isRepeatable":true},
 getEndpoint: {"method":"GET","path":"/v1/endpoints/{id}","scope":"metrics","input":"none","isRepeatable":true},
 deleteEndpoint: {"method":"DELETE","path":"/v1/endpoints/{id}","scope":"admin","input":"query","isRepeatable":true},
 changeEndpoint: {"method":"PATCH","path":"/v1/endpoints/{id}","scope":"admin","input":"body","isRepeatable":true},

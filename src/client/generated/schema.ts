@@ -828,6 +828,13 @@ readonly leaving: boolean
 /** ISO 8601, UTC, milliseconds */
 readonly last_seen_at: string
 }
+readonly NodeRegion: {
+/** what an endpoint is created with to be served by these nodes */
+readonly region: string
+}
+readonly NodeRegions: {
+readonly items: (components['schemas']["NodeRegion"])[]
+}
 readonly NodeRemoval: {
 readonly node_id: string
 readonly region: string
@@ -2202,6 +2209,45 @@ readonly "application/problem+json": components['schemas']["Problem"]
 } }
 }
 }
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/regions": {
+/** List the regions that have nodes */
+readonly get: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path?: never
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["NodeRegions"]
+} }
+304: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly put?: never
+readonly post?: never
 readonly delete?: never
 readonly patch?: never
 }

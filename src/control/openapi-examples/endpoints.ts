@@ -49,7 +49,13 @@ const forcedDeletion = {
   ],
 }
 
-const deploying = { ...endpoint, status: 'deploying', status_reasons: ['no node serves region fra'], dns_ipv4: [], dns_ipv6: [] }
+const deploying = {
+  ...endpoint,
+  status: 'deploying',
+  status_reasons: ['no node serves region fra; regions with nodes: nyc, sfo'],
+  dns_ipv4: [],
+  dns_ipv6: [],
+}
 
 const delivered = {
   id: `${ids.node}-k3v9x2m7q1-000000000042`,
@@ -90,6 +96,7 @@ export const endpointsExamples: Examples = {
   deleteEndpoint: { response: forcedDeletion },
   pauseEndpoint: { response: { ...endpoint, status: 'paused', status_reasons: ['the endpoint is paused'] } },
   resumeEndpoint: { response: endpoint },
+  listRegions: { response: { items: [{ region: 'fra' }, { region: 'nyc' }] } },
   sendTestEvent: {
     request: { record: '{"type":"order","amount":12.5}' },
     response: {

@@ -19,7 +19,7 @@ import {
   listDegradingLags,
   listLags,
 } from '#store/node-reports.ts'
-import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
+import { listNodeRegions, listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
 import type { NamingFacts } from './checks/naming.ts'
@@ -49,6 +49,8 @@ export type Observation = {
   /** The log with the most bytes on each node whose disk is full, by node id. */
   readonly largestLags: ReadonlyMap<string, LargestLag>
   readonly seen: Seen
+  /** Regions that have nodes; empty if each observed region has some. */
+  readonly otherRegions: readonly string[]
 }
 
 const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
@@ -72,7 +74,10 @@ export class Provisioner {
     }
     const serving = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, nodes, nowMs)
     const seen = await readSeen(store.db, nodes, serving)
-    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, seen }
+    const byRegion = Map.groupBy(nodes, ({ region }) => region)
+    const empty = regions.filter((region) => !byRegion.has(region))
+    const otherRegions = empty.length === 0 ? [] : (await listNodeRegions(store.db)).filter((region) => !empty.includes(region))
+    return { nowMs, nodes: byRegion, largestLags, seen, otherRegions }
   }
 
   /** Returns where a client of the endpoint sends to now. */
@@ -167,6 +172,7 @@ export class Provisioner {
         blocked: blocked.get(endpoint.id) ?? [],
         diskCauses: new Map(),
         naming,
+        otherRegions: [],
       }
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
@@ -195,11 +201,15 @@ export class Provisioner {
     )
   }
 
-  #computeState(endpoint: StoredEndpoint, reports: Omit<Reports, 'diskCauses'>, observation: Observation): EndpointState {
-    const { nowMs, largestLags } = observation
+  #computeState(
+    endpoint: StoredEndpoint,
+    reports: Omit<Reports, 'diskCauses' | 'otherRegions'>,
+    observation: Observation,
+  ): EndpointState {
+    const { nowMs, largestLags, otherRegions } = observation
     const nodes = observation.nodes.get(endpoint.region) ?? []
     const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
-    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses }, nowMs)
+    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses, otherRegions }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     // A name that Inlet publishes has a bounded number of addresses, and not all that a node reports.
     const publishes = this.#options.dnsKeeper === 'inlet'

@@ -41,7 +41,7 @@ const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<Proc
 })
 
 const naming: NamingFacts = { host: null, dns: null, certificateChecks: new Map(), failedOrder: null }
-const none: Reports = { lags: [], blocked: [], diskCauses: new Map(), naming }
+const none: Reports = { lags: [], blocked: [], diskCauses: new Map(), naming, otherRegions: [] }
 const statusOf = (endpoint: EndpointFacts, nodes: readonly NodeFacts[]) => computeStatus(endpoint, nodes, none, now).status
 
 describe('computeStatus', () => {
@@ -96,6 +96,10 @@ describe('computeStatus', () => {
     ]
     for (const endpoint of endpoints) expect(computeStatus(endpoint, [aNode()], none, now).reasons.length).toBeGreaterThan(0)
     expect(computeStatus(anEndpoint(), [], none, now).reasons).toEqual(['no node serves region loc'])
+    const otherRegions = ['fra', 'nyc', ...Array<string>(10).fill('sfo')]
+    const of = (regions: readonly string[]) => computeStatus(anEndpoint(), [], { ...none, otherRegions: regions }, now).reasons
+    expect(of(['fra', 'nyc'])).toEqual(['no node serves region loc; regions with nodes: fra, nyc'])
+    expect(of(otherRegions)).toEqual([expect.stringMatching(/regions with nodes: fra, nyc, (sfo, ){8}and 2 more$/)])
   })
 })
 

@@ -4,6 +4,7 @@
  * Owns: the rules. Does not own: the facts.
  */
 import type { DestinationStatus } from '#model/destination.ts'
+import { describeEmptyRegion } from '#model/empty-region.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
 import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
@@ -25,12 +26,14 @@ export type Reports = {
   /** What fills the disk of a node, by its id, in words for the owner of the endpoint. */
   readonly diskCauses: ReadonlyMap<string, string>
   readonly naming: NamingFacts
+  /** Regions that have nodes, for an endpoint whose region has none. */
+  readonly otherRegions: readonly string[]
 }
 
 export function computeStatus(
   endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
-  { lags, blocked, diskCauses, naming: namingFacts }: Reports,
+  { lags, blocked, diskCauses, naming: namingFacts, otherRegions }: Reports,
   nowMs: number,
 ): ComputedStatus {
   const blockedReasons = blocked
@@ -49,7 +52,7 @@ export function computeStatus(
     (node) => explainNode(node, diskCauses.get(node.id), nowMs),
   )
   if (serving.length === 0) {
-    const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : missing
+    const reasons = nodes.length === 0 ? [describeEmptyRegion(endpoint.region, otherRegions)] : missing
     return {
       status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs),
       reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...held],

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { Commit, CommitFiles, CommitId, CommitsQuery } from '#model/commit.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
+import { NodeRegions } from '#model/region.ts'
 import { Timestamp } from '#model/timestamp.ts'
 import { problem } from '../openapi.ts'
 import type { Commits } from '../services/commits.ts'
@@ -59,6 +60,15 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         },
       },
       (request) => endpoints.list(request.principal, request.query),
+    )
+
+    app.get(
+      '/regions',
+      {
+        config: { scope: 'any' },
+        schema: { operationId: 'listRegions', summary: 'List the regions that have nodes', response: { 200: NodeRegions } },
+      },
+      () => endpoints.listRegions(),
     )
 
     app.get(

@@ -13,6 +13,7 @@ import {
 import { newId, newLabel } from '#model/id.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
 import { endpointLimit, type Principal } from '#model/principal.ts'
+import type { NodeRegions } from '#model/region.ts'
 import { getAccount } from '#store/accounts.ts'
 import {
   drainEndpoint,
@@ -25,6 +26,7 @@ import {
   setDesiredState,
   updateEndpoint,
 } from '#store/endpoints.ts'
+import { listNodeRegions } from '#store/nodes.ts'
 import { withinQuotas } from '#store/quotas.ts'
 import type { Store } from '#store/store.ts'
 import type { Observation, Provisioner } from '../provisioning/provisioner.ts'
@@ -120,6 +122,10 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
       const ids = allowed === undefined ? found.ids : found.ids.filter((id) => allowed.includes(id))
       const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
       return toPage(await toEndpoints(endpoints, observation), ids.length, { limit, offset })
+    },
+
+    async listRegions(): Promise<NodeRegions> {
+      return { items: (await listNodeRegions(store.db)).map((region) => ({ region })) }
     },
 
     async get({ account_id }: Principal, id: string): Promise<Endpoint> {

@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useId, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
-import { createEndpoint, destinationChoicesQuery, endpointsQuery } from '../../api/endpoints.ts'
+import { createEndpoint, destinationChoicesQuery, endpointsQuery, regionsQuery } from '../../api/endpoints.ts'
 import { Button } from '../../design/button.tsx'
 import { Dialog } from '../../design/dialog.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
@@ -11,11 +11,12 @@ import { useAccount } from '../../shell/session.tsx'
 import { destinationChoices, UnvalidatedNote } from './destination-choices.tsx'
 import style from './endpoints.module.css'
 import { preferredDestination } from './preferred-destination.ts'
+import { preferredRegion } from './preferred-region.ts'
 
-type CreateEndpointProps = { readonly open: boolean; readonly onClose: () => void; readonly region: string }
+type CreateEndpointProps = { readonly open: boolean; readonly onClose: () => void }
 
 /** Asks for what an endpoint needs, and leads to it. */
-export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointProps) {
+export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
   const account = useAccount()
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -25,6 +26,8 @@ export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointP
   const [region, setRegion] = useState<string>()
   const [destination, setDestination] = useState<string>()
   const endpoints = useQuery({ ...endpointsQuery(account), enabled: open })
+  const regions = useQuery({ ...regionsQuery(account), enabled: open })
+  const usual = preferredRegion(regions.data ?? [], endpoints.data?.items ?? []) ?? ''
   const chosen = destination ?? preferredDestination(destinations.data ?? [], endpoints.data?.items ?? []) ?? ''
   const create = useMutation({
     mutationFn: () =>
@@ -76,7 +79,7 @@ export function CreateEndpoint({ open, onClose, region: usual }: CreateEndpointP
           onChange={setRegion}
           required
           pattern="[a-z]{3}"
-          hint="Three letters: where its nodes are. It cannot change later."
+          hint={`Where its nodes are${regions.data === undefined || regions.data.length === 0 ? '' : `: ${regions.data.join(', ')}`}. It cannot change later.`}
           error={errorOf('region')}
         />
         <SelectField

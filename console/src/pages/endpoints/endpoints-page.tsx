@@ -76,7 +76,7 @@ export function EndpointsPage() {
           />
         </>
       )}
-      <CreateEndpoint open={creating} onClose={() => setCreating(false)} region={endpoints.data?.items[0]?.region ?? 'loc'} />
+      <CreateEndpoint open={creating} onClose={() => setCreating(false)} />
     </Page>
   )
 }

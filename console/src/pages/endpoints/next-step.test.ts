@@ -18,6 +18,11 @@ test.each([
     'operator',
   ],
   ['that nodes do not know yet', { ...delivered, status: 'deploying' }, 'wait'],
+  [
+    'in a region without nodes',
+    { ...delivered, status: 'deploying', status_reasons: ['no node serves region fra; regions with nodes: loc'] },
+    'operator',
+  ],
   ['being deleted, even without a destination', { ...delivered, status: 'draining', destination_id: null }, 'wait'],
   ['that no node serves', { ...delivered, status: 'failed' }, 'operator'],
 ] as const)('the next step of an endpoint %s', (_name, endpoint, action) => {

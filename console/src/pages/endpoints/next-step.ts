@@ -1,3 +1,4 @@
+import { findEmptyRegion } from '../../../../src/model/empty-region.ts'
 import type { Endpoint } from '../../api/endpoints.ts'
 
 /** What a person can do next, in words, and the screen or action that does it. */
@@ -36,6 +37,12 @@ function stepOf(endpoint: Facts): NextStep {
       : { text: 'Resume it to accept data again. What it has is delivered meanwhile.', action: 'resume' }
   }
   if (status === 'active') return { text: 'Send a test event and follow it to its row in Parquet.', action: 'test' }
+  const empty = findEmptyRegion(status_reasons)
+  if (empty !== undefined)
+    return {
+      text: `Create another endpoint in a region that has nodes, or start a node in this one: ${empty}.`,
+      action: 'operator',
+    }
   if (status === 'deploying') return { text: 'Nodes learn of it within seconds. Wait a moment.', action: 'wait' }
   return { text: 'Somebody who runs the nodes has to look at the reasons above.', action: 'operator' }
 }

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Radio } from 'lucide-react'
+import { findEmptyRegion } from '../../../../src/model/empty-region.ts'
 import { type Endpoint, endpointsQuery } from '../../api/endpoints.ts'
 import type { WholeList } from '../../api/whole-list.ts'
 import { EmptyState } from '../../design/empty-state.tsx'
@@ -77,8 +78,8 @@ function summed({ items: endpoints, total }: WholeList<Endpoint>) {
   }
 }
 
-function needsAttention({ status }: Endpoint): boolean {
-  return status === 'degraded' || status === 'failed'
+function needsAttention({ status, status_reasons }: Endpoint): boolean {
+  return status === 'degraded' || status === 'failed' || findEmptyRegion(status_reasons) !== undefined
 }
 
 const columns: readonly TableColumn<Endpoint>[] = [
