@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { findConflicts, findUnknownOptions } from './config-conflicts.ts'
+import { scrubOptions } from './config-scrub.ts'
 import { tracesOptions } from './config-traces.ts'
 import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
@@ -461,6 +462,7 @@ export const options = {
     bytes(192 * MiB, 256 * GiB),
     'memory for conversions; those that need more wait or use temporary space on disk',
   ),
+  ...scrubOptions,
 } as const
 
 export type Config = { readonly [Name in keyof typeof options]: (typeof options)[Name] extends Option<infer T> ? T : never } & {

@@ -28,6 +28,7 @@ export function dataPaths(data: string) {
     assignments: join(data, 'node', 'assignments'),
     ingestBlocked: join(data, 'node', 'ingest-blocked.json'),
     deliveryBlocked: join(data, 'node', 'delivery-blocked.json'),
+    scrubState: join(data, 'node', 'scrub.json'),
     scratch: join(data, 'node', 'scratch'),
     ingestLock: join(data, 'node', 'ingest.lock'),
     deliveryLock: join(data, 'node', 'delivery.lock'),

@@ -26,6 +26,7 @@ import { keysCommands } from './commands/keys.ts'
 import { loginCommand, logoutCommand, profilesCommand } from './commands/login.ts'
 import { nodesCommands } from './commands/nodes.ts'
 import { queryCommand } from './commands/query.ts'
+import { scrubCommand } from './commands/scrub.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
@@ -68,6 +69,7 @@ export const commands = buildRouteMap({
     segments: segmentsCommands,
     commits: commitsCommands,
     compact: compactCommand,
+    scrub: scrubCommand,
     backup: backupCommand,
     restore: restoreCommand,
     doctor: doctorCommand,

@@ -84,6 +84,7 @@ import { nodeService } from './services/nodes.ts'
 import { peopleService } from './services/people.ts'
 import { Queries } from './services/queries.ts'
 import { quotaService } from './services/quotas.ts'
+import { scrubService } from './services/scrubs.ts'
 import { seriesService } from './services/series.ts'
 import { createSettlements } from './services/settlements.ts'
 import { createWindowRemoval, rateLimitStore } from './services/shared-rate-limits.ts'
@@ -277,6 +278,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
       certificates: issuedCertificates({ store, keyring, certificateName }),
       commits,
       jobLeases: new JobLeases({ store, clock, logger, delivered }),
+      scrubs: scrubService({ store, keptMs: config.commitsKeptDays * dayMs, clock }),
     },
   })
   const server = await buildServer({

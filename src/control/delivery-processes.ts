@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import type { Clock } from '#lib/clock.ts'
 import { observableMetrics } from '#lib/metrics.ts'
-import type { Heartbeat, ProcessMemory } from '#model/node-protocol.ts'
+import type { Heartbeat, ProcessMemory, ScrubReport } from '#model/node-protocol.ts'
 import { nodeFailedSeconds } from './limits.ts'
 
 type DeliveryHeartbeat = Extract<Heartbeat, { process: 'delivery' }>
@@ -30,6 +30,12 @@ const delays = [
   ],
 ] as const satisfies readonly (readonly [string, keyof Extract<Heartbeat, { process: 'delivery' }>, string])[]
 
+const scrubs = [
+  ['findings', 'findings', 'damage that the scrub of a node knows of, on its disk or in buckets'],
+  ['files', 'files', 'delivered files that the last completed pass of the scrub verified'],
+  ['read_bytes', 'read_bytes', 'bytes that it read and compared with their checksums'],
+] as const satisfies readonly (readonly [string, keyof ScrubReport, string])[]
+
 /** Exports what delivery processes, which have no listener of their own, say about themselves. From heartbeats to this process. */
 export class DeliveryProcesses {
   readonly #clock: Clock
@@ -55,6 +61,19 @@ export class DeliveryProcesses {
       'processor time of a delivery process, user and system, without its workers',
       'node_id',
       byNode(({ cpu_seconds }) => cpu_seconds),
+    )
+    for (const [name, field, help] of scrubs)
+      gauges(
+        `inlet_delivery_scrub_${name}`,
+        help,
+        'node_id',
+        byNode(({ scrub }) => scrub?.[field]),
+      )
+    gauges(
+      'inlet_delivery_scrub_completed_timestamp_seconds',
+      'when the scrub of a node last completed a pass',
+      'node_id',
+      byNode(({ scrub }) => (scrub?.completed_at == null ? undefined : Date.parse(scrub.completed_at) / 1000)),
     )
     for (const [name, field, help] of parts)
       gauges(

@@ -45,6 +45,7 @@ import { deliveryLimits } from './limits.ts'
 import { ParkedSegments } from './parked-segments.ts'
 import { Pipeline } from './pipeline.ts'
 import { readCpuSeconds, readProcessMemory } from './process-memory.ts'
+import { openScrubber } from './scrub/open.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import { Uploader } from './upload/uploader.ts'
 
@@ -140,6 +141,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
+  const scrubber = openScrubber(config, { nodeId, control, segments, stores, seal, outbox, feed, files, clock, logger })
   const pipeline = new Pipeline({
     nodeId,
     segments,
@@ -183,7 +185,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       },
     },
     message: () => {
-      sentLags = pipeline.lag()
+      sentLags = scrubber.addTo(pipeline.lag(), (id) => endpoints.find(id) !== undefined)
+      const scrub = scrubber.report()
       return {
         process: 'delivery',
         event_loop_delay_ms: delay.longestMs,
@@ -195,6 +198,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
         applied_epoch: pipeline.scannedEpoch,
         healthy: pipeline.problem === null,
         reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
+        ...(scrub && { scrub }),
         ...lagReports.next(boundLags(sentLags)),
       }
     },
@@ -234,6 +238,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     heartbeat,
     blockedFile,
     jobs,
+    scrubber,
   ]
   await startAll(services)
   const held = (): Held => ({

@@ -72,6 +72,8 @@ export function toLag(held: HeldLog, progress: LogProgress): EndpointLag {
     blocked_by: blockedBy(held, progress),
     failing_view: progress.isOwned ? progress.failingView : null,
     closed: held.isClosed,
+    scrub_findings: 0,
+    scrub_finding: null,
   }
 }
 

@@ -87,6 +87,8 @@ function isNews(one: EndpointLag, other: EndpointLag): boolean {
     one.failing_view?.since !== other.failing_view?.since ||
     one.parked_segments !== other.parked_segments ||
     one.quarantined_segments !== other.quarantined_segments ||
+    one.scrub_findings !== other.scrub_findings ||
+    one.scrub_finding !== other.scrub_finding ||
     (countSegments(one) === 0) !== (countSegments(other) === 0)
   )
 }

@@ -5,10 +5,11 @@ import { KiB } from './bytes.ts'
 
 const CHUNK_BYTES = 256 * KiB
 
-/** Reads a file. Returns its size and its SHA-256 in hexadecimal. */
+/** Reads a file, on once `onRead` has resolved. Returns its size and its SHA-256 in hexadecimal. */
 export async function digestFile(
   path: string,
   signal?: AbortSignal,
+  onRead?: (bytes: number) => Promise<void> | void,
 ): Promise<{ readonly bytes: number; readonly sha256: string }> {
   const hash = createHash('sha256')
   await using file = await open(path)
@@ -20,5 +21,6 @@ export async function digestFile(
     if (bytesRead === 0) return { bytes, sha256: hash.digest('hex') }
     hash.update(chunk.subarray(0, bytesRead))
     bytes += bytesRead
+    await onRead?.(bytesRead)
   }
 }

@@ -59,6 +59,7 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/series               SeriesReport → 200 SeriesRecorded. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
+ *   POST /internal/v1/scrub/…              which files a node verifies: `scrub.ts`
  *   GET  /internal/v1/certificate          → 200 IssuedCertificate for the region of the node, 404
  *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
  */
@@ -122,6 +123,9 @@ export const EndpointLag = z.object({
   failing_view: FailingView.nullable(),
   /** Whether ingest has durably refused further data for the log, because the endpoint drains. */
   closed: z.boolean(),
+  /** What the scrub of this node knows to be damaged of the endpoint, on its disk or in buckets: how much, and the first of it. */
+  scrub_findings: ReportedCount.default(0),
+  scrub_finding: Reason.nullable().default(null),
 })
 export type EndpointLag = z.infer<typeof EndpointLag>
 
@@ -165,6 +169,15 @@ export const ProcessMemory = z.strictObject({
 })
 export type ProcessMemory = z.infer<typeof ProcessMemory>
 
+/** The scrub of a node. Files and bytes are those of the last completed pass. */
+export const ScrubReport = z.strictObject({
+  findings: ReportedCount,
+  completed_at: Timestamp.nullable(),
+  files: ReportedCount,
+  read_bytes: ReportedCount,
+})
+export type ScrubReport = z.infer<typeof ScrubReport>
+
 export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('ingest'),
@@ -196,6 +209,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     /** Processor time since the start of the process, user and system. */
     cpu_seconds: z.number().min(0).optional(),
     memory: ProcessMemory.optional(),
+    /** Unless the scrub is off. */
+    scrub: ScrubReport.optional(),
     ...lagReport,
   }),
 ])

@@ -57,6 +57,9 @@ export const Node = z.object({
   segments: SegmentTotals.meta({ description: 'everything on the disk of the node, as delivery last reported it' }),
   unowned: SegmentTotals.meta({ description: 'the part of it whose endpoint was deleted or is unknown' }),
   blocked_logs: z.int().min(0).meta({ description: 'logs that ingest cannot append to, or not everything that it gets' }),
+  scrub_findings: z.int().min(0).meta({
+    description: 'damage that the scrub of the node knows of, on its disk or in buckets; `inlet scrub` lists it',
+  }),
 })
 export type Node = z.infer<typeof Node>
 
@@ -73,6 +76,8 @@ export const NodeLog = SegmentTotals.extend({
     .nullable()
     .meta({ description: 'why ingest refuses data of the log, or which file that it cannot recover holds back delivery' }),
   closed: z.boolean().meta({ description: 'ingest refuses further data, because the endpoint drains' }),
+  scrub_findings: z.int().min(0).meta({ description: 'damage that the scrub of the node knows of' }),
+  scrub_finding: z.string().nullable().meta({ description: 'the first of it' }),
 })
 export type NodeLog = z.infer<typeof NodeLog>
 

@@ -22,6 +22,14 @@ import {
   type UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
+import {
+  ScrubCommits,
+  type ScrubCommitsRequest,
+  ScrubEndpoints,
+  type ScrubEndpointsRequest,
+  ScrubKnown,
+  type ScrubKnownRequest,
+} from '#model/scrub.ts'
 import { CommittedSeqs, type SnapshotCheck, SnapshotChecked, type SnapshotRequest } from '#model/snapshot-sections.ts'
 import { ControlRoot, type ControlRootOptions, UnknownRootError } from './control-root.ts'
 import type { NodeCredential } from './credential.ts'
@@ -147,6 +155,18 @@ export class ControlClient {
   /** Returns those of the commits that are durable in the store. */
   async findCommits(ids: readonly string[], signal: AbortSignal): Promise<CommitsFound['commits']> {
     return (await this.#json(CommitsFound, 'POST', 'commits/lookup', { body: { ids }, signal })).commits
+  }
+
+  async fetchScrubEndpoints(body: ScrubEndpointsRequest, signal: AbortSignal): Promise<ScrubEndpoints> {
+    return this.#json(ScrubEndpoints, 'POST', 'scrub/endpoints', { body, signal })
+  }
+
+  async fetchScrubCommits(body: ScrubCommitsRequest, signal: AbortSignal): Promise<ScrubCommits> {
+    return this.#json(ScrubCommits, 'POST', 'scrub/commits', { body, signal })
+  }
+
+  async fetchScrubKnown(body: ScrubKnownRequest, signal: AbortSignal): Promise<ScrubKnown> {
+    return this.#json(ScrubKnown, 'POST', 'scrub/known', { body, signal })
   }
 
   async leaseUnits(body: LeaseRequest, signal: AbortSignal): Promise<Leases> {

@@ -4,7 +4,7 @@
  * Law: no request is sent for a key that is not below an entry of the account. Where a store has roles, their policies see to that.
  */
 import { entryOf, isAllowed } from '#model/allowed-bucket.ts'
-import type { BucketTarget, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
+import type { BucketTarget, DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export class AllowedStore implements ObjectStore {
@@ -34,6 +34,10 @@ export class AllowedStore implements ObjectStore {
 
   async getFile(key: string, path: string, signal?: AbortSignal, bytesMax?: number): Promise<boolean> {
     return this.#store.getFile(this.#checked(key, 'get'), path, signal, bytesMax)
+  }
+
+  async digest(key: string, options?: DigestOptions): ReturnType<ObjectStore['digest']> {
+    return this.#store.digest(this.#checked(key, 'get'), options)
   }
 
   async presign(key: string, seconds: number): Promise<string> {

@@ -4,10 +4,11 @@ import { copyFile, type FileHandle, mkdir, open, readdir, readFile, rename, rm, 
 import { dirname, join, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { assert } from '#lib/assert.ts'
+import { digestFile } from '#lib/digest-file.ts'
 import { systemFiles } from '#lib/files.ts'
 import { BucketAccess } from './bucket-access.ts'
 import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
-import type { ObjectEntry, ObjectFacts, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
+import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
 import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
 export type DirectoryStoresOptions = {
@@ -122,6 +123,10 @@ class DirectoryStore implements ObjectStore {
         return false
       },
     )
+  }
+
+  async digest(key: string, { signal, onRead }: DigestOptions = {}): ReturnType<ObjectStore['digest']> {
+    return digestFile(await this.#path(key), signal, onRead).catch(undefinedIfMissing)
   }
 
   async presign(key: string, seconds: number): Promise<string> {

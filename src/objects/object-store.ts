@@ -19,6 +19,12 @@ export type ObjectFacts = {
   readonly sha256?: string | undefined
 }
 
+export type DigestOptions = {
+  readonly signal?: AbortSignal
+  /** Called with the size of each part that was read. The next part is read once it has resolved. */
+  readonly onRead?: (bytes: number) => Promise<void> | void
+}
+
 export type ObjectEntry = { readonly key: string; readonly bytes: number }
 
 /**
@@ -37,6 +43,8 @@ export interface ObjectStore {
   head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined>
   /** Downloads the object to a new local file. Returns false if the object is missing. Throws if it is larger than `bytesMax`. */
   getFile(key: string, path: string, signal?: AbortSignal, bytesMax?: number): Promise<boolean>
+  /** Reads the whole object without keeping it. Returns its size and its SHA-256 in hexadecimal, or undefined if it is missing. */
+  digest(key: string, options?: DigestOptions): Promise<{ readonly bytes: number; readonly sha256: string } | undefined>
   /** Returns a URL from which anyone can download the object for that time. The object may be missing. */
   presign(key: string, seconds: number): Promise<string>
   remove(key: string, signal?: AbortSignal): Promise<void>

@@ -29,7 +29,7 @@ import { digestFile } from '#lib/digest-file.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
-import type { ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
+import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
 import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
 import { beginParts, putInParts } from './s3-multipart.ts'
@@ -146,6 +146,19 @@ export class S3Store implements ObjectStore {
       }
     })
     return found ?? false
+  }
+
+  async digest(key: string, { signal, onRead }: DigestOptions = {}): ReturnType<ObjectStore['digest']> {
+    return this.#read(key, signal, async (body) => {
+      const hash = createHash('sha256')
+      let bytes = 0
+      for await (const chunk of body as AsyncIterable<Uint8Array>) {
+        hash.update(chunk)
+        bytes += chunk.length
+        await onRead?.(chunk.length)
+      }
+      return { bytes, sha256: hash.digest('hex') }
+    })
   }
 
   async presign(key: string, seconds: number): Promise<string> {

@@ -14,6 +14,7 @@ const measures = {
   unowned_segments: sql<number>`case when endpoints.id is null then ${held} else 0 end`,
   blocked_logs: sql<number>`case when endpoint_lags.blocked_by is null then 0 else 1 end`,
   undelivered_bytes: sql<number>`endpoint_lags.undelivered_bytes`,
+  scrub_findings: sql<number>`endpoint_lags.scrub_findings`,
 } as const
 
 type Measure = keyof typeof measures

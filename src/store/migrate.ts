@@ -42,6 +42,7 @@ import * as removedSources from './migrations/0034-removed-sources.ts'
 import * as endpointsThatCompact from './migrations/0035-endpoints-that-compact.ts'
 import * as accessOfRevokedKeys from './migrations/0036-access-of-revoked-keys.ts'
 import * as jobsInViewMetrics from './migrations/0037-jobs-in-view-metrics.ts'
+import * as scrubFindings from './migrations/0038-scrub-findings.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -85,6 +86,7 @@ const released: readonly Migration[] = [
   { version: 35, name: 'endpoints-that-compact', up: endpointsThatCompact.up },
   { version: 36, name: 'access-of-revoked-keys', up: accessOfRevokedKeys.up },
   { version: 37, name: 'jobs-in-view-metrics', up: jobsInViewMetrics.up },
+  { version: 38, name: 'scrub-findings', up: scrubFindings.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -15,6 +15,7 @@ export type NodeInventory = NodeFacts & {
   readonly segments: SegmentTotals
   readonly unowned: SegmentTotals
   readonly blocked_logs: number
+  readonly scrub_findings: number
   readonly join_token_id: string | null
   /** Of the Inlet that it runs; null for one that does not say so. */
   readonly version: string | null
@@ -56,7 +57,9 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
     const row = rows.find(({ id }) => id === node.id)
     const { join_token_id = null, version = null } = row ?? {}
     const unowned = add(of.filter(({ is_owned }) => is_owned === 0))
-    return { ...node, segments: add(of), unowned, blocked_logs: Number(logs), join_token_id, version, disk: diskOf(row) }
+    const scrub_findings = safeSum(of.map((row) => row.scrub_findings))
+    const of_node = { blocked_logs: Number(logs), scrub_findings, join_token_id, version, disk: diskOf(row) }
+    return { ...node, segments: add(of), unowned, ...of_node }
   })
   return { ...rest, items }
 }
@@ -84,6 +87,7 @@ async function listTotals(db: Db, nodeIds: readonly string[]) {
       sum('parked_segments').as('parked_segments'),
       sum('quarantined_segments').as('quarantined_segments'),
       sum('undelivered_bytes').as('bytes'),
+      sum('scrub_findings').as('scrub_findings'),
     ])
     .where('endpoint_lags.node_id', 'in', nodeIds)
     .groupBy(['endpoint_lags.node_id', isOwned])
@@ -144,7 +148,7 @@ function readLogs(page: PageQuery, logs: Logs, ordered: Logs = logs): Promise<Pa
       .select('endpoints.name as endpoint_name')
       .select(['reported.endpoint_id', 'endpoints.account_id', 'endpoints.desired_state', 'endpoints.deleted_at'])
       .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
-      .select(['oldest_sealed_at', 'blocked_by', 'closed', 'blocked_logs.reason'])
+      .select(['oldest_sealed_at', 'blocked_by', 'closed', 'scrub_findings', 'scrub_finding', 'blocked_logs.reason'])
       .orderBy('reported.endpoint_id')
       .limit(page.limit)
       .offset(page.offset)
@@ -163,6 +167,8 @@ function readLogs(page: PageQuery, logs: Logs, ordered: Logs = logs): Promise<Pa
       blocked_by: row.blocked_by,
       append_blocked_by: row.reason,
       closed: row.closed === 1,
+      scrub_findings: row.scrub_findings ?? 0,
+      scrub_finding: row.scrub_finding,
     }),
   )
 }

@@ -51,6 +51,7 @@ export async function listDegradingLags(
         eb('oldest_sealed_at', '<', sealedBefore),
         eb('parked_segments', '>', 0),
         eb('quarantined_segments', '>', 0),
+        eb('scrub_findings', '>', 0),
         eb('node_processes.last_seen_at', '<', reportedBefore),
       ]),
     )
@@ -153,6 +154,8 @@ async function writeLags(
           failing_view_id: ref('excluded.failing_view_id'),
           failing_since: ref('excluded.failing_since'),
           closed: ref('excluded.closed'),
+          scrub_findings: ref('excluded.scrub_findings'),
+          scrub_finding: ref('excluded.scrub_finding'),
         })),
       )
       .execute()
@@ -182,7 +185,10 @@ function isSame(stored: LagRow, reported: LagRow | undefined): boolean {
   return Object.entries(reported).every(([column, value]) => stored[column as keyof LagRow] === value)
 }
 
-function toLagRow(node_id: string, { closed, oldest_sealed_at, blocked_by, failing_view, ...lag }: EndpointLag): LagRow {
+function toLagRow(
+  node_id: string,
+  { closed, oldest_sealed_at, blocked_by, failing_view, scrub_finding, ...lag }: EndpointLag,
+): LagRow {
   return {
     ...lag,
     node_id,
@@ -191,6 +197,7 @@ function toLagRow(node_id: string, { closed, oldest_sealed_at, blocked_by, faili
     failing_view_id: failing_view?.view_id ?? null,
     failing_since: fromTimeOrNull(failing_view?.since ?? null),
     closed: fromFlag(closed),
+    scrub_finding: scrub_finding === null ? null : toStorableText(scrub_finding),
   }
 }
 

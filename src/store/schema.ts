@@ -287,6 +287,8 @@ export type Database = {
     failing_view_id: string | null
     failing_since: number | null
     closed: number
+    scrub_findings: number
+    scrub_finding: string | null
   }
   /** Logs that ingest of a node cannot append to. */
   blocked_logs: { node_id: string; endpoint_id: string; reason: string }

@@ -74,6 +74,9 @@ describe('the credential of a node', () => {
     ['GET', 'destinations/x'],
     ['POST', 'jobs/lease'],
     ['POST', 'jobs/report'],
+    ['POST', 'scrub/endpoints'],
+    ['POST', 'scrub/commits'],
+    ['POST', 'scrub/known'],
   ])('401 without it: %s %s', async (method, path) => {
     const account = await control().newAccount()
     const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })

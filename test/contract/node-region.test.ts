@@ -95,6 +95,51 @@ describe('commits', () => {
   })
 })
 
+describe('what a node verifies', () => {
+  const scrub = (node: TestNode, path: string, more: object) => node.call('POST', `scrub/${path}`, { node_id: node.id, ...more })
+
+  test('is delivered to endpoints of its region, by any node', async () => {
+    const [mine, theirs] = [await inhabited(), await inhabited()]
+    const gone = await TestNode.register(control(), mine.region)
+    await gone.snapshot()
+    const { destination, endpoint } = mine
+    const commit = aCommit(gone.id, endpoint.id, 0, { destination: { id: destination.id, bucket: 'before', region: 'eu' } })
+    expect(await gone.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200, body: { new: 1 } })
+    expect(await scrub(mine.node, 'endpoints', { after: null })).toMatchObject({
+      status: 200,
+      body: { endpoints: [{ id: endpoint.id, targets: [{ id: destination.id, bucket: destination.bucket }] }], next: null },
+    })
+    const { key, bytes, sha256 } = commit.artifacts['parquet'] ?? {}
+    expect((await scrub(mine.node, 'commits', { endpoint_id: endpoint.id, after: null })).body).toMatchObject({
+      commits: [
+        { id: commit.id, target: { id: destination.id, bucket: 'before' }, files: [{ kind: 'parquet', key, bytes, sha256 }] },
+      ],
+      is_last: true,
+    })
+    const known = { endpoint_id: endpoint.id, ids: [commit.id, 'unknown'] }
+    expect((await scrub(mine.node, 'known', known)).body).toEqual({ ids: [commit.id] })
+    for (const [path, more] of [
+      ['commits', { after: null }],
+      ['known', { ids: [] }],
+    ] as const)
+      expect(await scrub(theirs.node, path, { endpoint_id: endpoint.id, ...more })).toMatchObject({ status: 404 })
+    expect((await scrub(theirs.node, 'endpoints', { after: null })).body.endpoints).toMatchObject([{ id: theirs.endpoint.id }])
+  })
+
+  test('is divided among the nodes of a region that run', async () => {
+    const { account, region, node } = await inhabited()
+    const other = await TestNode.register(control(), region)
+    for (let count = 1; count < 12; count += 1) await account.post('/v1/endpoints', { region, name: `events ${count}` })
+    for (const each of [node, other]) await each.heartbeat()
+    const idsOf = async (each: TestNode): Promise<readonly string[]> =>
+      (await scrub(each, 'endpoints', { after: null })).body.endpoints.map(({ id }: { id: string }) => id)
+    const [first, second] = [await idsOf(node), await idsOf(other)]
+    expect(first.length + second.length).toBe(12)
+    expect(new Set([...first, ...second]).size).toBe(12)
+    expect(Math.min(first.length, second.length)).toBeGreaterThan(0)
+  })
+})
+
 describe('reports', () => {
   test('about endpoints and views of another region change nothing', async () => {
     const [mine, theirs] = [await inhabited(), await inhabited()]

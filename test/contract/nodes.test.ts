@@ -86,6 +86,37 @@ describe('GET /v1/nodes', () => {
   })
 })
 
+describe('what the scrub of a node found', () => {
+  test('is in the status of the endpoint, at the node, and in the metrics, until the node no longer reports it', async () => {
+    await using own = await newControl()
+    const operator = operatorOf(own)
+    const account = await own.newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(own, region)
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const nothing = { undelivered_segments: 0, undelivered_bytes: 0 }
+    const scrub_finding = 'lake/x.parquet is not in the bucket'
+    const scrub = { findings: 2, completed_at: '2026-11-20T08:00:00.000Z', files: 7, read_bytes: 900 }
+    await node.heartbeat({}, { scrub, lag: [aLag(endpoint.id, { ...nothing, scrub_findings: 2, scrub_finding })] })
+    const readStatus = async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons
+    expect(await readStatus()).toContainEqual(
+      `the scrub found 2 damaged files: ${scrub_finding}; inlet scrub on node ${node.id} lists all and says what to do`,
+    )
+    expect((await account.get('/v1/endpoints')).body.items[0].status_reasons).toEqual(await readStatus())
+    expect((await operator.get('/v1/nodes')).body.items).toMatchObject([{ id: node.id, scrub_findings: 2 }])
+    expect((await operator.get(`/v1/nodes/${node.id}/segments`)).body.items).toMatchObject([{ scrub_findings: 2, scrub_finding }])
+    const metrics = await (await fetch(`${own.url}/metrics`, { headers: { authorization: `Bearer ${operatorToken}` } })).text()
+    for (const line of [
+      'inlet_scrub_findings{process="control"} 2',
+      `inlet_delivery_scrub_files{node_id="${node.id}",process="control"} 7`,
+    ])
+      expect(metrics).toContain(line)
+    await node.heartbeat({}, { scrub: { ...scrub, findings: 0 }, lag: [] })
+    expect(await readStatus()).not.toContainEqual(expect.stringContaining('scrub'))
+    expect((await operator.get('/v1/nodes')).body.items).toMatchObject([{ scrub_findings: 0 }])
+  })
+})
+
 describe('GET /v1/nodes/{id}/segments', () => {
   test('404 for an unknown node', async () => {
     expect(await operatorOf(control()).get(`/v1/nodes/${newId()}/segments`)).toMatchObject({ status: 404 })
@@ -132,6 +163,7 @@ describe('GET /v1/nodes/{id}/segments', () => {
       ...{ ...totals, sealed_segments: 1, bytes: 9 },
       ...{ endpoint_id: active, endpoint_name: 'active', account_id: account.account_id, owner: 'active' },
       ...{ oldest_sealed_at, blocked_by: null, append_blocked_by: 'EIO', closed: false },
+      ...{ scrub_findings: 0, scrub_finding: null },
     })
     expect(await operator.get(`${path}?owner=deleted`)).toMatchObject({
       body: { total: 1, items: [{ endpoint_id: deleted, endpoint_name: 'deleted' }] },

@@ -91,6 +91,7 @@ function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly;
           if (got?.(key) === true) await die()
           return found
         },
+        digest: (key, options) => store.digest(key, options),
         presign: (key, seconds) => store.presign(key, seconds),
         remove: (key, signal) => store.remove(key, signal),
         list: (prefix, signal) => store.list(prefix, signal),
@@ -120,6 +121,7 @@ function deadlyAfter(calls: number, isBefore: boolean): ObjectStores {
         get: (...args) => deadly(() => store.get(...args)),
         head: (...args) => deadly(() => store.head(...args)),
         getFile: (...args) => deadly(() => store.getFile(...args)),
+        digest: (...args) => store.digest(...args),
         presign: (...args) => store.presign(...args),
         remove: (...args) => deadly(() => store.remove(...args)),
         list: (...args) => store.list(...args),

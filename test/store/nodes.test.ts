@@ -268,7 +268,14 @@ describeDatabases('nodes', (kind) => {
   test('what all nodes hold is summed up, with the largest logs', async () => {
     await using store = await newStore(kind)
     const none = { open_segments: 0, undelivered_segments: 0, parked_segments: 0, logs_held_by_views: 0, blocked_logs: 0 }
-    const nothing = { ...none, quarantined_segments: 0, unowned_segments: 0, undelivered_bytes: 0, oldest_sealed_at: null }
+    const nothing = {
+      ...none,
+      quarantined_segments: 0,
+      unowned_segments: 0,
+      scrub_findings: 0,
+      undelivered_bytes: 0,
+      oldest_sealed_at: null,
+    }
     expect(await sumLags(store.db)).toEqual(nothing)
     const endpoint = await aStoredEndpoint(store, await anAccount(store))
     const [one, two] = [await registered(store), await registered(store)]
@@ -282,7 +289,7 @@ describeDatabases('nodes', (kind) => {
     )
     expect(await sumLags(store.db)).toEqual({
       ...{ open_segments: 1, undelivered_segments: 9, parked_segments: 3, logs_held_by_views: 1, quarantined_segments: 4 },
-      ...{ blocked_logs: 1, unowned_segments: 6, undelivered_bytes: 18_000_000_010, oldest_sealed_at: t0 },
+      ...{ blocked_logs: 1, scrub_findings: 0, unowned_segments: 6, undelivered_bytes: 18_000_000_010, oldest_sealed_at: t0 },
     })
     const largest = await listLargestLags(store.db, 2)
     expect(new Set(largest.map(({ endpoint_id }) => endpoint_id))).toEqual(new Set([endpoint.id, gone.endpoint_id]))

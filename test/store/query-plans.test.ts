@@ -12,6 +12,7 @@ import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bi
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commit-retention.ts'
 import { listCommits, listSegmentCommits, recordCommit } from '#store/commits.ts'
+import { listCommitsToScrub, listEndpointsToScrub } from '#store/commits-to-scrub.ts'
 import { areSourcesRead, listRemovable } from '#store/compactions.ts'
 import { deliveredFiles } from '#store/delivered-files.ts'
 import { listDestinations } from '#store/destinations.ts'
@@ -232,7 +233,9 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .insertInto('committed_seqs')
       .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, endpoint_id: id, seq: at })))
       .execute()
-    const zeros = { open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0, closed: 0 }
+    const zeros = {
+      ...{ open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0, closed: 0, scrub_findings: 0 },
+    }
     await db
       .insertInto('endpoint_lags')
       .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, ...zeros, undelivered_bytes: 1 })))
@@ -291,6 +294,7 @@ describeDatabases('query plans', (kind) => {
         const range = { since: new Date(t0).toISOString(), until: new Date(t0 + 100).toISOString() }
         for (const wanted of ['raw', { view_id: view }] as const) await deliveredFiles(db, endpoint, wanted, range, 50).next()
         await listCommits(db, endpoint, { limit: 50, before: new Date(t0 + 100).toISOString() })
+        for (const after of [null, new Date(t0 + 100).toISOString()]) await listCommitsToScrub(db, endpoint, { after, limit: 50 })
       })
       expect(commits).toContain('commits_in_order')
       expect(commits).not.toMatch(wholeTable(kind, 'commits'))
@@ -385,6 +389,8 @@ describeDatabases('query plans', (kind) => {
         ['compactions', (db) => listRemovable(db, endpoint, removable, 10)],
         ['compactions', (db) => findMovedFiles(db, [commit])],
         ['compacted_artifacts', (db) => findMovedFiles(db, [commit])],
+        ['compacted_artifacts', (db) => listCommitsToScrub(db, endpoint, { after: null, limit: 50 })],
+        ['endpoints', (db) => listEndpointsToScrub(db, { after: endpoint, region: 'loc', limit: 50 })],
         ['job_units', (db) => areSourcesRead(db, newId(), t0)],
         ['dns_records', (db) => recordPublished(db, newId(), { ttl: 30, removals: [], lingerMs: 1, now: t0 })],
         ['dns_records', (db) => recordUnpublished(db, newId(), { error: '', retryAt: t0, failures: null })],

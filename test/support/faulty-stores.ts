@@ -51,6 +51,7 @@ export class FaultyStores implements ObjectStores {
       get: (key: string) => this.#read(() => store.get(key)),
       head: (key: string) => this.#read(() => store.head(key)),
       getFile: (key: string, path: string) => store.getFile(key, path),
+      digest: (key: string) => this.#read(() => store.digest(key)),
       list: (prefix: string) => store.list(prefix),
       remove: (key: string) => store.remove(key),
     })

@@ -5,6 +5,7 @@ export function aLag(endpoint_id: string, more: Partial<EndpointLag> = {}): Endp
   return {
     ...{ endpoint_id, open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0 },
     ...{ undelivered_bytes: 9, oldest_sealed_at: null, blocked_by: null, failing_view: null, closed: false },
+    ...{ scrub_findings: 0, scrub_finding: null },
     ...more,
   }
 }

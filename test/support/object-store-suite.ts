@@ -1,4 +1,5 @@
 /** The contract of every object store. */
+import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -50,6 +51,22 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       expect(await readFile(join(directory, 'copy'), 'utf8')).toBe('bytes')
       expect(await at.store.getFile('a/y', join(directory, 'other'))).toBe(false)
       await expect(readFile(join(directory, 'other'))).rejects.toThrow('ENOENT')
+    })
+
+    test('digest returns the size and the SHA-256 of an object, and waits for its reader', async () => {
+      await using at = await opened()
+      await at.store.put('a/x', Buffer.alloc(300_000, 'inlet '), options)
+      let read = 0
+      const found = await at.store.digest('a/x', {
+        async onRead(bytes) {
+          await Promise.resolve()
+          read += bytes
+        },
+      })
+      const sha256 = createHash('sha256').update(Buffer.alloc(300_000, 'inlet ')).digest('hex')
+      expect(found).toEqual({ bytes: 300_000, sha256 })
+      expect(read).toBe(300_000)
+      expect(await at.store.digest('a/y')).toBeUndefined()
     })
 
     test('head returns the bytes of an object, or undefined', async () => {

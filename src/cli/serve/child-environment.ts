@@ -100,6 +100,8 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   workerUser: withBuckets,
   deliveryParallel: delivery,
   deliveryMemoryBytes: delivery,
+  scrubIntervalHours: delivery,
+  scrubBytesPerSecond: delivery,
 }
 
 /** Variables of others, by name or by how the name begins, for Node, the C library and the time zone. */

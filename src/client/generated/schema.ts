@@ -795,6 +795,8 @@ readonly segments: components['schemas']["SegmentTotals"]
 readonly unowned: components['schemas']["SegmentTotals"]
 /** logs that ingest cannot append to, or not everything that it gets */
 readonly blocked_logs: number
+/** damage that the scrub of the node knows of, on its disk or in buckets; `inlet scrub` lists it */
+readonly scrub_findings: number
 }
 readonly NodeLog: {
 readonly open_segments: number
@@ -815,6 +817,10 @@ readonly blocked_by: string | null
 readonly append_blocked_by: string | null
 /** ingest refuses further data, because the endpoint drains */
 readonly closed: boolean
+/** damage that the scrub of the node knows of */
+readonly scrub_findings: number
+/** the first of it */
+readonly scrub_finding: string | null
 }
 readonly NodeProcess: {
 /** as the process last reported */

@@ -12,10 +12,12 @@ import { createHttpServer, type HttpServerOptions } from '../http-server.ts'
 import { controlLimits } from '../limits.ts'
 import type { JobLeases } from '../services/job-leases.ts'
 import type { JoinGrant, NodeAccess, NodeIdentity } from '../services/node-access.ts'
+import type { Scrubs } from '../services/scrubs.ts'
 import { rejectUnrouted } from '../unrouted.ts'
 import { BodyBudget } from './body-budget.ts'
 import { nodeJobRoutes } from './jobs.ts'
 import { joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
+import { nodeScrubRoutes } from './scrub.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -30,7 +32,7 @@ export type NodeServerOptions = HttpServerOptions & {
   readonly access: NodeAccess
   /** Returns the root that the certificate of this server chains to, if join tokens pin it. */
   readonly rootCertificate: () => X509Certificate | undefined
-  readonly services: NodeApiOptions & { readonly jobLeases: JobLeases }
+  readonly services: NodeApiOptions & { readonly jobLeases: JobLeases; readonly scrubs: Scrubs }
 }
 
 export async function buildNodeServer(options: NodeServerOptions): Promise<FastifyInstance> {
@@ -69,6 +71,7 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
       })
       await api.register(nodeApiRoutes(services))
       await api.register(nodeJobRoutes(services.jobLeases))
+      await api.register(nodeScrubRoutes(services.scrubs))
     },
     { prefix },
   )

@@ -18,7 +18,7 @@ const node = {
     segments: totals,
   },
   unowned: { open_segments: 0, sealed_segments: 0, parked_segments: 0, quarantined_segments: 0, bytes: 0 },
-  blocked_logs: 0,
+  ...{ blocked_logs: 0, scrub_findings: 0 },
 }
 
 const joinToken = {
@@ -35,7 +35,7 @@ const nodeLog = {
     ...totals,
     oldest_sealed_at: at,
   },
-  ...{ blocked_by: null, append_blocked_by: null, closed: false },
+  ...{ blocked_by: null, append_blocked_by: null, closed: false, scrub_findings: 0, scrub_finding: null },
 }
 
 const nodeRemoval = {

@@ -11,7 +11,7 @@ import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from './checks/naming.ts'
-import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
+import { countNoun, describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
 /** Nodes that a status lists by themselves. */
 const nodeReasonsMax = 20
@@ -157,9 +157,21 @@ function listDeliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readon
 }
 
 function listLagReasons(lag: NodeLag, nowMs: number): readonly string[] {
-  const { node_id, reported_at, oldest_sealed_at, blocked_by } = lag
+  const { node_id, reported_at } = lag
   if (nowMs - Date.parse(reported_at) > nodeGoneSeconds * 1000)
     return holdsSegments(lag) ? [`node ${node_id} last reported ${describeSegments(lag)} at ${reported_at}: start it again`] : []
+  return [...listWaitReasons(lag, nowMs), ...listScrubReasons(lag)]
+}
+
+function listScrubReasons({ node_id, scrub_findings, scrub_finding }: NodeLag): readonly string[] {
+  if (scrub_findings === 0) return []
+  return [
+    `the scrub found ${countNoun(scrub_findings, 'damaged file')}: ${scrub_finding ?? ''}; inlet scrub on node ${node_id} lists all and says what to do`,
+  ]
+}
+
+function listWaitReasons(lag: NodeLag, nowMs: number): readonly string[] {
+  const { node_id, oldest_sealed_at, blocked_by } = lag
   if (blocked_by !== null) return [blocked_by]
   if (lag.parked_segments + lag.quarantined_segments > 0) return [`node ${node_id} holds ${describeSegments(lag)}`]
   const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)

@@ -95,8 +95,11 @@ const columns: readonly TableColumn<NodeLog>[] = [
     minor: true,
   },
   {
-    title: 'Blocked by',
-    cell: ({ blocked_by, append_blocked_by }) => [blocked_by, append_blocked_by].filter((why) => why !== null).join('; ') || '–',
+    title: 'Needs attention',
+    cell: ({ blocked_by, append_blocked_by, scrub_findings, scrub_finding }) =>
+      [blocked_by, append_blocked_by, scrub_finding && `${formatCount(scrub_findings)} damaged: ${scrub_finding}`]
+        .filter((why) => why !== null)
+        .join('; ') || '–',
     minor: true,
   },
 ]

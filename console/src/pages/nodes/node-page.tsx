@@ -63,6 +63,13 @@ function Known({ node }: { readonly node: Node }) {
           </p>
         </Callout>
       )}
+      {node.scrub_findings > 0 && (
+        <Callout kind="bad" title={`The scrub knows of ${formatCount(node.scrub_findings)} damaged files`}>
+          <p>
+            They are on its disk or in buckets. <code>inlet scrub</code> lists them and says what to do about each.
+          </p>
+        </Callout>
+      )}
       <Card>
         <Facts facts={factsOf(node)} />
       </Card>

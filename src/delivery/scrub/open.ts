@@ -1,0 +1,44 @@
+import type { ControlClient } from '#node/control-client.ts'
+import type { Outbox } from '#node/outbox.ts'
+import { OutboxFiles } from '#node/outbox-files.ts'
+import type { SnapshotFeed } from '#node/snapshot-feed.ts'
+import type { MarkerSeal } from '../commit/marker-seal.ts'
+import { Scrubber, type ScrubberOptions } from './scrubber.ts'
+
+type Parts = Pick<ScrubberOptions, 'segments' | 'stores' | 'files' | 'clock' | 'logger'> & {
+  readonly nodeId: string
+  readonly control: ControlClient
+  readonly seal: MarkerSeal
+  readonly outbox: Outbox
+  readonly feed: SnapshotFeed
+}
+
+/** The part of the configuration that decides how often and how fast a node scrubs. */
+export type ScrubConfig = {
+  readonly paths: { readonly scrubState: string; readonly outbox: string }
+  readonly scrubIntervalHours: number
+  readonly scrubBytesPerSecond: number
+}
+
+/** The scrub of a node, which asks control what to verify. */
+export function openScrubber(
+  { paths, scrubIntervalHours, scrubBytesPerSecond }: ScrubConfig,
+  { nodeId: node_id, control, seal, outbox, feed, ...parts }: Parts,
+): Scrubber {
+  return new Scrubber({
+    ...parts,
+    intervalMs: scrubIntervalHours * 3_600_000,
+    bytesPerSecond: scrubBytesPerSecond,
+    path: paths.scrubState,
+    outbox: new OutboxFiles({ directory: paths.outbox, files: parts.files }),
+    own: { nodeId: node_id, seal },
+    isReported: (id) => outbox.has(id),
+    isConfigured: () => feed.current() !== undefined,
+    delivered: {
+      endpoints: (after, signal) => control.fetchScrubEndpoints({ node_id, after }, signal),
+      commits: (endpoint_id, after, signal) => control.fetchScrubCommits({ node_id, endpoint_id, after }, signal),
+      known: async (endpoint_id, ids, signal) =>
+        new Set((await control.fetchScrubKnown({ node_id, endpoint_id, ids: [...ids] }, signal)).ids),
+    },
+  })
+}

@@ -1,0 +1,198 @@
+/**
+ * Verifies everything on this node and everything that it is to look after in the buckets, slowly and over and over.
+ *
+ * Owns: when a pass runs, its findings, and how they are reported. Does not own: what a finding is (scrub-node.ts, scrub-bucket.ts).
+ * Law: it repairs and removes nothing. A finding stays until a pass no longer has it, also over a restart. A pass reads no more bytes a second
+ * than configured.
+ */
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import type { Files } from '#lib/files.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { type EndpointLag, reportLimits, type ScrubReport } from '#model/node-protocol.ts'
+import type { Finding } from '#model/scrub.ts'
+import { missingLog, toLag } from '../held-log.ts'
+import { BytePace } from './byte-pace.ts'
+import { scrubLimits } from './limits.ts'
+import { BucketScrub, type ScrubBucketOptions } from './scrub-bucket.ts'
+import { type ScrubNodeOptions, scrubNode } from './scrub-node.ts'
+import { readScrubState, type ScrubState, writeScrubState } from './scrub-state.ts'
+
+export type ScrubberOptions = Pick<ScrubNodeOptions, 'segments' | 'outbox'> &
+  Pick<ScrubBucketOptions, 'delivered' | 'stores' | 'own' | 'isReported'> & {
+    /** From the start of one pass to the start of the next, in ms. 0: never. */
+    readonly intervalMs: number
+    /** 0: files are compared by their size. */
+    readonly bytesPerSecond: number
+    readonly path: string
+    /** Whether control knows this node. */
+    readonly isConfigured: () => boolean
+    readonly files: Files
+    readonly clock: Clock
+    readonly logger: Logger
+  }
+
+type Running = NonNullable<ScrubState['running']>
+
+export class Scrubber implements Service {
+  readonly name = 'scrubber'
+  readonly #options: ScrubberOptions
+  readonly #looks: Periodic
+  readonly #pace: BytePace
+  #state: ScrubState | undefined
+
+  constructor(options: ScrubberOptions) {
+    const { bytesPerSecond, clock, logger } = options
+    this.#options = options
+    this.#pace = new BytePace({ bytesPerSecond: Math.max(bytesPerSecond, scrubLimits.bytesPerSecondMin), clock })
+    this.#looks = new Periodic({
+      name: this.name,
+      intervalMs: scrubLimits.lookMs,
+      failureDelayMsMax: scrubLimits.retryMsMax,
+      run: (signal) => this.#runIfDue(signal),
+      failure: 'scrub interrupted; it goes on later',
+      recovery: 'scrub goes on',
+      level: 'warn',
+      clock,
+      logger,
+    })
+  }
+
+  async start(): Promise<void> {
+    const { intervalMs, files, path, clock } = this.#options
+    if (intervalMs === 0) return
+    const firstAt = clock.now() + Math.min(intervalMs, scrubLimits.firstPassMs)
+    this.#state = (await readScrubState(files, path)) ?? {
+      due_at: isoTimestamp(firstAt),
+      running: null,
+      completed: null,
+      findings: [],
+      unlisted: 0,
+    }
+    await this.#looks.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#looks.stop()
+  }
+
+  /** What is known to be wrong: what the running pass found, and what the last one found and the running one has not looked at again. */
+  get findings(): readonly Finding[] {
+    const found = new Map<string, Finding>()
+    for (const finding of [...(this.#state?.findings ?? []), ...(this.#state?.running?.found ?? [])])
+      found.set(nameOf(finding), finding)
+    return [...found.values()]
+  }
+
+  report(): ScrubReport | undefined {
+    if (this.#state === undefined) return undefined
+    const { completed, running, unlisted } = this.#state
+    return {
+      findings: this.findings.length + unlisted + (running?.unlisted ?? 0),
+      completed_at: completed?.completed_at ?? null,
+      files: completed?.files ?? 0,
+      read_bytes: completed?.read_bytes ?? 0,
+    }
+  }
+
+  /** Adds the findings to the rows of their endpoints. An endpoint without a row gets one, if this node knows the endpoint. */
+  addTo(lags: readonly EndpointLag[], isKnown: (endpointId: string) => boolean): readonly EndpointLag[] {
+    const byEndpoint = Map.groupBy(this.findings, ({ endpoint_id }) => endpoint_id ?? '')
+    if (byEndpoint.size === 0) return lags
+    const rows = new Map(lags.map((lag) => [lag.endpoint_id, lag]))
+    for (const [id, [first, ...others]] of byEndpoint) {
+      if (first === undefined || !(rows.has(id) || isKnown(id))) continue
+      const scrub_finding = `${first.where} ${first.message}`.slice(0, reportLimits.reasonCharsMax)
+      rows.set(id, { ...(rows.get(id) ?? emptyLag(id)), scrub_findings: others.length + 1, scrub_finding })
+    }
+    return [...rows.values()].sort((a, b) => (a.endpoint_id < b.endpoint_id ? -1 : 1))
+  }
+
+  async #runIfDue(signal: AbortSignal): Promise<void> {
+    const { clock, isConfigured } = this.#options
+    const state = this.#state
+    if (state === undefined || !isConfigured()) return
+    if (state.running === null && clock.now() < Date.parse(state.due_at)) return
+    state.running ??= await this.#begin(signal)
+    await this.#scrubBuckets(state.running, signal)
+    await this.#complete(state, state.running)
+  }
+
+  /** What is on the node comes first: it exists only once. */
+  async #begin(signal: AbortSignal): Promise<Running> {
+    const { segments, outbox, clock } = this.#options
+    const started_at = isoTimestamp(clock.now())
+    const tally = { segments: 0, commits: 0, files: 0, read_bytes: 0 }
+    const running: Running = { started_at, after: null, found: [], unlisted: 0, tally }
+    const onRead = (bytes: number) => this.#pace.spend(bytes, signal)
+    const onFinding = (finding: Finding) => this.#add(running, finding)
+    const found = await scrubNode({ segments, outbox, onRead, onFinding, signal })
+    tally.segments = found.segments
+    return running
+  }
+
+  async #scrubBuckets(running: Running, signal: AbortSignal): Promise<void> {
+    const { delivered, stores, own, isReported, bytesPerSecond, clock } = this.#options
+    for (;;) {
+      const page = await delivered.endpoints(running.after, signal)
+      for (const endpoint of page.endpoints) {
+        const bucket = new BucketScrub({
+          ...{ delivered, stores, own, isReported, clock, signal },
+          readsContent: bytesPerSecond > 0,
+          requestMs: scrubLimits.requestMs,
+          onRead: (bytes) => this.#pace.spend(bytes, signal),
+          onFinding: (finding) => this.#add(running, finding),
+        })
+        await bucket.scrub(endpoint, page.kept_since)
+        const { commits, files, readBytes } = bucket.tally
+        running.tally.commits += commits
+        running.tally.files += files
+        running.tally.read_bytes += readBytes
+        running.after = endpoint.id
+        await this.#save()
+      }
+      if (page.next === null) return
+      running.after = page.next
+    }
+  }
+
+  #add(running: Running, finding: Finding): void {
+    const known = new Set(this.findings.map(nameOf))
+    if (running.found.some((other) => nameOf(other) === nameOf(finding))) return
+    if (running.found.length >= scrubLimits.findingsMax) running.unlisted += 1
+    else running.found.push(finding)
+    if (!known.has(nameOf(finding))) this.#options.logger.error({ ...finding }, 'scrub found damage')
+  }
+
+  async #complete(state: ScrubState, { started_at, found, unlisted, tally }: Running): Promise<void> {
+    const { clock, intervalMs, logger } = this.#options
+    const gone = state.findings.filter((finding) => !found.some((other) => nameOf(other) === nameOf(finding)))
+    for (const { kind, where } of gone) logger.notice({ kind, where }, 'damage is gone')
+    state.completed = { started_at, completed_at: isoTimestamp(clock.now()), ...tally }
+    state.findings = found
+    state.unlisted = unlisted
+    state.running = null
+    state.due_at = isoTimestamp(Date.parse(started_at) + intervalMs)
+    logger.info({ ...tally, findings: found.length + unlisted }, 'scrub completed')
+    await this.#save()
+  }
+
+  async #save(): Promise<void> {
+    const { files, path, logger } = this.#options
+    if (this.#state === undefined) return
+    // Without it, a restart begins the pass again.
+    await writeScrubState(files, path, this.#state).catch((error: unknown) =>
+      logger.warn({ reason: errorMessage(error) }, 'state of the scrub not written'),
+    )
+  }
+}
+
+function nameOf({ kind, where }: Finding): string {
+  return `${kind} ${where}`
+}
+
+function emptyLag(endpointId: string): EndpointLag {
+  return toLag(missingLog(endpointId), { isOwned: true, blockedBy: null, failingView: null, oldestSealedAt: null })
+}
