@@ -37,6 +37,7 @@ import { ConnectionBudget } from './connection-budget.ts'
 import { Departure } from './departure.ts'
 import { EndpointCounts } from './endpoint-counters.ts'
 import { FairShares } from './fair-shares.ts'
+import { findDeliveredBy } from './find-delivered.ts'
 import { Gate } from './gate.ts'
 import { Cors } from './http/cors.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
@@ -126,6 +127,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
     logger,
     observer: storedRequests,
+    findDelivered: findDeliveredBy(control, nodeId),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
     // What waits is in flight, too. Above that, this bound refuses nobody who has a share of the memory.

@@ -13,6 +13,7 @@ export type NodeReadings = {
   readonly wal: {
     readonly syncs: Durations
     readonly rescuedSegments: number
+    readonly lost: { readonly segments: number; readonly records: number }
     readonly waitingBytes: number
     bytesOnDisk(): number
     openBytes(): number
@@ -77,6 +78,16 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     'inlet_wal_rescued_segments_total',
     'segments written again because somebody removed their file',
     () => wal.rescuedSegments,
+  )
+  counter(
+    'inlet_wal_damaged_segments_total',
+    'unsealed segments that a recovery found damaged, cut or missing, with a loss',
+    () => wal.lost.segments,
+  )
+  counter(
+    'inlet_wal_lost_records_total',
+    'acknowledged records that are lost with these segments: at least so many',
+    () => wal.lost.records,
   )
   gauge('inlet_ingest_idempotency_keys', 'idempotency keys that the node remembers', readings.idempotencyKeys)
   gauge('inlet_ingest_idempotency_index_bytes', 'memory that finds these keys', readings.idempotencyIndexBytes)

@@ -4,7 +4,7 @@
  * Law: after `sync` the bytes of a file survive a power failure; after `syncDirectory` the names in the directory do. Nothing else does.
  */
 import * as fs from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { forgetDirectory, makeDurableDirectory } from './durable-directory.ts'
 
 export interface OpenFile {
@@ -94,6 +94,21 @@ export async function replaceDurably(files: Files, path: string, write: (file: O
     throw error
   }
   await files.syncDirectory(dirname(path))
+}
+
+const temporaryName = /^(.+)\.\d+-[0-9a-f]+\.tmp$/
+
+/**
+ * Removes what replacements left that a kill interrupted. `isOwn` is asked about the name of the file that was to be replaced: call it only for
+ * files that no other process may be writing now. Never throws: what stays takes a little room, no more.
+ */
+export async function removeLeftovers(files: Files, directory: string, isOwn: (name: string) => boolean): Promise<void> {
+  const entries = await files.list(directory).catch(() => [])
+  for (const { name, kind } of entries) {
+    const replaced = temporaryName.exec(name)?.[1]
+    if (kind !== 'file' || replaced === undefined || !isOwn(replaced)) continue
+    await files.remove(join(directory, name)).catch(() => undefined)
+  }
 }
 
 /** Copies a part of a file to another place. Returns where the copy ends. */

@@ -17,7 +17,7 @@ export async function skipSeqs(files: Files, directory: string, count: number): 
     const log = join(directory, name)
     const highWater = await readHighWater(files, log)
     const seqs = (await files.list(log)).map((entry) => parseSegmentName(entry.name)?.seq ?? -1)
-    const last = Math.max(typeof highWater === 'number' ? highWater : -1, ...seqs)
-    if (last >= 0) await writeHighWater(files, log, last + count)
+    const last = Math.max(typeof highWater === 'object' ? highWater.seq : -1, ...seqs)
+    if (last >= 0) await writeHighWater(files, log, { seq: last + count })
   }
 }

@@ -18,6 +18,7 @@ import type { Salt } from './frame.ts'
 import type { FrameGroup } from './frame-group.ts'
 import { writeHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
+import type { NotedSegment, OpenSegments } from './open-segments.ts'
 import { type Orphan, poison } from './orphan.ts'
 import type { SealObserver } from './seal-observer.ts'
 import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
@@ -44,6 +45,8 @@ export type CurrentSegmentOptions = {
   /** Called for each segment; throws while the disk cannot be read or written. */
   readonly saltOf: (segment: SegmentIdentity) => Promise<Salt>
   readonly settings: LogSettings
+  /** The list of all logs' segments, this one's included. */
+  readonly openSegments: Pick<OpenSegments, 'round' | 'write'>
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
@@ -66,6 +69,8 @@ export class CurrentSegment {
   #settings: LogSettings
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
+  /** The segment that is being opened, from before the round is read that its high water names. */
+  #opening: SegmentIdentity | undefined
   #problem: string | undefined
   #isDue = false
   /** When a segment was last opened or sealed, on the monotonic clock. */
@@ -100,6 +105,13 @@ export class CurrentSegment {
   /** When the open segment was opened, on the monotonic clock; undefined if there is none. */
   get openedAtMs(): number | undefined {
     return this.#segment?.openedAtMs
+  }
+
+  /** The segment that is written to or being opened, and what is durable in it. */
+  get noted(): NotedSegment | undefined {
+    const { writer } = this.#segment ?? {}
+    if (writer !== undefined) return { ...identityOf(writer.header), bytes: writer.durableBytes, records: writer.records }
+    return this.#opening && { ...this.#opening, bytes: 0, records: 0 }
   }
 
   /** The size of the largest group that does not make a segment too large. */
@@ -154,18 +166,19 @@ export class CurrentSegment {
 
   /** Closes a segment that cannot be written to any more. It becomes an orphan, or is removed if it has no acknowledged frame. */
   async abandon(): Promise<void> {
-    const { files, directory, onOrphan, logger } = this.#options
+    const { files, directory, onOrphan, openSegments, logger } = this.#options
     const segment = this.#segment
     if (segment === undefined) return
     segment.cancelTimer()
     const { writer } = segment
     if (writer.state === 'unlinked') return await this.#rescue().catch(() => undefined)
     this.#segment = undefined
-    const { header, state, frames, durableBytes } = writer
+    const { header, state, frames, records, durableBytes } = writer
     await writer.close().catch(() => undefined)
-    const { logName, incarnation, seq } = header
-    const orphan = { logName, incarnation, seq, path: writer.path, durableBytes, isPoisoned: false }
+    const acknowledged = { bytes: durableBytes, records }
+    const orphan = { ...identityOf(header), path: writer.path, durableBytes, acknowledged, isPoisoned: false }
     if (frames === 0) {
+      await openSegments.write().catch(() => undefined)
       // Left behind, it would hold back the delivery of everything that follows.
       await files.remove(writer.path).catch(() => onOrphan(orphan))
       return
@@ -210,18 +223,7 @@ export class CurrentSegment {
     const salt = await this.#options.saltOf({ logName, incarnation, seq })
     const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000, salt }
     const path = join(directory, segmentName(header, 'open'))
-    const file = await createWithDirectory(files, directory, path)
-    try {
-      await writeHighWater(files, directory, seq)
-    } catch (error) {
-      // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would always fail.
-      await file.close().catch(() => undefined)
-      await files.remove(path).catch(() => {
-        this.#lastSeq = seq
-        this.#options.onOrphan({ ...header, path, durableBytes: 0, isPoisoned: false })
-      })
-      throw error
-    }
+    const file = await this.#create(header, path)
     this.#lastSeq = seq
     const writer = new SegmentWriter({ files, file, header, clock, syncs })
     const cancelTimer = clock.setTimer(() => this.#due(), this.#settings.segmentMaxAgeMs)
@@ -230,6 +232,33 @@ export class CurrentSegment {
     this.#activeAtMs = openedAtMs
     this.#segment = { writer, openedAtMs, cancelTimer }
     return writer
+  }
+
+  /** Creates the file of a segment. Its name and its seq are durable then. */
+  async #create(segment: SegmentIdentity, path: string): Promise<OpenFile> {
+    const { files, directory, openSegments, onOrphan } = this.#options
+    const { seq, incarnation } = segment
+    this.#opening = identityOf(segment)
+    const { round } = openSegments
+    try {
+      const file = await createWithDirectory(files, directory, path)
+      try {
+        await writeHighWater(files, directory, { seq, opened: { incarnation, round } })
+      } catch (error) {
+        // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would always fail.
+        await file.close().catch(() => undefined)
+        this.#opening = undefined
+        await openSegments.write().catch(() => undefined)
+        await files.remove(path).catch(() => {
+          this.#lastSeq = seq
+          onOrphan({ ...identityOf(segment), path, durableBytes: 0, isPoisoned: false })
+        })
+        throw error
+      }
+      return file
+    } finally {
+      this.#opening = undefined
+    }
   }
 
   #due(): void {
@@ -311,6 +340,10 @@ export class CurrentSegment {
     const isReplaced = (await files.bytes(writer.path).catch(() => undefined)) !== undefined
     if (isReplaced) onOrphan({ logName, incarnation, seq, path: writer.path, isPoisoned: false })
   }
+}
+
+function identityOf({ logName, incarnation, seq }: SegmentIdentity): SegmentIdentity {
+  return { logName, incarnation, seq }
 }
 
 /** Creates the file, and with a log's first segment its directory. */

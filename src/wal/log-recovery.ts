@@ -11,12 +11,18 @@ import { errorCode } from '#lib/files.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import type { SegmentFile } from './directory.ts'
 import type { DiskUsage } from './disk-usage.ts'
+import { type FindDelivered, MissingSegments } from './missing-segments.ts'
+import type { NotedSegment, OpenSegments } from './open-segments.ts'
 import type { Orphan } from './orphan.ts'
 import { type RecoveryOptions, recoverSegment, surveyLog } from './recovery.ts'
+import { isSameSegment, parseSegmentName } from './segment-file.ts'
 
 export type LogRecoveryOptions = RecoveryOptions & {
   readonly directory: string
   readonly usage: DiskUsage
+  readonly openSegments: Pick<OpenSegments, 'logNames' | 'leftOpen' | 'wasListed'>
+  /** Undefined if nobody knows: missing segments are not looked for then. */
+  readonly findDelivered: FindDelivered | undefined
   /** `openPath` was the segment's file before. */
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
 }
@@ -36,15 +42,25 @@ export class LogRecovery {
   readonly #unread = new Set<string>()
   /** One attempt at a time for each log: two would repair the same files. */
   readonly #attempts = new Map<string, Promise<void>>()
+  readonly #missing: MissingSegments
+  /** Logs that had an open segment once, if no list says which of them still had. */
+  #unlisted = 0
 
   constructor(options: LogRecoveryOptions) {
     this.#options = options
+    this.#missing = new MissingSegments(options)
   }
 
   /** Reads all directories, and recovers for a bounded time. Sealed segments are only counted. */
   async start(logNames: readonly string[]): Promise<void> {
     const { limits, clock } = this.#options
-    await inParallel(limits.surveyParallel, logNames, (logName) => this.#surveyIfReadable(logName))
+    const all = [...new Set([...logNames, ...this.#options.openSegments.logNames()])]
+    await inParallel(limits.surveyParallel, all, (logName) => this.#surveyIfReadable(logName))
+    if (this.#unlisted > 0)
+      this.#options.logger.error(
+        { logs: this.#unlisted },
+        'the list of open segments is missing or damaged: whether one of them was removed or cut is not known',
+      )
     if (limits.recoveryWaitMs === 0) return
     const deadline = new AbortController()
     const overdue = new Promise<void>((resolve) => deadline.signal.addEventListener('abort', () => resolve()))
@@ -53,9 +69,16 @@ export class LogRecovery {
     cancel()
   }
 
-  /** Whether orphans of an earlier process are left that were not read yet. */
+  /** Whether orphans of an earlier process are left that were not read yet, or segments are missing. */
   get isBehind(): boolean {
-    return this.#unread.size > 0
+    return this.#unread.size > 0 || this.#missing.count > 0
+  }
+
+  /** What is still to be recovered, or missing. */
+  *noted(): Generator<NotedSegment> {
+    yield* this.#missing.all()
+    for (const logName of this.#unreadable.keys()) yield* this.#options.openSegments.leftOpen(logName, undefined)
+    for (const orphans of this.#orphans.values()) for (const orphan of orphans) yield notedOf(orphan)
   }
 
   /** Resolves once all frames that an earlier process left in the log were read, or cannot be for now. Undefined if that is so already. */
@@ -102,6 +125,11 @@ export class LogRecovery {
     await this.#recoverAll(this.#options.limits.repairParallel, signal)
   }
 
+  /** Finds out which missing segments are lost. Waits for control, so nothing else should wait for it. Never throws. */
+  async resolveMissing(signal: AbortSignal): Promise<void> {
+    await this.#missing.resolve(signal)
+  }
+
   async #surveyIfReadable(logName: string): Promise<void> {
     await this.#survey(logName).catch(() => undefined)
   }
@@ -125,13 +153,26 @@ export class LogRecovery {
   }
 
   async #surveyOnce(logName: string): Promise<void> {
-    const { directory, usage } = this.#options
+    const { directory, usage, openSegments } = this.#options
     const path = join(directory, logName)
-    const { lastSeq, orphans, entries } = await surveyLog(this.#options, path, logName)
+    const { lastSeq, orphans, highWater, entries } = await surveyLog(this.#options, path, logName)
     await usage.count(path, entries).catch(() => this.#uncounted.add(logName))
     this.#unreadable.delete(logName)
     this.noteSeq(logName, lastSeq)
-    for (const orphan of orphans) this.addOrphan(orphan)
+    if (highWater?.opened !== undefined && !openSegments.wasListed) this.#unlisted += 1
+    const left = openSegments.leftOpen(logName, highWater)
+    for (const orphan of orphans) {
+      const noted = left.find((segment) => isSameSegment(segment, orphan))
+      this.addOrphan(noted === undefined ? orphan : { ...orphan, acknowledged: { bytes: noted.bytes, records: noted.records } })
+    }
+    for (const segment of left) {
+      this.noteSeq(logName, segment.seq)
+      const isThere = entries.some(({ name }) => {
+        const parsed = parseSegmentName(name)
+        return parsed !== undefined && isSameSegment({ logName, ...parsed }, segment)
+      })
+      if (!isThere) this.#missing.add(segment)
+    }
     if (orphans.length > 0) this.#unread.add(logName)
   }
 
@@ -168,13 +209,14 @@ export class LogRecovery {
   async #recoverOnce(logName: string): Promise<void> {
     const { directory, onSealed, usage } = this.#options
     for (const orphan of this.#orphans.get(logName) ?? []) {
-      const { segment, retry } = await recoverSegment(this.#options, join(directory, logName), orphan)
+      const { segment, retry, isGone = false } = await recoverSegment(this.#options, join(directory, logName), orphan)
       const left = (this.#orphans.get(logName) ?? []).flatMap((other) => {
         if (other !== orphan) return [other]
         return retry === undefined ? [] : [retry]
       })
       if (left.length > 0) this.#orphans.set(logName, left)
       else this.#orphans.delete(logName)
+      if (isGone) this.#missing.add(notedOf(orphan))
       if (segment !== undefined) onSealed(segment, orphan.path)
       else if (retry === undefined) {
         usage.forget(orphan.path)
@@ -183,4 +225,8 @@ export class LogRecovery {
       }
     }
   }
+}
+
+function notedOf({ logName, seq, incarnation, acknowledged = { bytes: 0, records: 0 } }: Orphan): NotedSegment {
+  return { logName, seq, incarnation, ...acknowledged }
 }

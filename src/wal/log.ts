@@ -11,6 +11,7 @@ import type { CommitTurns } from './commit-turns.ts'
 import { CurrentSegment, type CurrentSegmentOptions, type LogSettings } from './current-segment.ts'
 import { encodedBytes, type FrameInput } from './frame.ts'
 import { FrameGroup } from './frame-group.ts'
+import type { NotedSegment } from './open-segments.ts'
 import { WalError } from './wal-error.ts'
 
 export type LogOptions = CurrentSegmentOptions & {
@@ -53,6 +54,11 @@ export class Log {
   /** Why the log cannot go on, and what to do; undefined if it can. */
   get problem(): string | undefined {
     return this.#segment.problem
+  }
+
+  /** The segment that is written to, and what is durable in it. */
+  get noted(): NotedSegment | undefined {
+    return this.#segment.noted
   }
 
   /** When the open segment was opened, on the monotonic clock; undefined if there is none. */

@@ -6,14 +6,14 @@
  * Law: recovery never refuses to start and never guesses. It cuts a torn tail, delivers every intact frame, and keeps a file with proven
  * damage as `.quarantine`. Every step is idempotent: a crash in the middle of a recovery is recovered from as well.
  */
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type DirectoryEntry, errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
 import type { Frame } from './frame.ts'
-import { readHighWater } from './high-water.ts'
+import { type HighWater, readHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
 import { keepOriginal } from './quarantine.ts'
@@ -31,6 +31,10 @@ export type RecoveryOptions = {
   readonly limits: WalLimits
   readonly findSaltKey: () => Promise<SaltKey | undefined>
   readonly observer?: SealObserver
+  /** Called before a file goes of which no trace is left, because nothing in it was acknowledged. */
+  readonly beforeForgotten: () => Promise<void>
+  /** Called when acknowledged records are found to be lost: at least so many. */
+  readonly onLost: (records: number) => void
 }
 
 export type SurveyedLog = {
@@ -38,6 +42,7 @@ export type SurveyedLog = {
   readonly lastSeq: number
   /** Segments that were never sealed, oldest first. */
   readonly orphans: readonly Orphan[]
+  readonly highWater: HighWater | undefined
   /** What is in the directory. */
   readonly entries: readonly DirectoryEntry[]
 }
@@ -46,9 +51,10 @@ export type SurveyedLog = {
 export async function surveyLog(options: RecoveryOptions, directory: string, logName: string): Promise<SurveyedLog> {
   const { files, logger } = options
   const entries = await files.list(directory)
-  const highWater = await readHighWater(files, directory)
-  if (highWater === 'damaged') logger.error({ log: logName }, 'high-water file damaged, seq continues from file names')
-  let lastSeq = typeof highWater === 'number' ? highWater : -1
+  const found = await readHighWater(files, directory)
+  const highWater = found === 'damaged' ? undefined : found
+  if (found === 'damaged') logger.error({ log: logName }, 'high-water file damaged, seq continues from file names')
+  let lastSeq = highWater?.seq ?? -1
   const orphans: Orphan[] = []
   for (const { kind, name } of entries) {
     const parsed = parseSegmentName(name)
@@ -67,7 +73,7 @@ export async function surveyLog(options: RecoveryOptions, directory: string, log
     }
   }
   orphans.sort((a, b) => (a.path < b.path ? -1 : 1))
-  return { lastSeq, orphans, entries }
+  return { lastSeq, orphans, highWater, entries }
 }
 
 export type RecoveredSegment = {
@@ -75,13 +81,15 @@ export type RecoveredSegment = {
   readonly segment?: SegmentFile
   /** Set if the disk failed: the orphan to recover later. */
   readonly retry?: Orphan
+  /** Neither the file nor a sealed one was there. */
+  readonly isGone?: boolean
 }
 
 /** Seals the intact frames of the file. */
 export async function recoverSegment(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<RecoveredSegment> {
   try {
     const segment = await recover(options, directory, orphan)
-    return segment === undefined ? {} : { segment }
+    return segment === undefined ? {} : segment === 'gone' ? { isGone: true } : { segment }
   } catch (error) {
     const problem = problemOf(error, orphan)
     if (problem !== orphan.problem)
@@ -92,14 +100,14 @@ export async function recoverSegment(options: RecoveryOptions, directory: string
   }
 }
 
-async function recover(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<SegmentFile | undefined> {
+async function recover(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<SegmentFile | 'gone' | undefined> {
   const { files, logger } = options
   const { logName, seq, incarnation, path } = orphan
   const sealedPath = join(directory, segmentName(orphan, 'wal'))
   const sealedBytes = await files.bytes(sealedPath)
   const size = await files.bytes(path)
   if (size === undefined) {
-    if (sealedBytes === undefined) return undefined
+    if (sealedBytes === undefined) return 'gone'
     await files.syncDirectory(directory)
     return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
   }
@@ -114,9 +122,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   }
   const end = Math.min(size, orphan.durableBytes ?? size)
   if (end < HEADER_BYTES) {
-    // It never had a frame. It must not hold back what came later, even if it cannot be read.
-    await files.remove(path)
-    logger.warn({ log: logName, seq, path, bytes: size }, 'segment without a complete header removed')
+    await removeWithoutHeader(options, orphan, size)
     return undefined
   }
   const file = await files.open(path, 'update')
@@ -126,8 +132,9 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
     const { findSaltKey, observer } = options
     const onFrame = observer === undefined ? undefined : (frame: Frame) => observer.recovered(logName, seq, frame)
     const inspection = { bufferBytesMax: scanBufferBytes, findSaltKey, ...(onFrame !== undefined && { onFrame }) }
-    const found = await inspectSegment(file, orphan, end, false, inspection)
-    if (found === 'other version') throw new OtherVersionError()
+    const inspected = await inspectSegment(file, orphan, end, false, inspection)
+    if (inspected === 'other version') throw new OtherVersionError()
+    const found = withLoss(inspected, orphan)
     const repair = { files, clock: options.clock, copyBufferBytes: scanBufferBytes }
     const lostBytes = found.damage.reduce((sum, { bytes }) => sum + bytes, 0)
     const facts = { log: logName, seq, path, frames: found.tally.frames, lostBytes }
@@ -136,12 +143,14 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
       bytes = await sealInPlace(repair, file, { ...found, salt: found.salt }, end)
       logger.info(facts, lostBytes === 0 ? 'segment recovered' : 'segment recovered without its torn tail')
     } else {
+      if (found.tally.frames === 0 && !found.hasProvenDamage) await options.beforeForgotten()
       const replaced = await replaceByIntactFrames(repair, file, orphan, found, options.clock.now() * 1_000)
       bytes = replaced.bytes
       const { quarantine } = replaced
       if (quarantine !== undefined) {
         const { reason, lostRecords } = found
         logger.error({ ...facts, quarantine, reason, lostRecords }, 'damaged segment quarantined, intact frames recovered')
+        options.onLost(lostRecords)
       } else
         logger.warn(facts, bytes === undefined ? 'segment without intact frames removed' : 'segment recovered into a new file')
     }
@@ -153,6 +162,39 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   } finally {
     await close()
   }
+}
+
+/** A file that is too short for a header never had a frame, unless it was cut. It must not hold back what came later. */
+async function removeWithoutHeader(options: RecoveryOptions, orphan: Orphan, bytes: number): Promise<void> {
+  const { files, clock, logger, onLost, beforeForgotten } = options
+  const { logName, seq, path, acknowledged } = orphan
+  const lostRecords = acknowledged?.records ?? 0
+  if (lostRecords === 0) {
+    await beforeForgotten()
+    await files.remove(path)
+    logger.warn({ log: logName, seq, path, bytes }, 'segment without a complete header removed')
+    return
+  }
+  const reason = cutReason(lostRecords)
+  const quarantine = await keepOriginal(files, clock, path, orphan, { reason, damage: [{ offset: 0, bytes }], lostRecords })
+  await files.remove(path)
+  await files.syncDirectory(dirname(path))
+  logger.error({ log: logName, seq, path, quarantine, reason, lostRecords }, 'damaged segment quarantined')
+  onLost(lostRecords)
+}
+
+/** Adds records that were acknowledged and left no hole: the end of the file is gone. */
+function withLoss(found: Inspection, { acknowledged }: Orphan): Inspection {
+  const records = acknowledged?.records ?? 0
+  const missing = records - found.tally.records
+  const known = found.hasProvenDamage ? found.lostRecords : 0
+  if (found.isIntact || missing <= known) return found
+  const reason = found.hasProvenDamage ? `${found.reason}; ${cutReason(records)}` : cutReason(records)
+  return { ...found, hasProvenDamage: true, lostRecords: missing, reason }
+}
+
+function cutReason(records: number): string {
+  return `the end is missing: ${records} records at least were acknowledged`
 }
 
 /** A poisoned file must not be synced again, and damage must not be overwritten. */

@@ -65,6 +65,10 @@ export class SegmentWriter {
     return this.#tally.frames
   }
 
+  get records(): number {
+    return this.#tally.records
+  }
+
   /** Bytes that survive a crash. The header is written with the first group. */
   get durableBytes(): number {
     return this.#durableBytes

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { assert } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Durations } from '#lib/durations.ts'
-import type { Files } from '#lib/files.ts'
+import { type Files, removeLeftovers } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -26,6 +26,8 @@ import type { FrameInput } from './frame.ts'
 import { type WalLimits, walLimits } from './limits.ts'
 import { Log } from './log.ts'
 import { LogRecovery } from './log-recovery.ts'
+import type { FindDelivered } from './missing-segments.ts'
+import { type NotedSegment, OpenSegments } from './open-segments.ts'
 import type { SealObserver } from './seal-observer.ts'
 import { isLogName } from './segment-file.ts'
 import { computeSalt, WrittenSaltKey } from './segment-salt.ts'
@@ -41,6 +43,8 @@ export type WalOptions = {
   readonly observer?: SealObserver
   /** Called when a segment was sealed, those that recovery seals included. */
   readonly onSealed?: (segment: SegmentFile) => void
+  /** Says which missing segments were delivered. Without it, missing ones are not looked for. */
+  readonly findDelivered?: FindDelivered
   /** Replaces some of walLimits. */
   readonly limits?: Partial<WalLimits>
 }
@@ -62,6 +66,7 @@ export class Wal implements Service {
   /** Logs that had a directory at the start and were not configured since. */
   readonly #unclaimed = new Set<string>()
   readonly #saltKey: WrittenSaltKey
+  readonly #openSegments: OpenSegments
   readonly #recovery: LogRecovery
   readonly #ended: EndedLogs
   readonly #health: DiskHealth
@@ -72,6 +77,7 @@ export class Wal implements Service {
   /** Apart from the rest of the upkeep: a file that hangs or is large must not delay it. */
   readonly #repair: Periodic
   #rescued = 0
+  readonly #lost = { segments: 0, records: 0 }
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: WalOptions) {
@@ -84,9 +90,17 @@ export class Wal implements Service {
     this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
     this.#saltKey = new WrittenSaltKey(files, options.directory)
+    this.#openSegments = new OpenSegments({ ...options, current: () => this.#notedSegments() })
     this.#recovery = new LogRecovery({
       ...options,
       limits,
+      openSegments: this.#openSegments,
+      findDelivered: options.findDelivered,
+      beforeForgotten: () => this.#openSegments.write(),
+      onLost: (records) => {
+        this.#lost.segments += 1
+        this.#lost.records += records
+      },
       findSaltKey: () => this.#saltKey.find(),
       usage: this.#usage,
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
@@ -94,7 +108,10 @@ export class Wal implements Service {
     this.#repair = new Periodic({
       name: 'wal repair',
       intervalMs: limits.upkeepIntervalMs,
-      run: (signal) => this.#recovery.retry(signal),
+      run: async (signal) => {
+        await this.#recovery.retry(signal)
+        await this.#recovery.resolveMissing(signal)
+      },
       failure: 'WAL repair failed',
       clock,
       logger,
@@ -113,9 +130,13 @@ export class Wal implements Service {
   async start(): Promise<void> {
     const { directory, files } = this.#options
     await files.makeDirectory(directory)
+    // The id of the node is written by others, too.
+    await removeLeftovers(files, directory, (name) => name !== 'node-id')
+    await this.#openSegments.load()
     const logNames = await listLogs(files, directory)
     for (const logName of logNames) this.#unclaimed.add(logName)
     await this.#recovery.start(logNames)
+    await this.#openSegments.write().catch(() => undefined)
     this.#signalSealed()
     this.#state = 'serving'
     await this.#upkeep.start()
@@ -216,6 +237,11 @@ export class Wal implements Service {
     return this.#waiting.bytes
   }
 
+  /** Since the start: segments that recovery found damaged, cut or missing, and acknowledged records that are lost with that, at least. */
+  get lost(): { readonly segments: number; readonly records: number } {
+    return this.#lost
+  }
+
   /** Number of segments whose file was removed while it was in use, and that were written again. */
   get rescuedSegments(): number {
     return this.#rescued
@@ -226,7 +252,15 @@ export class Wal implements Service {
     this.#state = 'stopped'
     await Promise.all([this.#upkeep.stop(), this.#repair.stop()])
     await Promise.all([this.#ended.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
-    if (!signal.aborted) await this.#recovery.retry(signal)
+    if (signal.aborted) return
+    await this.#recovery.retry(signal)
+    await this.#openSegments.write().catch(() => undefined)
+  }
+
+  *#notedSegments(): Generator<NotedSegment> {
+    for (const { noted } of this.#logs.values()) if (noted !== undefined) yield noted
+    for (const [, { noted }] of this.#ended.logs()) if (noted !== undefined) yield noted
+    yield* this.#recovery.noted()
   }
 
   /** Takes the log away from appends. */
@@ -254,6 +288,7 @@ export class Wal implements Service {
       },
       saltOf: async (segment) => computeSalt((await this.#saltKey.ensure()).secret, segment),
       settings,
+      openSegments: this.#openSegments,
       files,
       clock,
       logger,
@@ -286,7 +321,12 @@ export class Wal implements Service {
   }
 
   async #runUpkeep(): Promise<void> {
-    const steps = [() => this.#usage.refresh(), () => this.#ended.finish(), () => this.#health.probe()]
+    const steps = [
+      () => this.#usage.refresh(),
+      () => this.#ended.finish(),
+      () => this.#health.probe(),
+      () => this.#openSegments.refresh(),
+    ]
     for (const step of steps) {
       await step().catch((error: unknown) => this.#options.logger.warn({ err: error }, 'WAL upkeep step failed'))
     }

@@ -2,7 +2,7 @@
  * A node whose disk fails while it runs: it stays up, says what is wrong, and goes on by itself when that is over. An unhandled rejection or
  * an uncaught exception fails the test.
  */
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -67,6 +67,28 @@ test('idempotency keys that cannot be read: the node starts, and refuses only re
     })
   }
   await rm(directory, { recursive: true })
+})
+
+test('an open segment that is gone after a crash: it is counted unless control has its commit', async () => {
+  await using node = await IngestNode.start({
+    snapshot: aSnapshot({ endpoints: [{ ...endpoint, segment_max_age_seconds: 3600 }] }),
+  })
+  expect(await send(node, '{"a":1}\n{"a":2}')).toBe(202)
+  const list = join(node.directory, 'node/wal/open-segments')
+  await until('the list to have the records', async () => / 2\n$/.test(await readFile(list, 'utf8')))
+  // What a kill leaves, without the file.
+  const crashed = await mkdtemp(join(tmpdir(), 'inlet-crashed-'))
+  await cp(node.directory, crashed, { recursive: true })
+  const log = join(crashed, 'node/wal', endpoint.id)
+  const [name = ''] = (await readdir(log)).filter((each) => each.endsWith('.open'))
+  await rm(join(log, name))
+  {
+    await using restarted = await IngestNode.start({ snapshot, directory: crashed })
+    await until('the loss to be counted', async () => (await restarted.metric('inlet_wal_lost_records_total')) === 2)
+    expect((await readdir(log)).sort()).toContain(name.replace('.open', '.quarantine'))
+    expect(await send(restarted, '{"a":3}')).toBe(202)
+  }
+  await rm(crashed, { recursive: true })
 })
 
 async function send(node: IngestNode, body: string, key?: string): Promise<number> {

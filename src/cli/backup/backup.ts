@@ -77,7 +77,7 @@ export async function backup(this: CliContext, { withBuckets, json }: BackupFlag
 async function copyAll(copy: Copy, { databaseUrl, paths }: Config, withBuckets: boolean): Promise<Manifest['database']> {
   const after = [paths.wal, paths.parked, paths.assignments, paths.outbox]
   await copy.settled(paths.data, [...after, ...neverCopied(paths)])
-  for (const directory of after) await copy.settled(directory)
+  for (const directory of after) await copy.settled(directory, neverCopied(paths))
   await copy.forgetOpened()
   const database = databaseUrl !== '' ? 'postgres' : existsSync(paths.database) ? 'sqlite' : 'none'
   if (database === 'sqlite') await copy.database(paths.database)
@@ -149,8 +149,9 @@ class Copy {
 }
 
 /** What is made again. The buckets are the destination, and copied only on demand. */
-function neverCopied({ data, scratch, queries, restoring, buckets }: Config['paths']): readonly string[] {
-  return [scratch, queries, restoring, buckets, join(data, compileCacheName)]
+/** The list of open segments is newer than the copies of these. */
+function neverCopied({ data, scratch, queries, restoring, buckets, openSegments }: Config['paths']): readonly string[] {
+  return [scratch, queries, restoring, buckets, openSegments, join(data, compileCacheName)]
 }
 
 /** What comes and goes meanwhile makes the total an estimate. */

@@ -23,6 +23,7 @@ import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
 import { blockedEndpoints } from '../blocked-endpoints.ts'
+import { findDeliveredBy } from '../find-delivered.ts'
 import { refuseWhileRunning } from './still-running.ts'
 
 const controlTimeoutMs = 10_000
@@ -67,7 +68,7 @@ export async function startAdoptedIngest(
     },
     ...{ files, clock, logger },
   })
-  const wal = new Wal({ directory: paths.wal, files, clock, logger })
+  const wal = new Wal({ directory: paths.wal, files, clock, findDelivered: findDeliveredBy(control, nodeId), logger })
   let epoch = -1
   const heartbeat = new Heartbeat({
     control: heartbeatSink(control, feed),
