@@ -5,7 +5,7 @@ import { Badge } from '../../design/badge.tsx'
 import { formatCompact, formatCount, formatShare } from '../../design/format.ts'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { useAccount } from '../../shell/session.tsx'
-import { beforeOf, type DriftKind, findDrift, ratesOf } from './drift.ts'
+import { beforeOf, type DriftKind, findDrift, type Rates, ratesOf } from './drift.ts'
 import style from './quality.module.css'
 
 /** The values of each column, in the order of the definition. */
@@ -77,12 +77,13 @@ type ShareProps = {
 /** A share of the last 24 hours above the share before them. */
 function Share({ of, kind, drifted, letters }: ShareProps) {
   const [now, before] = [ratesOf(of.last_24h), ratesOf(beforeOf(of))]
-  const text = now.rows === 0 ? '–' : formatShare(now[kind])
+  const textOf = (rates: Rates) => ((kind === 'nulls' ? rates.accepted : rates.rows) === 0 ? '–' : formatShare(rates[kind]))
+  const text = textOf(now)
   const value = letters === undefined ? text : <LettersLink letters={letters}>{text}</LettersLink>
   return (
     <>
       {drifted ? <Badge tone="warn">{value}</Badge> : value}
-      <span className={style.under}>{before.rows === 0 ? '–' : formatShare(before[kind])}</span>
+      <span className={style.under}>{textOf(before)}</span>
     </>
   )
 }

@@ -14,7 +14,6 @@ import { RangeTabs } from '../../shell/range-tabs.tsx'
 import { useAccount } from '../../shell/session.tsx'
 import { ColumnTable } from './column-table.tsx'
 import { DriftNotes } from './drift-notes.tsx'
-import { shareOf } from './outcomes.tsx'
 import style from './quality.module.css'
 import { UnmappedPaths } from './unmapped-paths.tsx'
 import { EndpointChoice, useViewMetrics } from './view-quality-frame.tsx'
@@ -54,6 +53,10 @@ export function ColumnsPage() {
   )
 }
 
+function shareOf(count: number, { processed }: WindowCounts): string {
+  return formatShare(count / processed)
+}
+
 /** Longer figures do not fit beside each other. */
 const exactBelow = 1_000_000
 
@@ -74,7 +77,7 @@ function Outcomes({ last_24h, all_time }: { readonly last_24h: WindowCounts; rea
             value={last_24h[name] < exactBelow ? formatCount(last_24h[name]) : formatCompact(last_24h[name])}
             exact={formatCount(last_24h[name])}
             note={
-              `${formatShare(shareOf(last_24h[name], last_24h))} in 24 hours, ${formatShare(shareOf(all_time[name], all_time))} of all time` +
+              `${last_24h.processed === 0 ? 'nothing' : shareOf(last_24h[name], last_24h)} in 24 hours, ${shareOf(all_time[name], all_time)} of all time` +
               (name === 'dlq' && last_24h.redriven > 0 ? `; ${formatCount(last_24h.redriven)} re-driven` : '')
             }
           />

@@ -30,6 +30,8 @@ test.each([
   ['all values are gone', steady, { nulls: 0, missing: 30 }, ['missing']],
   ['too few rows now', steady, { nulls: 19 }, []],
   ['nothing before', {}, { nulls: 900 }, []],
+  ['nothing accepted before', { cast_dlq: 900 }, { nulls: 900 }, []],
+  ['hardly anything accepted now', { values: 900 }, { nulls: 1, missing: 0, cast_dlq: 900 }, ['cast_failures']],
 ] as const)('%s', (_, before, now, kinds) => {
   expect(findDrift([column(before, now)]).map(({ kind }) => kind)).toEqual(kinds)
 })

@@ -10,6 +10,8 @@ type Window = Pick<ColumnMetrics['last_24h'], 'values' | 'nulls' | 'cast_failure
 export type Rates = {
   /** Rows that the column was read from. */
   readonly rows: number
+  /** Those of them that became rows of the view: the share of NULLs is of these. */
+  readonly accepted: number
   readonly nulls: number
   readonly cast_failures: number
   readonly missing: number
@@ -29,6 +31,7 @@ export function ratesOf(window: Window): Rates {
   const share = (count: number, of: number) => (of === 0 ? 0 : Math.min(1, count / of))
   return {
     rows,
+    accepted,
     nulls: share(window.nulls, accepted),
     cast_failures: share(window.cast_failures, rows),
     missing: share(window.missing, rows),
@@ -56,7 +59,9 @@ export function isComparable(column: ColumnMetrics): boolean {
 export function findDrift(columns: readonly ColumnMetrics[]): readonly Drift[] {
   return columns.filter(isComparable).flatMap((column) => {
     const [before, now] = [ratesOf(beforeOf(column)), ratesOf(column.last_24h)]
-    const kinds = ['nulls', 'cast_failures', 'missing'] as const
+    // A version that accepted nothing had no NULLs: that is no share to compare with.
+    const hasNulls = Math.min(before.accepted, now.accepted) >= rowsMin
+    const kinds: readonly DriftKind[] = [...(hasNulls ? (['nulls'] as const) : []), 'cast_failures', 'missing']
     return kinds
       .filter((kind) => now[kind] > before[kind] + grown[kind] && now[kind] > before[kind] * grown.factor)
       .map((kind) => ({ column: column.name, kind, before: before[kind], now: now[kind] }))

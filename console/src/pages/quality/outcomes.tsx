@@ -1,4 +1,4 @@
-import type { ViewCounts, WindowCounts } from '../../api/view-metrics.ts'
+import type { WindowCounts } from '../../api/view-metrics.ts'
 import { SplitBar } from '../../design/split-bar.tsx'
 
 type OutcomeBarProps = { readonly label: string; readonly counts: WindowCounts }
@@ -17,8 +17,4 @@ export function OutcomeBar({ label, counts: { accepted, dropped, dlq, redriven, 
       ]}
     />
   )
-}
-
-export function shareOf(count: number, { processed }: ViewCounts): number {
-  return processed === 0 ? 0 : count / processed
 }
