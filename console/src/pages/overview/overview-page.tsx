@@ -57,11 +57,11 @@ function Summary({ list }: { readonly list: WholeList<Endpoint> | undefined }) {
         label="On its way"
         value={sum && formatBytes(sum.bytes)}
         exact={sum && `${formatCount(sum.bytes)} bytes`}
-        note={sum && `${formatCount(sum.segments)} sealed segments`}
+        note={sum && `${formatCount(sum.segments)} sealed ${sum.segments === 1 ? 'segment' : 'segments'}`}
       />
       <Stat
         label="Oldest that waits"
-        value={sum && (sum.oldest_s === 0 ? '–' : formatDuration(sum.oldest_s * 1000))}
+        value={sum && (sum.oldest_s === null ? '–' : formatDuration(sum.oldest_s * 1000))}
         note="since it was sealed"
       />
     </Columns>
@@ -69,11 +69,12 @@ function Summary({ list }: { readonly list: WholeList<Endpoint> | undefined }) {
 }
 
 function summed({ items: endpoints, total }: WholeList<Endpoint>) {
+  const ages = endpoints.flatMap(({ lag }) => lag.oldest_age_seconds ?? [])
   return {
     endpoints: total,
     bytes: endpoints.reduce((sum, { lag }) => sum + lag.undelivered_bytes, 0),
     segments: endpoints.reduce((sum, { lag }) => sum + lag.undelivered_segments, 0),
-    oldest_s: Math.max(0, ...endpoints.map(({ lag }) => lag.oldest_age_seconds ?? 0)),
+    oldest_s: ages.length === 0 ? null : Math.max(...ages),
     troubled: endpoints.filter(needsAttention).length,
   }
 }
