@@ -88,6 +88,13 @@ class Lab {
     return this.installation.ok('POST', `/v1/views/${viewId}/${kind}`, { endpoint_id: this.endpointId, ...more })
   }
 
+  /** What a version made of all endpoints, with its columns. */
+  async metrics(viewId: string): Promise<Loose> {
+    const { aggregated } = await this.installation.ok('GET', `/v1/views/${viewId}/metrics?detail=columns`)
+    const { unmapped_paths: _, ...metrics } = aggregated
+    return metrics
+  }
+
   job(id: string): Promise<Loose> {
     return this.installation.ok('GET', `/v1/jobs/${id}`)
   }
@@ -184,10 +191,9 @@ describeWith('processes', 'jobs', () => {
         expect(byIndex(lab.dlq(`dlq/${lab.name}/v2`))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
         const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4, failed: 0 }
         expect(job.counters).toEqual(counters)
-        const metrics = async (version: string) =>
-          (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
-        expect(await metrics(lab.first)).toEqual(counters)
-        expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 })
+        const metrics = await lab.metrics(same)
+        expect(metrics.all_time).toEqual({ ...counters, redriven: 0 })
+        expect(metrics).toEqual(await lab.metrics(lab.first))
         for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
           expect(Object.keys(commit.artifacts)).toEqual(
             expect.arrayContaining([`views/${lab.name}/v1`, `views/${lab.name}/v2`, `dlq/${lab.name}/v2`]),
@@ -241,6 +247,14 @@ describeWith('processes', 'jobs', () => {
         expect(await lab.untilFinished(id)).toMatchObject({ segments: { total: segments, done: 0, skipped: segments } })
       }
       expect(lab.objects(`views/${lab.name}/v2`)).toHaveLength(segments)
+
+      const errors = { has_errors: false, error_rate_pct: 0, total_error_count_24h: 0 }
+      expect(await lab.metrics(lab.first)).toMatchObject({ ...errors, all_time: { dlq: segments * 4, redriven: segments * 4 } })
+      expect(await lab.metrics(fixed)).toMatchObject({
+        has_errors: true,
+        error_rate_pct: 75,
+        all_time: { ...job.counters, redriven: 0 },
+      })
 
       // The rows that are left can be re-driven by a version that accepts them.
       const last = await lab.publish({ columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] })

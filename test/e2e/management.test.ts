@@ -47,8 +47,8 @@ test.concurrent('a preview agrees with delivery, and files of dead letters can b
   )
   expect(rows).toMatchObject(expected)
   const { aggregated } = await deployment().ok('GET', `/v1/views/${viewId}/metrics`)
-  expect(aggregated.all_time).toEqual({ processed: 5, accepted: 1, dropped: 1, dlq: 3, failed: 0 })
-  expect(preview.counts).toEqual(aggregated.all_time)
+  expect(preview.counts).toEqual({ processed: 5, accepted: 1, dropped: 1, dlq: 3, failed: 0 })
+  expect(aggregated.all_time).toEqual({ ...preview.counts, redriven: 0 })
 })
 
 test.concurrent('a paused endpoint rejects records, a resumed one accepts them', async () => {
