@@ -13,6 +13,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundLags, boundReasons } from '#node/bounded-report.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -68,13 +69,15 @@ const controlTimeoutMs = 10_000
 
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
-  const { logger, clock, files = systemFiles } = hooks
-  const objectStores = await openObjectStores(config, { clock })
+  const { logger, clock: machine, files = systemFiles } = hooks
+  // Stores tell how far their clock is from that of the machine.
+  const objectStores = await openObjectStores(config, { clock: machine })
   const stores = hooks.stores ?? objectStores.stores
   const nodeId = await readOrCreateNodeId(paths)
   const lock = lockExclusively(paths.deliveryLock)
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
   const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
 
   const feed = new SnapshotFeed({
     client: control,
@@ -169,7 +172,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const lagReports = new LagReports(clock)
   let sentLags: readonly EndpointLag[] = []
   let reportedLags: readonly EndpointLag[] | undefined
-  const sink = heartbeatSink(control, feed, () => {
+  const sink = heartbeatSink(control, feed, clock, () => {
     lagReports.accept()
     reportedLags = sentLags
   })
@@ -219,7 +222,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     blocked: () =>
       new Map(pipeline.lag().flatMap(({ endpoint_id, blocked_by }) => (blocked_by === null ? [] : [[endpoint_id, blocked_by]]))),
     files,
-    clock,
+    clock: machine,
     logger,
   })
 

@@ -16,6 +16,7 @@ import { readVersion } from '#lib/version.ts'
 import type { Heartbeat as HeartbeatMessage } from '#model/node-protocol.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
 import type { ControlContact } from '#node/control-contact.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -72,7 +73,10 @@ export type App = {
 const controlTimeoutMs = 10_000
 const ignore = () => undefined
 
-export async function startIngest(config: Config, { logger, clock, files = systemFiles, supervisorPid }: AppHooks): Promise<App> {
+export async function startIngest(
+  config: Config,
+  { logger, clock: machine, files = systemFiles, supervisorPid }: AppHooks,
+): Promise<App> {
   warnAboutMemory(config, logger)
   const nodeId = await readOrCreateNodeId(config.paths)
   const version = await readVersion()
@@ -85,6 +89,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const { secret: joinSecret, pin } = await readJoinToken(config)
   const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential)
   const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
+  const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const registration = new Registration({
     client: control,
     credential,
@@ -175,6 +180,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       logger,
     }))
   const isSecure = certificate !== undefined
+  const problems = () => [...storedRequests.problems(), ...(clock.problem === undefined ? [] : [clock.problem])]
   const notReadyReasons = () => [...gate.notReadyReasons(), ...(handed?.notReadyReasons() ?? [])]
 
   const mqttCounters = new MqttCounters()
@@ -209,7 +215,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     },
     operator: {
       notReadyReasons: () => (departure.isLeaving ? ['shutting down'] : notReadyReasons()),
-      readyNotes: () => [...notesAbout(feed.contact, configuration.epoch), ...storedRequests.problems()],
+      readyNotes: () => [...notesAbout(feed.contact, configuration.epoch), ...problems()],
       metrics: new MetricsText(registry, clock),
       metricsToken: config.metricsToken,
     },
@@ -237,14 +243,14 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       node_id: nodeId,
       applied_epoch: configuration.epoch,
       healthy: reasons.length === 0,
-      reasons: boundReasons([...reasons, ...storedRequests.problems()]),
+      reasons: boundReasons([...reasons, ...problems()]),
       disk_full: admission.isDiskFull(),
       leaving: departure.isLeaving,
       blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
       ...spaceReport.next(),
     }
   }
-  const sink = heartbeatSink(control, feed, (recorded) => {
+  const sink = heartbeatSink(control, feed, clock, (recorded) => {
     departure.heard(recorded)
     spaceReport.recorded()
   })
@@ -290,7 +296,8 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     path: config.paths.ingestBlocked,
     blocked: () => new Map(wal.blocked().map(({ logName, reason }) => [logName, reason])),
     files,
-    clock,
+    // Commands on this machine compare it with theirs.
+    clock: machine,
     logger,
   })
   // Stopped in reverse: MQTT and HTTP finish accepted requests, which are then reported, and the WAL seals last.

@@ -216,17 +216,21 @@ export const Heartbeat = z.discriminatedUnion('process', [
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>
 
+/** What control's clock says, in milliseconds since 1970. Missing in responses of older versions. */
+const ControlTime = z.number().optional()
+
 export const HeartbeatRecorded = z.object({
   /**
    * Seconds until no client finds the node by DNS. Null while the installation manages DNS and the node is not leaving, or records still
    * name it. 0: it may stop at any time.
    */
   may_stop_in_seconds: z.number().min(0).nullable(),
+  time: ControlTime,
 })
 export type HeartbeatRecorded = z.infer<typeof HeartbeatRecorded>
 
 /** Tells whoever adopts the log of the node whether it still runs. Null before the first heartbeat. */
-export const LastHeartbeat = z.object({ seconds_ago: z.number().min(0).nullable() })
+export const LastHeartbeat = z.object({ seconds_ago: z.number().min(0).nullable(), time: ControlTime })
 export type LastHeartbeat = z.infer<typeof LastHeartbeat>
 
 /** What ingest accepted for an account on one UTC day, since its start. Counters only grow. */

@@ -21,8 +21,9 @@ test.each([
     current: () => snapshot,
     registerAgain: () => void registrations++,
   }
+  const clock = { monotonic: () => 0, observe: () => undefined }
   const sendHeartbeat = () => Promise.reject(new ControlError(status, 'refused'))
-  const sent = heartbeatSink({ sendHeartbeat }, feed).sendHeartbeat(message, new AbortController().signal)
+  const sent = heartbeatSink({ sendHeartbeat }, feed, clock).sendHeartbeat(message, new AbortController().signal)
   if (isSilent) await sent
   else await expect(sent).rejects.toThrow('refused')
   expect(registrations).toBe(status === 401 ? 1 : 0)

@@ -1,18 +1,22 @@
 import type { HeartbeatRecorded } from '#model/node-protocol.ts'
+import type { CheckedClock } from './checked-clock.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
 import type { HeartbeatSink } from './heartbeat.ts'
 import type { SnapshotFeed } from './snapshot-feed.ts'
 
-/** Returns where a process sends its heartbeats: to control, and what they show about control to the feed of the process. */
+/** Returns where a process sends its heartbeats: to control, and what they show about control to the feed and the clock of the process. */
 export function heartbeatSink(
   control: Pick<ControlClient, 'sendHeartbeat'>,
   feed: Pick<SnapshotFeed, 'contact' | 'registerAgain' | 'current'>,
+  clock: Pick<CheckedClock, 'monotonic' | 'observe'>,
   onRecorded: (recorded: HeartbeatRecorded) => void = () => undefined,
 ): HeartbeatSink {
   return {
     async sendHeartbeat(message, signal) {
       try {
+        const askedAtMs = clock.monotonic()
         const recorded = await control.sendHeartbeat(message, signal)
+        clock.observe(recorded.time, askedAtMs)
         feed.contact.answered()
         onRecorded(recorded)
       } catch (error) {

@@ -10,6 +10,7 @@ import { expect, test } from 'vitest'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { encodeEnvelope, idempotencyKeyIn } from '#model/record-envelope.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
@@ -199,7 +200,8 @@ class World {
     // The process before may live on, if the crash fell on an operation that failed by itself. Two never share a directory.
     this.#disk.kill()
     const common = { files: this.#disk.mount(), clock: this.#clock, logger: createLogger('test', 'silent') }
-    const requests = new StoredRequests({ ...common, directory: '/data/stored-requests', max: 1_000 })
+    const clock = new CheckedClock({ machine: this.#clock, logger: common.logger })
+    const requests = new StoredRequests({ ...common, clock, directory: '/data/stored-requests', max: 1_000 })
     // At some starts, requests come before anything is recovered.
     const limits = { scanBufferBytes: 4_096, recoveryWaitMs: this.#random() < 0.5 ? 0 : 1_000 }
     return [new Wal({ ...common, directory: '/data/wal', observer: requests, limits }), requests]

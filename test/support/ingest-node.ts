@@ -111,6 +111,8 @@ export class ControlStandIn implements AsyncDisposable {
   usageElsewhere = { nodes: 1, bytes: 0 }
   /** What it says about DNS: 0 if none is managed. */
   mayStopInSeconds: number | null = 0
+  /** How far its clock is ahead of that of the machine; undefined if it does not say the time. */
+  timeAheadMs: number | undefined
   /** In order of arrival. */
   readonly commits: SegmentCommit[] = []
   /** By id. */
@@ -138,10 +140,10 @@ export class ControlStandIn implements AsyncDisposable {
         this.registered.push(JSON.parse(body))
         response.end(JSON.stringify({ epoch: this.#snapshot?.epoch ?? 0 }))
       } else if (url.pathname === '/internal/v1/heartbeat' && request.method === 'GET') {
-        response.end(JSON.stringify({ seconds_ago: null }))
+        response.end(JSON.stringify({ seconds_ago: null, ...this.#time() }))
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
-        response.end(JSON.stringify({ may_stop_in_seconds: this.mayStopInSeconds }))
+        response.end(JSON.stringify({ may_stop_in_seconds: this.mayStopInSeconds, ...this.#time() }))
       } else if (url.pathname === '/internal/v1/usage') {
         this.usage.push(UsageReport.parse(JSON.parse(body)))
         response.end(JSON.stringify(this.#usageTotals()))
@@ -212,6 +214,10 @@ export class ControlStandIn implements AsyncDisposable {
     await work()
     this.#isSlow = false
     for (const [response, wanted] of this.#waiting) this.#send(response, wanted)
+  }
+
+  #time(): { readonly time?: number } {
+    return this.timeAheadMs === undefined ? {} : { time: Date.now() + this.timeAheadMs }
   }
 
   #isCurrent({ kinds, digest }: SnapshotCheck): boolean {

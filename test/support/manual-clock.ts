@@ -7,6 +7,8 @@ export class ManualClock implements Clock {
   #now: number
   readonly #start: number
   #timers: readonly Timer[] = []
+  /** How far the wall clock has jumped. */
+  #jumpedMs = 0
 
   constructor(startMs = Date.UTC(2026, 10, 20)) {
     this.#now = startMs
@@ -14,7 +16,7 @@ export class ManualClock implements Clock {
   }
 
   now(): number {
-    return this.#now
+    return this.#now + this.#jumpedMs
   }
 
   monotonic(): number {
@@ -27,6 +29,11 @@ export class ManualClock implements Clock {
     return () => {
       this.#timers = this.#timers.filter((other) => other !== timer)
     }
+  }
+
+  /** Sets the wall clock forward, or back if negative. No time passes. */
+  jump(ms: number): void {
+    this.#jumpedMs += ms
   }
 
   /** Advances the time and runs the timers that fall due, in order. */

@@ -69,9 +69,10 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
       deliveryProcesses.report(heartbeat)
       const isRecorded = isQuiet(heartbeat) && (await recordQuiet(heartbeat)).has(heartbeat)
       if (!isRecorded) await transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
-      if (published === undefined) return { may_stop_in_seconds: 0 }
+      if (published === undefined) return { may_stop_in_seconds: 0, time: clock.now() }
       const isLeaving = heartbeat.process === 'ingest' && heartbeat.leaving === true
-      return { may_stop_in_seconds: isLeaving ? await published.secondsUntilForgotten(heartbeat.node_id) : null }
+      const may_stop_in_seconds = isLeaving ? await published.secondsUntilForgotten(heartbeat.node_id) : null
+      return { may_stop_in_seconds, time: clock.now() }
     },
 
     async lastHeartbeat(node_id: string): Promise<LastHeartbeat> {
@@ -79,7 +80,8 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
       const times = [node?.ingest, node?.delivery].flatMap((process) =>
         process == null ? [] : [Date.parse(process.last_seen_at)],
       )
-      return { seconds_ago: times.length === 0 ? null : Math.max(0, clock.now() - Math.max(...times)) / 1000 }
+      const time = clock.now()
+      return { seconds_ago: times.length === 0 ? null : Math.max(0, time - Math.max(...times)) / 1000, time }
     },
 
     /**

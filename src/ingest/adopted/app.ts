@@ -13,6 +13,7 @@ import { systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -32,7 +33,7 @@ const reason = 'its machine is gone, and its log was adopted by another one: it 
 /** Starts it on the data directory of the configuration. Throws UserError if the node runs, or cannot be proven to control. */
 export async function startAdoptedIngest(
   config: Config,
-  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
+  { logger, clock: machine }: { readonly logger: Logger; readonly clock: Clock },
 ): Promise<{ stop(signal: AbortSignal): Promise<void> }> {
   const { paths } = config
   const files = systemFiles
@@ -48,11 +49,12 @@ export async function startAdoptedIngest(
     return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
   }
   try {
-    await refuseWhileRunning(nodeId, { ask, clock, logger })
+    await refuseWhileRunning(nodeId, { ask, clock: machine, logger })
   } catch (error) {
     lock[Symbol.dispose]()
     throw error
   }
+  const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const feed = new SnapshotFeed({
     client: control,
@@ -71,7 +73,7 @@ export async function startAdoptedIngest(
   const wal = new Wal({ directory: paths.wal, files, clock, findDelivered: findDeliveredBy(control, nodeId), logger })
   let epoch = -1
   const heartbeat = new Heartbeat({
-    control: heartbeatSink(control, feed),
+    control: heartbeatSink(control, feed, clock),
     message: () => ({
       process: 'ingest',
       node_id: nodeId,

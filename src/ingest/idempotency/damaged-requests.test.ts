@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
@@ -15,15 +16,19 @@ const endpoint = '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f'
 const entryBytes = 80
 
 let directory = ''
+const logger = createLogger('test', 'silent')
 let clock = new ManualClock()
+let checked = new CheckedClock({ machine: clock, logger })
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-requests-'))
   clock = new ManualClock()
+  checked = new CheckedClock({ machine: clock, logger })
+  checked.observe(clock.now(), clock.monotonic())
 })
 afterEach(() => rm(directory, { recursive: true }))
 
 async function start(files: Files = systemFiles): Promise<StoredRequests> {
-  const requests = new StoredRequests({ directory, max: 10_000, files, clock, logger: createLogger('test', 'silent') })
+  const requests = new StoredRequests({ directory, max: 10_000, files, clock: checked, logger })
   await requests.start()
   return requests
 }

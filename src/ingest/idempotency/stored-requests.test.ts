@@ -7,8 +7,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { encodeEnvelope, idempotencyProperty } from '#model/record-envelope.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { until } from '../../../test/support/until.ts'
 import { DigestIndex } from './digest-index.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { StoredRequests } from './stored-requests.ts'
@@ -18,15 +20,19 @@ const other = '11111111-2222-4333-8444-555555555555'
 const hourMs = 3_600_000
 
 let directory = ''
+const logger = createLogger('test', 'silent')
 let clock = new ManualClock()
+let checked = new CheckedClock({ machine: clock, logger })
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-requests-'))
   clock = new ManualClock()
+  checked = new CheckedClock({ machine: clock, logger })
+  checked.observe(clock.now(), clock.monotonic())
 })
 afterEach(() => rm(directory, { recursive: true }))
 
 async function start({ max = 1_000, files = systemFiles }: { max?: number; files?: Files } = {}): Promise<StoredRequests> {
-  const requests = new StoredRequests({ directory, max, files, clock, logger: createLogger('test', 'silent') })
+  const requests = new StoredRequests({ directory, max, files, clock: checked, logger })
   await requests.start()
   return requests
 }
@@ -113,6 +119,76 @@ describe('a repetition', () => {
     expect(await readdir(directory)).toEqual([])
     expect(later.count).toBe(0)
     await later.stop()
+  })
+})
+
+describe('a clock that is wrong forgets no key', () => {
+  const day = 24 * hourMs
+  const restarted = () => {
+    checked = new CheckedClock({ machine: clock, logger })
+  }
+
+  test.each([30 * hourMs, -30 * hourMs])('if that of the machine jumps by %d ms while the node runs', async (jump) => {
+    const requests = await start()
+    await send(requests, 'a')
+    await requests.beforeSeal()
+    clock.jump(jump)
+    clock.advance(hourMs)
+    await requests.beforeSeal()
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: true })
+    await requests.stop()
+    expect(await readdir(directory)).toHaveLength(1)
+  })
+
+  test.each([30 * hourMs, -30 * hourMs])('if it is %d ms off at the start, without control and with it', async (off) => {
+    const before = await start()
+    await send(before, 'a')
+    await before.stop()
+    const time = clock.now()
+    clock.jump(off)
+    restarted()
+    const requests = await start()
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: true })
+    await send(requests, 'b')
+    clock.advance(hourMs)
+    checked.observe(time + hourMs, clock.monotonic())
+    // What was stored by the wrong time is known for a day all the same.
+    for (const key of ['a', 'b']) expect(await send(requests, key)).toMatchObject({ isRepeated: true })
+    clock.advance(22 * hourMs)
+    for (const key of ['a', 'b']) expect(await send(requests, key)).toMatchObject({ isRepeated: true })
+    await requests.stop()
+  })
+
+  test('if that of control jumps', async () => {
+    const requests = await start()
+    await send(requests, 'a')
+    await requests.beforeSeal()
+    checked.observe(clock.now() + 30 * hourMs, clock.monotonic())
+    clock.advance(23 * hourMs)
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: true })
+    clock.advance(day)
+    expect(await send(requests, 'a')).toMatchObject({ isRepeated: false })
+    await requests.stop()
+  })
+
+  test('files of earlier days go after a day without control, and at once with it', async () => {
+    for (const isAway of [true, false]) {
+      const before = await start()
+      await send(before, 'a')
+      await before.stop()
+      clock.advance(2 * day)
+      restarted()
+      const requests = await start()
+      if (isAway) clock.advance(23 * hourMs)
+      expect([isAway, await readdir(directory)]).toEqual([isAway, [expect.stringMatching(/requests$/)]])
+      if (isAway) clock.advance(3 * hourMs)
+      else {
+        checked.observe(clock.now(), clock.monotonic())
+        clock.advance(10_000)
+      }
+      await until('the file to go', async () => (await readdir(directory)).length === 0)
+      await requests.stop()
+    }
   })
 })
 

@@ -3,7 +3,8 @@
  *
  * Owns: whether a request is new; that a crash or a restart forgets none. Does not own: the records, which are in the log.
  * Law: a request is known once its frame is durable. Until its segment is sealed, the frame is the memory: its envelope has the key, and
- * after a crash it is read again. Before the segment is sealed, so that delivery may remove it, the request is on disk here.
+ * after a crash it is read again. Before the segment is sealed, so that delivery may remove it, the request is on disk here. None is
+ * forgotten because a clock says something else than before.
  */
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -13,6 +14,7 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { idempotencyLimits } from '#model/limits.ts'
 import { idempotencyKeyIn } from '#model/record-envelope.ts'
+import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Frame, type FrameInput, payloadBytes } from '#wal/frame.ts'
 import type { SealObserver } from '#wal/seal-observer.ts'
 import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../fair-shares.ts'
@@ -27,7 +29,7 @@ export type StoredRequestsOptions = {
   /** How many are remembered at most. The endpoints share them. */
   readonly max: number
   readonly files: Files
-  readonly clock: Clock
+  readonly clock: Clock & Pick<CheckedClock, 'surelyBefore'>
   readonly logger: Logger
 }
 
@@ -284,7 +286,7 @@ export class StoredRequests implements Service, SealObserver {
 
   /** Requests that were stored before may be forgotten. */
   #oldestMs(): number {
-    return this.#options.clock.now() - idempotencyLimits.rememberedMs
+    return this.#options.clock.surelyBefore(idempotencyLimits.rememberedMs)
   }
 }
 
