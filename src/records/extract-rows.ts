@@ -2,7 +2,7 @@
 import { dirname } from 'node:path'
 import { Database } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
-import { buildLimits } from './limits.ts'
+import { buildLimits, rowGroupBytesWithin } from './limits.ts'
 import { copyToParquetSql } from './parquet-writer.ts'
 
 export type ExtractOptions = {
@@ -24,7 +24,7 @@ export async function extractRows({ from, to, firstRow, rows, memoryBytes, signa
       FROM read_parquet(${quoteLiteral(from)}, hive_partitioning = false, file_row_number = true)
       WHERE file_row_number BETWEEN ${firstRow} AND ${firstRow + rows - 1}`
     const statement = { signal, timeoutMs: buildLimits.statementTimeoutMs }
-    const copied = await connection.query(copyToParquetSql(select, to), statement)
+    const copied = await connection.query(copyToParquetSql(select, to, rowGroupBytesWithin(memoryBytes)), statement)
     const count = Number(copied.rows[0]?.[0])
     if (count !== rows) throw new Error(`the merged file has ${count} of ${rows} rows from row ${firstRow} on`)
   } finally {

@@ -16,20 +16,30 @@ export const buildLimits = {
   spillBytesPerRecord: 128,
   /** Read size for segment files. */
   readBytes: MiB,
-  /** Rows in a Parquet row group, and their size in memory. A conversion holds two or three times as much. */
-  rowGroupRowsMax: 122_880,
-  rowGroupBytes: 4 * MiB,
-  /** Of a compacted file, which stays for long. */
-  rowGroupBytesCompacted: 16 * MiB,
+  /** Rows in a Parquet row group. Only rows of a few bytes reach it. */
+  rowGroupRowsMax: 1_048_576,
+  /**
+   * Size of a row group in memory. In a file it is a sixth of that, and a reader of a few columns sends a request for each in each row group. Writing
+   * holds about three times as much, so a row group is at most this part of DuckDB's memory.
+   */
+  rowGroupBytes: 16 * MiB,
+  rowGroupShareMax: 1 / 8,
+  /** Of a compacted file, which stays for long. Whatever does not fit into memory is tried again with the next size. */
+  rowGroupBytesCompacted: [64 * MiB, 32 * MiB, 16 * MiB, MiB],
   /** Of zstd: on events, as small as its default of 3, in three quarters of the time. */
   compressionLevel: 1,
   /** Texts of a column with more distinct bytes in a row group are written without a dictionary, which costs time and saves nothing then. */
-  dictionaryBytes: 64 * KiB,
+  dictionaryBytes: 128 * KiB,
   /** Size of a row group in a file that was written in pieces, because memory is short. */
   rowGroupBytesMerged: MiB,
   /** A table of extracted values ends after records of this size that DuckDB would read at once. */
   sliceBytes: 6 * MiB,
 } as const
+
+/** Returns the size of a row group for a database of that much memory. */
+export function rowGroupBytesWithin(memoryBytes: number): number {
+  return Math.min(buildLimits.rowGroupBytes, Math.floor(memoryBytes * buildLimits.rowGroupShareMax))
+}
 
 /** Returns how long a view may take on a segment of that many bytes. A view that takes longer fails on the segment. */
 export function viewTimeoutMs(bytes: number): number {

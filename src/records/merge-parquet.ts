@@ -47,10 +47,11 @@ export async function mergeParquet({ sources, path, memoryBytes, signal }: Merge
       const { rows } = await connection.query(copyToParquetSql(parquetRowsSql(files), path, rowGroupBytes), statement)
       return Number(rows[0]?.[0])
     }
-    return await fallBackIfOutOfMemory(
-      () => copy(buildLimits.rowGroupBytesCompacted),
-      () => copy(buildLimits.rowGroupBytesMerged),
-    )
+    const [largest = 0, ...smaller] = buildLimits.rowGroupBytesCompacted
+    return await smaller.reduce(
+      (attempt, rowGroupBytes) => () => fallBackIfOutOfMemory(attempt, () => copy(rowGroupBytes)),
+      () => copy(largest),
+    )()
   } finally {
     database.close()
   }

@@ -17,7 +17,7 @@ import { extractionSql, undecidedSql } from '#views/extraction.ts'
 import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
 import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
-import { buildLimits } from './limits.ts'
+import { buildLimits, rowGroupBytesWithin } from './limits.ts'
 import { isAccepted, type Observed, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
 import { concatenate, writePieces } from './piece-files.ts'
@@ -299,7 +299,11 @@ export class RecordTable {
   }
 
   /** Returns the number of rows written. */
-  async #copy(select: string, path: string, rowGroupBytes?: number): Promise<number> {
+  async #copy(
+    select: string,
+    path: string,
+    rowGroupBytes: number = rowGroupBytesWithin(this.#options.memoryBytes),
+  ): Promise<number> {
     const { rows } = await this.#query(copyToParquetSql(select, path, rowGroupBytes))
     return Number(rows[0]?.[0])
   }

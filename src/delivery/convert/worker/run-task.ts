@@ -22,8 +22,8 @@ import { SharedDatabase } from './shared-database.ts'
 /** Never aborts: the parent kills this process instead. */
 const { signal } = new AbortController()
 
-/** DuckDB's share of the memory. It does not count all its allocations. */
-const MERGE_SHARE = 2 / 3
+/** DuckDB's share of the memory. It does not count all its allocations, but nearly all of those of a merge. */
+const MERGE_SHARE = 7 / 8
 
 /** Size of the largest segment that uses the shared database. */
 const sharedBytesMax = 256 * KiB
