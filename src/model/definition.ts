@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Id } from './id.ts'
 import { definitionLimits } from './limits.ts'
 import { lineOfText, paragraphs } from './text.ts'
 
@@ -12,6 +13,10 @@ export type CastFailures = z.infer<typeof CastFailures>
 /** Forms in Parquet that not every engine reads, or not in the same way. */
 export const ParquetForm = z.enum(['native', 'naive'])
 export type ParquetForm = z.infer<typeof ParquetForm>
+
+/** What a list has for an element of `[*]` in which the rest of the path finds nothing: NULL, so that lists of the same array stay aligned, or nothing. */
+export const ListForm = z.enum(['aligned', 'packed'])
+export type ListForm = z.infer<typeof ListForm>
 
 export const Column = z.strictObject({
   name: lineOfText(definitionLimits.columnNameBytesMax)
@@ -80,8 +85,22 @@ export const Definition = z.strictObject({
     })
     .meta({ description: 'their names differ, also if case is ignored' }),
   filters: z.array(Filter).max(definitionLimits.filtersMax).optional(),
+  lists: ListForm.optional().meta({
+    description:
+      'what a list has for an element of `[*]` in which the rest of the path finds nothing: NULL (`aligned`, the default), or nothing (`packed`). Versions that were created before this choice have none, and are packed',
+  }),
 })
 export type Definition = z.infer<typeof Definition>
+
+/** Whether a path goes on after [*], so that the form of lists matters. In a quoted name it makes no difference. */
+export function isListFormed({ columns }: Definition): boolean {
+  return columns.some(({ path }) => /\[\s*\*\s*\]\s*[.[]/.test(path))
+}
+
+/** Returns the definition as it is stored from now on: with the default written down, if it matters. */
+export function withListForm(definition: Definition): Definition {
+  return definition.lists === undefined && isListFormed(definition) ? { ...definition, lists: 'aligned' } : definition
+}
 
 /** A definition in a request: an object or text. */
 export const DefinitionInput = z.union([
@@ -95,3 +114,17 @@ export const DefinitionInput = z.union([
     }),
 ])
 export type DefinitionInput = z.infer<typeof DefinitionInput>
+
+/** A view version as control sends it to nodes. Those of the release before reject fields of a definition that they do not know, so the form of lists is beside it. */
+export const SentView = z
+  .object({ id: Id, name: z.string(), version: z.int(), definition: Definition, lists: ListForm.optional() })
+  .transform(({ lists, definition, ...view }) => ({
+    ...view,
+    definition: lists === undefined ? definition : { ...definition, lists },
+  }))
+
+/** Returns the view as `SentView` reads it. */
+export function toSentView<View extends { readonly definition: Definition }>(view: View) {
+  const { lists, ...definition } = view.definition
+  return { ...view, definition, ...(lists === undefined ? {} : { lists }) }
+}

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { boundedList } from './bounded-list.ts'
 import { ArtifactFile, ArtifactFiles, ViewOutcome } from './commit.ts'
 import { CompactedSource } from './compaction.ts'
-import { Definition } from './definition.ts'
+import { SentView } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { Id } from './id.ts'
 import { jobLimits, reportedTextMax } from './limits.ts'
@@ -49,7 +49,7 @@ export const Unit = z.object({
     seq: z.int(),
     sealed_at: Timestamp,
   }),
-  view: z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition }),
+  view: SentView,
   source: UnitSource,
   /** The bucket and the prefix that the segment was committed to. */
   target: DestinationTarget,

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import { Scope } from './api-key.ts'
-import { Definition } from './definition.ts'
+import { SentView } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { DesiredState, MqttConfig, OutputFormat } from './endpoint.ts'
 import { Id } from './id.ts'
@@ -72,8 +72,6 @@ export const KeySection = z.object({
 /** A revoked key whose tokens live until they expire, and at most until `tokens_until`. */
 export const ExpiringKey = z.object({ id: Id, tokens_until: Timestamp })
 
-export const ViewSection = z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition })
-
 const named = { name: z.string().max(sectionNameCharsMax), version: z.string().max(sectionVersionCharsMax) }
 
 export const Section = z.discriminatedUnion('kind', [
@@ -97,7 +95,7 @@ export const Section = z.discriminatedUnion('kind', [
     expiring_keys: z.array(ExpiringKey).default([]),
   }),
   z.object({ kind: z.literal('endpoints'), ...named, endpoints: z.array(EndpointSection) }),
-  z.object({ kind: z.literal('views'), ...named, views: z.array(ViewSection) }),
+  z.object({ kind: z.literal('views'), ...named, views: z.array(SentView) }),
 ])
 export type Section = z.infer<typeof Section>
 

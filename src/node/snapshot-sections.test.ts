@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { toSentView } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Section, SectionsEnd } from '#model/snapshot-sections.ts'
 import { aBoundView } from '../../test/support/delivery-node.ts'
@@ -55,6 +56,21 @@ describe('SnapshotSections', () => {
       { id: ended, tokens_until: null },
       { id: expiring, tokens_until },
     ])
+  })
+
+  test('a definition has the form of its lists, which is sent beside it: releases before the choice reject it inside', () => {
+    const { snapshot } = started()
+    const bound = aBoundView()
+    const definition = { ...bound.definition, lists: 'aligned' as const }
+    const { lists, ...sent } = toSentView({ id: bound.view_id, name: bound.name, version: bound.version, definition })
+    expect([lists, sent.definition]).toEqual(['aligned', bound.definition])
+    const sections = new SnapshotSections(everyKind)
+    const lines = snapshotLines({ ...snapshot, endpoints: [anEndpoint({ ingest_host: null, views: [bound] })] })
+      .toString()
+      .replace(JSON.stringify(bound.definition), `${JSON.stringify(bound.definition)},"lists":"aligned"`)
+    for (const update of parseUpdates(Buffer.from(lines))) sections.apply(update)
+    const viewsOf = () => sections.current?.endpoints.flatMap(({ views }) => views)
+    expect(viewsOf()).toMatchObject([{ definition }])
   })
 
   test('rejects an update without the definition of a bound view, and changes nothing', () => {

@@ -1,7 +1,7 @@
 /** Definitions in requests: an object or text. */
 import { AppError, type FieldError } from '#errors.ts'
 import { type NameWarning, nameWarnings, takenNames } from '#model/column-names.ts'
-import { Definition, type DefinitionFormat, type DefinitionInput } from '#model/definition.ts'
+import { Definition, type DefinitionFormat, type DefinitionInput, withListForm } from '#model/definition.ts'
 import { parseFields, summarize } from '#model/field-errors.ts'
 import { compileView } from '#views/compile.ts'
 import { type Locate, parseDefinitionText } from '#views/definition-text.ts'
@@ -19,7 +19,8 @@ export async function withDefinition<T>(
   use: (definition: Definition, warnings: readonly LocatedWarning[]) => Promise<T>,
 ): Promise<T> {
   let locate: Locate = (errors) => errors
-  const checked = async (definition: Definition): Promise<T> => {
+  const checked = async (parsed: Definition): Promise<T> => {
+    const definition = withListForm(parsed)
     await assertNoneTaken(definition)
     return use(definition, locate(nameWarnings(definition)).map(inRequest))
   }

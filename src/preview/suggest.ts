@@ -7,7 +7,7 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import { nameWarnings } from '#model/column-names.ts'
-import type { Column, Definition } from '#model/definition.ts'
+import { type Column, withListForm } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
@@ -67,7 +67,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   })
   warnings.push(...namesOf(suggested))
   return {
-    definition: suggested.length === 0 ? null : { columns: suggested },
+    definition: suggested.length === 0 ? null : withListForm({ columns: suggested }),
     warnings: warnings.slice(0, WARNINGS_MAX),
     sample_count: profile.samples,
     columns: stats,
@@ -87,7 +87,7 @@ async function verifyColumns(
   endsAt: number,
   warnings: PreviewIssue[],
 ): Promise<Column[]> {
-  const view = await compileView({ columns: [...columns] } satisfies Definition)
+  const view = await compileView(withListForm({ columns: [...columns] }))
   const timeoutMs = Math.max(1, endsAt - clock.monotonic())
   const tried = await tryView(view, samples, { clock, timeoutMs }, timeoutMs)
   warnings.push(...tried.errors.filter(({ column }) => column === null))

@@ -43,6 +43,7 @@ import * as endpointsThatCompact from './migrations/0035-endpoints-that-compact.
 import * as accessOfRevokedKeys from './migrations/0036-access-of-revoked-keys.ts'
 import * as jobsInViewMetrics from './migrations/0037-jobs-in-view-metrics.ts'
 import * as scrubFindings from './migrations/0038-scrub-findings.ts'
+import * as listFormOfDrafts from './migrations/0039-list-form-of-drafts.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -87,6 +88,7 @@ const released: readonly Migration[] = [
   { version: 36, name: 'access-of-revoked-keys', up: accessOfRevokedKeys.up },
   { version: 37, name: 'jobs-in-view-metrics', up: jobsInViewMetrics.up },
   { version: 38, name: 'scrub-findings', up: scrubFindings.up },
+  { version: 39, name: 'list-form-of-drafts', up: listFormOfDrafts.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -5,10 +5,10 @@
  */
 import type { z } from 'zod'
 import type { RevokedKey, Scope } from '#model/api-key.ts'
-import type { Definition } from '#model/definition.ts'
+import { type Definition, type SentView, toSentView } from '#model/definition.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { NodeQuotas, Quotas } from '#model/quota.ts'
-import type { BindingSection, KeySection, ViewSection } from '#model/snapshot-sections.ts'
+import type { BindingSection, KeySection } from '#model/snapshot-sections.ts'
 import { quotasOf } from './accounts.ts'
 import { toRevokedKey } from './api-keys.ts'
 import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
@@ -115,7 +115,7 @@ export async function listRegionViews(
   db: Db,
   region: string,
   shards: readonly string[],
-): Promise<ReadonlyMap<string, readonly z.infer<typeof ViewSection>[]>> {
+): Promise<ReadonlyMap<string, readonly z.input<typeof SentView>[]>> {
   const rows = await db
     .selectFrom('views')
     .select(['id', 'name', 'version', 'definition'])
@@ -136,7 +136,7 @@ export async function listRegionViews(
     rows,
     ({ id }) => id,
     shards,
-    (some) => some.map((row) => ({ ...row, definition: fromJson<Definition>(row.definition) })),
+    (some) => some.map((row) => toSentView({ ...row, definition: fromJson<Definition>(row.definition) })),
   )
 }
 

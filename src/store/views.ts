@@ -6,7 +6,7 @@
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
-import type { Definition, DefinitionFormat } from '#model/definition.ts'
+import { type Definition, type DefinitionFormat, withListForm } from '#model/definition.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
@@ -77,7 +77,8 @@ export async function insertVersion(
       })
     }
     const source = toView(row)
-    const { definition, format, tags } = source
+    const { format, tags } = source
+    const definition = withListForm(source.definition)
     const description = version.description ?? source.description
     const copy = { id: version.id, created_by: version.created_by, name, definition, format, tags, description }
     // Waits for a concurrent insert of the same number, and then returns no row.
@@ -257,6 +258,17 @@ export async function updateDraft(db: Tx, account_id: string, id: string, change
     await insertTags(db, id, tags)
   }
   return toView(row)
+}
+
+/** Returns the latest version before this one that was published. */
+export async function findPublishedBefore(db: Db, account_id: string, { name, version }: View): Promise<View | undefined> {
+  const row = await lineageOf(db, account_id, name)
+    .selectAll()
+    .where('version', '<', version)
+    .where('published_at', 'is not', null)
+    .limit(1)
+    .executeTakeFirst()
+  return row === undefined ? undefined : toView(row)
 }
 
 /** Throws not_found, and validation_error if the view is not a draft. */

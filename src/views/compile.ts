@@ -8,7 +8,7 @@ import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import { AppError, type FieldError } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
-import { Definition } from '#model/definition.ts'
+import { Definition, type ListForm } from '#model/definition.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
@@ -18,7 +18,7 @@ import { type Condition, ConditionError } from './condition.ts'
 import { ConditionBudget } from './condition-budget.ts'
 import { extractionSql } from './extraction.ts'
 import { parseCondition } from './filter.ts'
-import { PathError, parsePath } from './json-path.ts'
+import { type Path, PathError, parsePath } from './json-path.ts'
 import { typeProblem } from './type-problem.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
@@ -45,7 +45,7 @@ async function compile(input: unknown): Promise<CompiledView> {
   const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
     const at = `columns.${index}`
     const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
-    const path = attempt(errors, `${at}.path`, PathError, () => parsePath(column.path))
+    const path = attempt(errors, `${at}.path`, PathError, () => inForm(parsePath(column.path), definition.lists))
     if (type === undefined || path === undefined) return undefined
     const form = formProblem(type, column.parquet)
     if (form !== undefined) errors.push({ path: `${at}.parquet`, message: form })
@@ -73,6 +73,11 @@ async function compile(input: unknown): Promise<CompiledView> {
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
   return { ...view, patterns: budget.patterns, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
+}
+
+/** Versions that are older than the choice have packed lists. */
+function inForm(path: Path, lists: ListForm = 'packed'): Path {
+  return path.from === 'record' && path.hasEach && lists === 'aligned' ? { ...path, isAligned: true } : path
 }
 
 async function readConditions(

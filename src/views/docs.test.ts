@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Value } from '#duckdb/database.ts'
-import { Definition } from '#model/definition.ts'
+import { Definition, withListForm } from '#model/definition.ts'
 import { parseType } from '#model/types/column-type.ts'
 import { descriptors, type TypeDescriptor } from '#model/types/descriptors.ts'
 import { jsonForm } from '#model/types/json-form.ts'
@@ -55,7 +55,7 @@ describe('docs/views.md', () => {
   test.each(examples.map((example) => [example.line, example] as const))(
     'the example at line %i is correct',
     async (_, example) => {
-      const definition = Definition.parse(parseDefinitionText(example.view, 'yaml').value)
+      const definition = withListForm(Definition.parse(parseDefinitionText(example.view, 'yaml').value))
       const { rows = [], dead = [], columns, unmapped } = example.shown
       const decided = await decide(definition, example.records)
       const types = definition.columns.map(({ type }) => parseType(type))

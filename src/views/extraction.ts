@@ -70,7 +70,7 @@ export function extractionSql(
   const records = `SELECT ${passedThrough}${payload}, received_at, source FROM ${table}`
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
   const read = `SELECT ${passedThrough}payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
-  const texts = `SELECT *${found.replaceEmptyLists()} FROM (${read})`
+  const texts = `SELECT *${found.finishLists()} FROM (${read})`
   const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
   const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
   const conditions = views.map(({ condition }, view) => {
@@ -99,11 +99,16 @@ export function undecidedSql(view: ViewRules, { records, passThrough = [] }: Omi
   return `SELECT * REPLACE (CAST(${verdicts.tooComplex} AS SMALLINT) AS verdict_0) FROM (${sql})`
 }
 
+type RecordPath = Path & { readonly from: 'record' }
+type Extract = 'json_extract' | 'json_extract_string'
+
 /** The texts that a statement reads from a record, each once. */
 class Texts {
   readonly #texts: string[] = []
   readonly #jsons: string[] = []
   readonly #lists = new Map<string, string>()
+  /** What was read from the elements of lists. */
+  readonly #ofElements = new Map<string, string>()
   /** Names of the envelope's fields by the SQL that reads them. */
   readonly #envelope = new Map<string, string>()
 
@@ -123,10 +128,18 @@ class Texts {
     return `jsons[${position(this.#jsons, path)}]`
   }
 
-  list(path: string, extract: 'json_extract' | 'json_extract_string'): string {
+  list(path: string, extract: Extract): string {
     const sql = `${extract}(payload, ${quoteLiteral(path)})`
     const name = this.#lists.get(sql) ?? `list_${this.#lists.size}`
     this.#lists.set(sql, name)
+    return name
+  }
+
+  /** What the path finds in each element of a list; NULL in those in which it finds nothing. */
+  eachOf(list: string, path: string, extract: Extract): string {
+    const sql = `list_transform(CASE WHEN len(${list}) > 0 THEN ${list} END, lambda element: ${extract}(element, ${quoteLiteral(path)}))`
+    const name = this.#ofElements.get(sql) ?? `elements_${this.#ofElements.size}`
+    this.#ofElements.set(sql, name)
     return name
   }
 
@@ -137,10 +150,11 @@ class Texts {
     return name
   }
 
-  /** SQL that replaces empty lists by NULL, because a list without values is a missing value. */
-  replaceEmptyLists(): string {
+  /** SQL that replaces empty lists by NULL, because a list without values is a missing value, and reads from the elements of lists. */
+  finishLists(): string {
     const lists = [...this.#lists.values()].map((name) => `CASE WHEN len(${name}) > 0 THEN ${name} END AS ${name}`)
-    return lists.length === 0 ? '' : ` REPLACE (${lists.join(', ')})`
+    const replaced = lists.length === 0 ? '' : ` REPLACE (${lists.join(', ')})`
+    return replaced + [...this.#ofElements].map(([sql, name]) => `, ${sql} AS ${name}`).join('')
   }
 
   sql(): string {
@@ -182,12 +196,12 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
     const text = texts.envelope(path)
     return { text, make: castText(text, type) }
   }
-  const location = duckDbPath(path.steps)
   const { readsJson = false } = descriptorOf(type.scalar)
   if (path.hasEach) {
-    const text = texts.list(location, readsJson ? 'json_extract' : 'json_extract_string')
+    const text = readList(path, readsJson ? 'json_extract' : 'json_extract_string', texts)
     return { text, make: castList(text, readsJson ? 'JSON[]' : 'VARCHAR[]', type) }
   }
+  const location = duckDbPath(path.steps)
   if (type.depth > 0) {
     const text = texts.text(location)
     return { text, make: castList(`CAST(${text} AS JSON)`, 'JSON', type) }
@@ -198,6 +212,14 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
   }
   const text = texts.text(location)
   return { text, make: castText(text, type) }
+}
+
+/** SQL for the list that a path with [*] finds. Columns with the same array share its elements. */
+function readList({ steps, isAligned }: RecordPath, extract: Extract, texts: Texts): string {
+  const end = steps.lastIndexOf('each') + 1
+  if (isAligned !== true || end === steps.length) return texts.list(duckDbPath(steps), extract)
+  const elements = texts.list(duckDbPath(steps.slice(0, end)), 'json_extract')
+  return texts.eachOf(elements, duckDbPath(steps.slice(end)), extract)
 }
 
 /** SQL for the verdict, which applies the rules of a row in order. */

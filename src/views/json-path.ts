@@ -11,7 +11,13 @@ const userProperties = '$$.user_properties'
 const headers = '$$.headers'
 
 export type Path =
-  | { readonly from: 'record'; readonly steps: readonly Step[]; readonly hasEach: boolean }
+  | {
+      readonly from: 'record'
+      readonly steps: readonly Step[]
+      readonly hasEach: boolean
+      /** An element of the last [*] in which the rest of the path finds nothing is NULL in the list. */
+      readonly isAligned?: true
+    }
   | { readonly from: 'envelope'; readonly field: EnvelopeField }
   /** A user property of an MQTT 5 message. */
   | { readonly from: 'envelope'; readonly field: 'user_property'; readonly name: string }

@@ -100,6 +100,7 @@ const settings = {
             ),
           ),
         ),
+      lists: optional(fc.constantFrom('aligned', 'packed')),
       filters: optional(
         fc.array(
           fc.record({

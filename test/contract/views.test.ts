@@ -263,6 +263,28 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 200, body: { warnings } })
   })
 
+  test('200 with a warning if lists hold NULLs that the version before, which is older than the choice, leaves out', async () => {
+    const account = await control().newAccount()
+    const skus = { columns: [{ name: 'skus', type: 'VARCHAR[]', path: '$.items[*].sku' }] }
+    const first = await published(account, { definition: skus })
+    expect(first).toMatchObject({ definition: { ...skus, lists: 'aligned' }, warnings: [] })
+    const older = { definition: JSON.stringify(skus) }
+    await control().store.db.updateTable('views').set(older).where('id', '=', first.id).execute()
+    expect(await account.get(`/v1/views/${first.id}`)).toMatchObject({ body: { definition: skus } })
+    const publishNext = async (change?: object) => {
+      const { body } = await account.post(`/v1/views/${first.id}/versions`, { copy_from_version: 1 })
+      if (change !== undefined) await account.patch(`/v1/views/${body.id}`, change)
+      return (await account.post(`/v1/views/${body.id}/publish`)).body
+    }
+    expect(await publishNext()).toMatchObject({
+      definition: { ...skus, lists: 'aligned' },
+      warnings: [{ path: 'definition.lists', code: 'aligned_lists', message: expect.stringContaining('version 1') }],
+    })
+    expect(await publishNext({ definition: skus })).toMatchObject({ definition: { lists: 'aligned' }, warnings: [] })
+    const packed = { ...skus, lists: 'packed' }
+    expect(await publishNext({ definition: packed })).toMatchObject({ definition: packed, warnings: [] })
+  })
+
   test('422 for a draft with the name of the folders, which was allowed when it was created', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)

@@ -11,10 +11,12 @@ import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '
 import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of-a-minute.ts'
 import { up as accessOfRevokedKeys } from '#store/migrations/0036-access-of-revoked-keys.ts'
 import { up as jobsInViewMetrics } from '#store/migrations/0037-jobs-in-view-metrics.ts'
+import { up as listFormOfDrafts } from '#store/migrations/0039-list-form-of-drafts.ts'
 import { openStore, transact } from '#store/store.ts'
+import { getView, insertView } from '#store/views.ts'
 import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
-import { aKey, anAccount, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aKey, anAccount, aPublishedView, aStoredEndpoint, aView, iso, t0 } from './fixtures.ts'
 
 describeDatabases('migrations', (kind) => {
   test('a new database gets all of them, and none the second time', async () => {
@@ -130,6 +132,25 @@ describeDatabases('migrations', (kind) => {
         [later, { counted_at: null, redriven_at: null }],
       ]),
     )
+  })
+
+  test('drafts get aligned lists, and published versions keep theirs', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const definition = { columns: [{ name: 'skus', type: 'VARCHAR[]', path: '$.items[*].sku' }] }
+    const published = await aPublishedView(store, account, { definition })
+    const drafts = [definition, { ...definition, lists: 'packed' as const }, aView().definition].map((each) =>
+      aView({ definition: each }),
+    )
+    for (const draft of drafts) await transact(store, (db) => insertView(db, account, draft, t0))
+    await transact(store, listFormOfDrafts)
+    const definitions = [published, ...drafts].map(async ({ id }) => (await getView(store.db, account, id)).definition)
+    expect(await Promise.all(definitions)).toEqual([
+      definition,
+      { ...definition, lists: 'aligned' },
+      { ...definition, lists: 'packed' },
+      aView().definition,
+    ])
   })
 
   test('concurrent processes apply them once', async () => {

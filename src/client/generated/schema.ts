@@ -382,10 +382,12 @@ readonly Definition: {
 /** their names differ, also if case is ignored */
 readonly columns: (components['schemas']["Column"])[]
 readonly filters?: (components['schemas']["Filter"])[] | undefined
+/** what a list has for an element of `[*]` in which the rest of the path finds nothing: NULL (`aligned`, the default), or nothing (`packed`). Versions that were created before this choice have none, and are packed */
+readonly lists?: "aligned" | "packed" | undefined
 }
 readonly DefinitionWarning: {
 readonly path: string
-readonly code: "reserved_word" | "reserved_prefix" | "name_characters"
+readonly code: "reserved_word" | "reserved_prefix" | "name_characters" | "aligned_lists"
 readonly message: string
 /** position in a definition that was sent as text, from 1 */
 readonly line?: number | undefined

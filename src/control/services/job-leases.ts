@@ -12,6 +12,7 @@ import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
+import { toSentView } from '#model/definition.ts'
 import { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type {
@@ -272,7 +273,7 @@ async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit
   return {
     account_id: job.account_id,
     commit: { id: commit.id, endpoint_id, node_id, log, seq, sealed_at },
-    view: { id, name, version, definition },
+    view: toSentView({ id, name, version, definition }),
     source: { ...source, from_version },
     target,
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '#lib/clock.ts'
-import type { Definition, DefinitionFormat } from '#model/definition.ts'
+import { type Definition, type DefinitionFormat, isListFormed } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { DefinitionWarning } from '#model/preview.ts'
@@ -12,6 +12,7 @@ import { type Store, transact } from '#store/store.ts'
 import { getViewMetrics, noViewMetrics, readViewMetrics } from '#store/view-counters.ts'
 import {
   archiveView,
+  findPublishedBefore,
   findView,
   getView,
   getViewDetail,
@@ -109,7 +110,8 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
       const { definition } = await getView(store.db, account_id, id)
       const warnings = await definitions.compile(definition, account_id, signal)
       const published = await transact(store, (db) => publishView(db, account_id, id, clock.now()))
-      return { ...published, warnings: [...warnings] }
+      const before = await findPublishedBefore(store.db, account_id, published)
+      return { ...published, warnings: [...warnings, ...listWarnings(published, before)] }
     },
 
     /** A new version of an archived view counts as a view again. */
@@ -146,4 +148,12 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
       return { ...of, ...(detail === 'columns' ? await addColumnMetrics(store, id, definition, metrics, now) : metrics) }
     },
   }
+}
+
+/** Says that lists change: the version before has packed ones, mostly because it is older than the choice. */
+function listWarnings({ definition }: View, before: View | undefined): readonly DefinitionWarning[] {
+  const wasPacked = before !== undefined && before.definition.lists !== 'aligned' && isListFormed(before.definition)
+  if (definition.lists !== 'aligned' || !wasPacked) return []
+  const message = `is aligned: lists hold NULL for each element of [*] without a value, which version ${before.version} leaves out. To leave them out, set lists to packed`
+  return [{ path: 'definition.lists', code: 'aligned_lists', message }]
 }

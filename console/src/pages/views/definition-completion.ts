@@ -20,7 +20,7 @@ export function completeDefinition(before: string, after: string, context: Compl
 }
 
 /** The key whose value the cursor is in, and what is written of the value. */
-const inValue = /["']?\b(type|path|required|cast_failures|parquet|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+const inValue = /["']?\b(type|path|required|cast_failures|parquet|lists|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(before: string, { format, paths, columns }: CompletionContext): CompletionResult | null {
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
@@ -42,6 +42,8 @@ function completeValue(before: string, { format, paths, columns }: CompletionCon
       }
     case 'parquet':
       return { from, options: ['native', 'naive'].map((word) => option(word, 'constant', { apply: quoted(word) })) }
+    case 'lists':
+      return { from, options: ['aligned', 'packed'].map((word) => option(word, 'constant', { apply: quoted(word) })) }
     default:
       return completeCondition(before, written, columns)
   }

@@ -6,6 +6,7 @@ type Words<T> = { readonly [Key in keyof Required<T>]: string }
 export const definitionKeys = {
   columns: 'the columns, in the order of the Parquet file',
   filters: 'conditions that a record must pass',
+  lists: 'for elements of [*] without a value: aligned (NULL), or packed (nothing)',
 } as const satisfies Words<Schemas['Definition']>
 
 export const columnKeys = {

@@ -18,10 +18,12 @@ function settingsOf({ description, tags, definition }: ViewSettings): ViewSettin
   return { description, tags: [...new Set(tags)].toSorted(), definition: plainDefinition(definition) }
 }
 
-function plainDefinition({ columns, filters = [] }: Definition): Definition {
+function plainDefinition({ columns, filters = [], lists }: Definition): Definition {
   return {
     columns: columns.map(plainColumn),
     ...(filters.length === 0 ? {} : { filters: filters.map(plainFilter) }),
+    // Versions that are older than the choice have none, and no file has to say so.
+    ...(lists === 'packed' ? { lists } : {}),
   }
 }
 
@@ -113,8 +115,12 @@ function bodyOf({ description, tags, definition }: ViewSettings) {
   return { description, tags: [...tags], definition: bodyOfDefinition(definition) }
 }
 
-export function bodyOfDefinition({ columns, filters }: Definition) {
-  return { columns: [...columns], ...(filters === undefined ? {} : { filters: [...filters] }) }
+export function bodyOfDefinition({ columns, filters, lists }: Definition) {
+  return {
+    columns: [...columns],
+    ...(filters === undefined ? {} : { filters: [...filters] }),
+    ...(lists === undefined ? {} : { lists }),
+  }
 }
 
 /** Drafts are work in progress, and stay. */
