@@ -1,3 +1,4 @@
+import { deferred } from './deferred.ts'
 import { TimeoutError } from './errors.ts'
 
 export type CallOptions = {
@@ -48,7 +49,7 @@ export class Bound {
   /** Returns what the promise returns, unless the call ends before. */
   async wait<T>(promise: Promise<T>): Promise<T> {
     this.throwIfOver()
-    const { promise: end, reject } = Promise.withResolvers<never>()
+    const { promise: end, reject } = deferred<never>()
     const onEnd = () => reject(this.signal.reason)
     this.signal.addEventListener('abort', onEnd, { once: true })
     try {
@@ -62,7 +63,7 @@ export class Bound {
   }
 
   async pause(delayMs: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
+    const { promise, resolve } = deferred<void>()
     const timer = setTimeout(resolve, Math.min(delayMs, timerMsMax))
     await this.wait(promise).finally(() => clearTimeout(timer))
   }

@@ -5,6 +5,7 @@
  * Law: a send resolves only after its records are on the disk of a node. What is neither resolved nor rejected is in memory.
  */
 import { Bound, type CallOptions } from './bound.ts'
+import { deferred } from './deferred.ts'
 import { Delivery, type Part, type Receipt } from './delivery.ts'
 import { InletError } from './errors.ts'
 import { encodeRecord, type SendableRecord } from './record.ts'
@@ -149,7 +150,7 @@ export class Producer {
   async send(record: SendableRecord): Promise<Receipt> {
     const line = encodeRecord(record)
     if (this.#closed !== undefined) throw new ClosedError('the producer is closed')
-    const { promise, resolve, reject } = Promise.withResolvers<Receipt>()
+    const { promise, resolve, reject } = deferred<Receipt>()
     const entry = { line, resolve, reject }
     if (this.#waiting.size === 0 && this.#hasRoom(entry)) {
       this.#admit(entry)

