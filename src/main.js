@@ -23,6 +23,11 @@ if (Number.parseInt(node, 10) < needed) {
   process.on('SIGUSR1', () => undefined)
   // Without this, Node loads a compiler for TypeScript into each process: 17 MB and half of the time of a start.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)))
-  const { runInlet } = await import('#cli/main.ts')
-  process.exitCode = await runInlet(String(process.argv[1]))
+  const main = await import('#cli/main.ts').catch((error) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/^Cannot find package/.test(error.message)) throw error
+    process.stderr.write(
+      `Inlet is not installed completely: ${error.message}. Install it again: in the repository with \`npm ci\`.\n`,
+    )
+  })
+  process.exitCode = main === undefined ? 1 : await main.runInlet(String(process.argv[1]))
 }
