@@ -2,10 +2,13 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { useOwnSettings } from './test/support/own-settings.ts'
 import { ProgressReporter } from './test/support/progress-reporter.ts'
 
 // Tests start hundreds of Node processes. Keeping compiled code between them halves the CPU time of a start.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
+
+useOwnSettings(process.env)
 
 /** The suites, the longest first: a long file that starts late delays the end of the run. */
 const order = [

@@ -2,6 +2,7 @@ import { Writable } from 'node:stream'
 import { runCommandLine } from '#cli/command-line.ts'
 import { type Config, readConfig } from '#config.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
+import { ownSettings } from './own-settings.ts'
 
 export type CliOptions = {
   readonly config?: Config
@@ -14,7 +15,10 @@ export type CliResult = { readonly code: number; readonly out: string; readonly 
 
 /** Runs one `inlet` command in this process, as a terminal would show it. */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const { config, environment = {}, clock = systemClock } = options
+  const { config, clock = systemClock } = options
+  const given = options.environment ?? {}
+  // A home has profiles of its own.
+  const environment = 'HOME' in given ? given : { ...ownSettings(), ...given }
   const [stdout, stderr] = [collecting(), collecting()]
   const code = await runCommandLine(args, {
     process: { stdout: stdout.stream, stderr: stderr.stream },

@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path'
 import { commandAt, loopback } from '../../tools/services/processes.ts'
 import { type Address, ApiClient } from './api-client.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
+import { ownSettings } from './own-settings.ts'
 import { until } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -52,6 +53,7 @@ export class Installation extends ApiClient implements AsyncDisposable {
     this.#isAttached = isAttached
     this.#environment = {
       PATH: process.env['PATH'],
+      ...ownSettings(),
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       INLET_DATA_DIR: directory,
       INLET_CONTROL_LISTEN: new URL(this.apiUrl).host,
