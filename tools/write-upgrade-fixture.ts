@@ -1,6 +1,8 @@
 /**
  * Writes the data directory that a version of Inlet leaves when its machine loses power: `node tools/write-upgrade-fixture.ts OUT.tgz
  * [PROGRAM]`. It has commits in the database, commits in the outbox, sealed and open segments. test/e2e/upgrade.test.ts starts it.
+ *
+ * PROGRAM is `src/main.ts` of that version: of an unpacked package, or of `git archive COMMIT src package.json` beside a link to node_modules.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,6 +23,20 @@ const [controlPort, nodeApiPort, ingestPort] = [await freePort(), await freePort
 const control = `http://127.0.0.1:${controlPort}`
 const ingest = `http://127.0.0.1:${ingestPort}`
 const running = new Map<string, ChildProcess>()
+/** What the docs recommend for every installation. An older version has some of these options. */
+const recommended: Readonly<Record<string, string>> = {
+  INLET_SECRET_KEY: Buffer.alloc(32, 'upgrade').toString('base64'),
+  INLET_OPERATOR_TOKEN: 'operator-token-of-the-upgrade-0123456789',
+  INLET_NODE_TOKEN: 'node-token-of-the-upgrade-0123456789abcdef',
+  INLET_METRICS_TOKEN: 'metrics-token-of-the-upgrade-0123456789',
+  INLET_TRUST_PROXY: '127.0.0.1',
+  INLET_BOOTSTRAP_API_KEY: apiKey,
+}
+const [options] = ['config.ts', 'config.js']
+  .map((name) => join(program, '..', name))
+  .filter((path) => existsSync(path))
+  .map((path) => readFileSync(path, 'utf8'))
+const settings = Object.fromEntries(Object.entries(recommended).filter(([name]) => options?.includes(`'${name}'`)))
 const view = {
   name: 'numbers',
   definition: {
@@ -70,13 +86,10 @@ async function write(path: string): Promise<void> {
       return response.status === 202
     })
   }
-  const committed = async () =>
-    (await call('GET', `/v1/endpoints/${endpoint.id}/commits`, undefined, token)).items.reduce(
-      (sum: number, commit: { records: number }) => sum + commit.records,
-      0,
-    )
   await send(100)
-  await until('the first commit', async () => (await committed()) === 100)
+  // An older version does not say how many records a commit has.
+  const commits = async () => (await call('GET', `/v1/endpoints/${endpoint.id}/commits`, undefined, token)).items.length
+  await until('the first commit', async () => (await commits()) === 1)
   await kill('control')
   await send(100)
   const outbox = join(data, 'node/outbox')
@@ -88,7 +101,10 @@ async function write(path: string): Promise<void> {
   await send(50)
   await kill('ingest')
   const { version } = JSON.parse(readFileSync(join(program, '../../package.json'), 'utf8'))
-  writeFileSync(join(scratch, 'fixture.json'), `${JSON.stringify({ version, apiKey, endpoint: endpoint.id, records })}\n`)
+  writeFileSync(
+    join(scratch, 'fixture.json'),
+    `${JSON.stringify({ version, apiKey, settings, endpoint: endpoint.id, records })}\n`,
+  )
   execFileSync('tar', [
     '--create',
     '--gzip',
@@ -113,7 +129,7 @@ function start(name: string): void {
       INLET_CONTROL_LISTEN: `127.0.0.1:${controlPort}`,
       INLET_NODE_API_LISTEN: `127.0.0.1:${nodeApiPort}`,
       INLET_INGEST_LISTEN: `127.0.0.1:${ingestPort}`,
-      INLET_BOOTSTRAP_API_KEY: apiKey,
+      ...settings,
       INLET_DISK_RESERVE_BYTES: '0B',
     },
   })

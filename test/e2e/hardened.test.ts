@@ -1,15 +1,14 @@
 /** The steps of "Hardening" in docs/security.md that are settings, on one machine with `inlet start`. */
 import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { makeCertificate } from '../support/certificates.ts'
+import { hardenedSettings, secured, startReady } from '../support/hardened.ts'
 import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
-const dayMs = 86_400_000
 
 type Finding = { readonly check: string; readonly status: string; readonly message: string }
 type Run = { readonly stdout: string; readonly stderr: string }
@@ -20,11 +19,7 @@ async function startHardened(settings: (installation: Installation) => Promise<R
   const { directory } = installation
   const environment = await settings(installation)
   installation.configure(environment)
-  const child = installation.spawn('start')
-  const said = () => installation.log.split('\n').flatMap((line) => (line.includes('"inlet running"') ? [JSON.parse(line)] : []))
-  await until('the start to be ready', () => said().length > 0 || child.exitCode !== null, 60_000)
-  const [running] = said()
-  if (running === undefined) throw new Error(installation.log)
+  const running = await startReady(installation)
   const inlet = async (args: readonly string[], own: Record<string, string> = {}, input = ''): Promise<Run> => {
     const env = {
       ...{ PATH: process.env['PATH'], HOME: directory, NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] },
@@ -33,41 +28,20 @@ async function startHardened(settings: (installation: Installation) => Promise<R
       INLET_INGEST_LISTEN: new URL(installation.ingestUrl).host,
       ...{ ...environment, ...own },
     }
-    const running = promisify(execFile)(process.execPath, [program, ...args], { env })
-    running.child.stdin?.end(input)
-    return running.catch((error: Run) => error)
+    const run = promisify(execFile)(process.execPath, [program, ...args], { env })
+    run.child.stdin?.end(input)
+    return run.catch((error: Run) => error)
   }
   const doctor = async (): Promise<readonly Finding[]> => JSON.parse((await inlet(['doctor', '--json'])).stdout)
   const secret = (name: string) => readFileSync(join(directory, name), 'utf8').trim()
   return { installation, running, inlet, doctor, secret, [Symbol.asyncDispose]: () => installation[Symbol.asyncDispose]() }
 }
 
-const https = (url: string) => url.replace('http://127.0.0.1', 'https://localhost')
-
 describe('a start is ready, and says where', () => {
   test('with certificates from files for every listener', { timeout: 120_000 }, async () => {
-    await using hardened = await startHardened(async ({ directory, apiUrl, nodeApiUrl }) => {
-      const now = Date.now()
-      const { cert, key } = await makeCertificate({ names: ['localhost'], fromMs: now - dayMs, toMs: now + 90 * dayMs })
-      const [certificateFile, keyFile] = [join(directory, 'inlet.crt'), join(directory, 'inlet.key')]
-      writeFileSync(certificateFile, cert)
-      writeFileSync(keyFile, key)
-      const files = ['INLET_CONTROL', 'INLET_NODE_API', 'INLET_TLS'].map((setting) => ({
-        [`${setting}_CERTIFICATE_FILE`]: certificateFile,
-        [`${setting}_KEY_FILE`]: keyFile,
-      }))
-      return {
-        ...Object.assign({}, ...files),
-        INLET_BASE_URL: https(apiUrl),
-        INLET_NODE_API_LISTEN: `0.0.0.0:${new URL(nodeApiUrl).port}`,
-        INLET_CONTROL_URL: https(nodeApiUrl),
-        INLET_CONTROL_CA_FILE: certificateFile,
-        INLET_METRICS_TOKEN: 'metrics-of-this-installation',
-        INLET_OBJECT_STORE: 'directory',
-      }
-    })
+    await using hardened = await startHardened(hardenedSettings)
     const { installation, running, inlet, doctor, secret } = hardened
-    const url = https(installation.apiUrl)
+    const url = secured(installation.apiUrl)
     expect(running).toMatchObject({ management_api: `${url}/`, ingest: expect.stringMatching(/^https:/) })
     expect(secret('sign-in-link').startsWith(`${url}/sign-in#link=`)).toBe(true)
     const findings = await doctor()
@@ -96,10 +70,10 @@ describe('a start is ready, and says where', () => {
     await using hardened = await startHardened(async ({ apiUrl }) => ({
       INLET_CERTIFICATES: 'development',
       INLET_BASE_DOMAIN: 'localhost',
-      INLET_BASE_URL: https(apiUrl),
+      INLET_BASE_URL: secured(apiUrl),
     }))
     const { installation, running, doctor, secret } = hardened
-    const url = https(installation.apiUrl)
+    const url = secured(installation.apiUrl)
     expect(running).toMatchObject({ management_api: `${url}/`, root_certificate: expect.stringContaining('development-ca.pem') })
     expect(secret('sign-in-link').startsWith(`${url}/sign-in#link=`)).toBe(true)
     // Its first report was made before it had its certificate.
