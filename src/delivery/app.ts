@@ -19,6 +19,7 @@ import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
+import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import { Outbox } from '#node/outbox.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -77,6 +78,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const lock = lockExclusively(paths.deliveryLock)
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
   const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
+  await removeNodeLeftovers(files, paths, 'delivery')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
 
   const feed = new SnapshotFeed({

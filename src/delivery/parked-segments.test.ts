@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -40,6 +40,14 @@ test('a record of a parked segment is read once, until its file is gone', async 
   expect((await parked.read()).size).toBe(0)
   await parked.park('bad', 'another')
   expect((await parked.read()).get('bad')?.reason).toBe('another')
+})
+
+test('a record that cannot be removed stops no start: its segment stays parked', async () => {
+  await mkdir(join(directory, 'bad.parked.json'))
+  await open().park('good', 'a reason')
+  const next = open()
+  expect(await next.retryAll()).toEqual(['good'])
+  expect([...(await next.read()).keys()]).toEqual(['bad'])
 })
 
 test('a record that cannot be read is a parked segment all the same', async () => {

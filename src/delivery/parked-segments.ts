@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
-import { type Files, writeDurably } from '#lib/files.ts'
+import { type Files, removeLeftovers, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 
 const Parked = z.object({ reason: z.string(), at: z.string() })
@@ -28,9 +28,17 @@ export class ParkedSegments {
   async retryAll(): Promise<readonly string[]> {
     const { directory, files } = this.#options
     await files.makeDirectory(directory)
-    const ids = [...(await this.read()).keys()]
-    for (const id of ids) await files.remove(this.#path(id))
-    return ids
+    await removeLeftovers(files, directory, () => true)
+    const retried: string[] = []
+    for (const id of (await this.read()).keys()) {
+      const isRemoved = await files.remove(this.#path(id)).then(
+        () => true,
+        // It stays parked, which its status says.
+        () => false,
+      )
+      if (isRemoved) retried.push(id)
+    }
+    return retried
   }
 
   async park(id: string, reason: string): Promise<void> {

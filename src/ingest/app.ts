@@ -25,6 +25,7 @@ import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { readJoinToken } from '#node/join-token.ts'
+import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -89,6 +90,7 @@ export async function startIngest(
   const { secret: joinSecret, pin } = await readJoinToken(config)
   const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential)
   const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
+  await removeNodeLeftovers(files, config.paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const registration = new Registration({
     client: control,

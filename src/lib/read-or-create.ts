@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { link, readFile, unlink, writeFile } from 'node:fs/promises'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode, systemFiles } from './files.ts'
 import { UserError } from './user-error.ts'
@@ -36,9 +36,10 @@ async function create(path: string, generate: () => string): Promise<string> {
     // Creating a hard link fails if the name exists, and never exposes a half-written file.
     await link(draft, path)
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
+    // ENOENT: another process has created the file, and took the draft for one that a kill left.
+    if (!['EEXIST', 'ENOENT'].includes(errorCode(error) ?? '')) throw error
   } finally {
-    await unlink(draft)
+    await rm(draft, { force: true })
   }
   const text = await readTrimmed(path)
   if (text === undefined) throw new Error(`${path} was removed while it was created`)

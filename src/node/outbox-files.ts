@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { type Files, writeDurably } from '#lib/files.ts'
+import { type Files, removeLeftovers, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 import { SegmentCommit } from '#model/commit.ts'
 
@@ -33,10 +33,7 @@ export class OutboxFiles {
   /** Creates the directory, and removes what a crash left of a write that was never acknowledged. */
   async prepare(): Promise<void> {
     await this.#files.makeDirectory(this.#directory)
-    for (const { name } of await this.#files.list(this.#directory)) {
-      // Such a file harms nobody if it cannot be removed.
-      if (name.endsWith('.tmp')) await this.#files.remove(join(this.#directory, name)).catch(() => undefined)
-    }
+    await removeLeftovers(this.#files, this.#directory, () => true)
   }
 
   /** Returns all entries, by seq. */

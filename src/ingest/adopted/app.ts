@@ -20,6 +20,7 @@ import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { readJoinToken } from '#node/join-token.ts'
+import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
@@ -54,6 +55,7 @@ export async function startAdoptedIngest(
     lock[Symbol.dispose]()
     throw error
   }
+  await removeNodeLeftovers(files, paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const feed = new SnapshotFeed({

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import { errorCode, type Files } from '#lib/files.ts'
+import { errorCode, type Files, removeLeftovers } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { RequestFile } from './request-file.ts'
 import type { StoredRequest } from './stored-request.ts'
@@ -63,6 +63,13 @@ export class RequestFiles {
       ...(this.#unreadableDirectory === undefined ? [] : [directory]),
       ...[...this.#unreadable].map(([hour, code]) => file(hour, code)),
     ]
+  }
+
+  /** Call it at the start. */
+  async prepare(oldestMs: number): Promise<void> {
+    const { directory, files } = this.#options
+    await removeLeftovers(files, directory, () => true)
+    await this.refresh(oldestMs)
   }
 
   /** Opens the files that are not open, and reads those again that could not be read. Removes those older than `oldestMs`. Never throws. */
@@ -126,7 +133,6 @@ export class RequestFiles {
   async #refreshEntry(name: string, oldestMs: number): Promise<void> {
     const { directory, files, logger } = this.#options
     const path = join(directory, name)
-    if (name.endsWith('.tmp')) return await files.remove(path)
     const [, digits, kind] = fileName.exec(name) ?? []
     const hour = Number(digits)
     if (digits === undefined) return

@@ -121,7 +121,7 @@ export class StoredRequests implements Service, SealObserver {
   }
 
   async start(): Promise<void> {
-    await this.#written.refresh(this.#oldestMs())
+    await this.#written.prepare(this.#oldestMs())
     await this.#upkeep.start()
   }
 
