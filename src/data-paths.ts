@@ -21,6 +21,7 @@ export function dataPaths(data: string) {
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
     wal: join(data, 'node', 'wal'),
     storedRequests: join(data, 'node', 'stored-requests'),
+    requestCounts: join(data, 'node', 'stored-requests', 'counts'),
     openSegments: join(data, 'node', 'wal', 'open-segments'),
     walNodeId: join(data, 'node', 'wal', 'node-id'),
     outbox: join(data, 'node', 'outbox'),

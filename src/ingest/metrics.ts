@@ -93,7 +93,7 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
   gauge('inlet_ingest_idempotency_index_bytes', 'memory that finds these keys', readings.idempotencyIndexBytes)
   gauge(
     'inlet_ingest_idempotency_keys_damaged',
-    'idempotency keys that the disk has damaged: a request that is repeated with one is stored again',
+    'idempotency keys that are damaged, or gone with their file: a request that is repeated with one is stored again',
     readings.idempotencyKeysDamaged,
   )
   const { supervisorPid } = readings

@@ -2,7 +2,7 @@
  * A node whose disk fails while it runs: it stays up, says what is wrong, and goes on by itself when that is over. An unhandled rejection or
  * an uncaught exception fails the test.
  */
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -52,8 +52,11 @@ test('idempotency keys that cannot be read: the node starts, and refuses only re
   const directory = await mkdtemp(join(tmpdir(), 'inlet-keys-'))
   const hour = Math.floor(Date.now() / 3_600_000)
   await mkdir(join(directory, 'node/stored-requests', `${hour}.requests`), { recursive: true })
+  // What a kill left.
+  await writeFile(join(directory, 'node/ingest-snapshot.ndjson.7-0.tmp'), '')
   {
     await using node = await IngestNode.start({ snapshot, directory })
+    expect((await readdir(join(directory, 'node'))).filter((name) => name.endsWith('.tmp'))).toEqual([])
     expect(await send(node, 'without a key')).toBe(202)
     expect(await send(node, 'with a key', newId())).toBe(503)
     const reason = expect.stringMatching(/idempotency keys.* cannot be read \(EISDIR\)/)

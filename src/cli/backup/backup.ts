@@ -149,9 +149,9 @@ class Copy {
 }
 
 /** What is made again. The buckets are the destination, and copied only on demand. */
-/** The list of open segments is newer than the copies of these. */
-function neverCopied({ data, scratch, queries, restoring, buckets, openSegments }: Config['paths']): readonly string[] {
-  return [scratch, queries, restoring, buckets, openSegments, join(data, compileCacheName)]
+/** The list of open segments and the counts of idempotency keys may be newer than the copies of these. */
+function neverCopied({ data, scratch, queries, restoring, buckets, ...paths }: Config['paths']): readonly string[] {
+  return [scratch, queries, restoring, buckets, paths.openSegments, paths.requestCounts, join(data, compileCacheName)]
 }
 
 /** What comes and goes meanwhile makes the total an estimate. */

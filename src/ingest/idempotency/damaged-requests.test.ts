@@ -1,6 +1,6 @@
 /** Damage to the files of idempotency keys: no other key is forgotten, nothing is silent, and the node starts. */
 import { Buffer } from 'node:buffer'
-import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, rmdir, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -139,6 +139,52 @@ describe('damage in a file', () => {
   })
 })
 
+describe('a file with fewer requests than it had', () => {
+  test.each([
+    ['cut between two requests', (path: string) => truncate(path, 20 * entryBytes), 10],
+    ['cut within one', (path: string) => truncate(path, 20 * entryBytes - 7), 11],
+    ['with zeros at its end', (path: string) => overwrite(path, 25, zeros(5)), 5],
+    ['removed', (path: string) => rm(path), 30],
+  ] as const)('%s: what is gone is counted until it would have been forgotten', async (_, change, gone) => {
+    const path = await fileWith(30)
+    await change(path)
+    for (let again = 0; again < 2; again += 1) {
+      const requests = await start()
+      expect(requests.damaged).toBe(gone)
+      expect(requests.problems()).toEqual([expect.stringMatching(`^${gone} idempotency keys .* are damaged or gone`)])
+      await send(requests, `new ${again}`)
+      await requests.stop()
+    }
+    clock.advance(27 * 3_600_000)
+    const later = await start()
+    await until('the loss to be forgotten', () => {
+      clock.advance(10_000)
+      return later.damaged === 0
+    })
+    await later.stop()
+  })
+
+  test('replaced by an older copy', async () => {
+    const path = await fileWith(10)
+    const copy = await readFile(path)
+    await fileWith(30)
+    await writeFile(path, copy)
+    const requests = await start()
+    expect(requests.damaged).toBe(20)
+    await requests.stop()
+  })
+
+  test('counts that are missing or damaged are no loss', async () => {
+    await fileWith(30)
+    for (const change of [(path: string) => rm(path), (path: string) => writeFile(path, 'x\n')]) {
+      await change(join(directory, 'counts'))
+      const requests = await start()
+      expect([requests.damaged, (await send(requests, '29')).isRepeated]).toEqual([0, true])
+      await requests.stop()
+    }
+  })
+})
+
 describe('a file that cannot be read', () => {
   test('refuses only keys that may be in it, until it can be read', async () => {
     const path = await fileWith(3)
@@ -162,8 +208,10 @@ describe('a file that cannot be read', () => {
 
     await rmdir(path)
     await rename(`${path}-moved`, path)
-    clock.advance(10_000)
-    await until('the file to be read', () => requests.problems().length === 0)
+    await until('the file to be read', () => {
+      clock.advance(10_000)
+      return requests.problems().length === 0
+    })
     expect(requests.refused()).toEqual([])
     expect(await send(requests, '1')).toMatchObject({ isRepeated: true })
     expect(await send(requests, 'new')).toMatchObject({ isRepeated: false })
@@ -178,8 +226,10 @@ describe('a file that cannot be read', () => {
     expect(requests.problems()).toEqual([expect.stringMatching(/^the directory stored-requests .* \(ENOTDIR\)/)])
     await rm(directory)
     await mkdir(directory)
-    clock.advance(10_000)
-    await until('the file to be read', () => requests.problems().length === 0)
+    await until('the file to be read', () => {
+      clock.advance(10_000)
+      return requests.problems().length === 0
+    })
     expect(await send(requests, 'a')).toMatchObject({ isRepeated: false })
     await requests.stop()
   })
@@ -210,8 +260,10 @@ describe('a file that cannot be read', () => {
     expect(requests.problems()).toEqual([expect.stringContaining('(EIO)')])
     clock.advance(10_000)
     isBroken = false
-    clock.advance(10_000)
-    await until('the file to be read', () => requests.problems().length === 0)
+    await until('the file to be read', () => {
+      clock.advance(10_000)
+      return requests.problems().length === 0
+    })
     expect(await send(requests, '1')).toMatchObject({ isRepeated: true })
     await requests.stop()
   })

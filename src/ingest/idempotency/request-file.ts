@@ -25,21 +25,27 @@ export class RequestFile {
   #damagedAtStart = 0
   /** Places whose request was whole when the file was opened. */
   readonly #damagedSince = new Set<number>()
+  /** Places that are known to be durable. */
+  #synced = 0
   #isSynced = true
 
   private constructor(file: OpenFile) {
     this.#file = file
   }
 
-  /** Keeps a copy of a damaged file as `quarantinePath`. Throws if it cannot be read, or not be copied. */
-  static async open(files: Files, path: string, quarantinePath: string): Promise<RequestFile> {
+  /**
+   * Keeps a copy of a damaged file as `quarantinePath`. At least `written` requests are known to have been durable. Throws if it cannot be
+   * read, or not be copied.
+   */
+  static async open(files: Files, path: string, quarantinePath: string, written = 0): Promise<RequestFile> {
     const isNew = (await files.bytes(path)) === undefined
     const file = await files.open(path, isNew ? 'create' : 'update')
     try {
       const opened = new RequestFile(file)
       // Also for a file that exists: who created it may have died before its name was durable.
       await files.syncDirectory(dirname(path))
-      if (!isNew) await opened.#load(files, quarantinePath)
+      if (!isNew) await opened.#load(files, quarantinePath, written)
+      opened.#synced = Math.min(written, opened.#places)
       return opened
     } catch (error) {
       await file.close()
@@ -50,6 +56,11 @@ export class RequestFile {
   /** Requests that cannot be read any more. */
   get damaged(): number {
     return this.#damagedAtStart + this.#damagedSince.size
+  }
+
+  /** How many are durable for sure, damaged ones included. */
+  get written(): number {
+    return this.#synced
   }
 
   get indexBytes(): number {
@@ -83,15 +94,17 @@ export class RequestFile {
 
   async sync(): Promise<void> {
     if (this.#isSynced) return
+    const places = this.#places
     await this.#file.sync()
-    this.#isSynced = true
+    this.#synced = places
+    this.#isSynced = places === this.#places
   }
 
   async close(): Promise<void> {
     await this.#file.close()
   }
 
-  async #load(files: Files, quarantinePath: string): Promise<void> {
+  async #load(files: Files, quarantinePath: string, written: number): Promise<void> {
     const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
     /** Damaged requests at the end that look as if they had never been written completely. */
     let unwritten = 0
@@ -108,6 +121,7 @@ export class RequestFile {
         }
       }
     }
+    unwritten = Math.max(0, Math.min(unwritten, this.#places - written))
     this.#places -= unwritten
     this.#damagedAtStart -= unwritten
     if (this.#damagedAtStart > 0) await keepCopy(files, this.#file, quarantinePath)

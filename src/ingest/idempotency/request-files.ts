@@ -9,6 +9,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, removeLeftovers } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { printCounts, type RequestCount, readCounts, writeCounts } from './request-counts.ts'
 import { RequestFile } from './request-file.ts'
 import type { StoredRequest } from './stored-request.ts'
 
@@ -38,6 +39,11 @@ export class RequestFiles {
   /** The reason for each hour whose file cannot be read, open or not. */
   readonly #unreadable = new Map<number, string>()
   #unreadableDirectory: string | undefined
+  /** What was durable when the earlier process wrote its last counts. */
+  #before: ReadonlyMap<number, RequestCount> = new Map()
+  /** Requests of each hour that were durable once, and are in no file. */
+  readonly #gone = new Map<number, number>()
+  #countsWritten: string | undefined
 
   constructor(options: RequestFilesOptions) {
     this.#options = options
@@ -49,7 +55,7 @@ export class RequestFiles {
 
   /** Requests that were known and cannot be read any more. */
   get damaged(): number {
-    return this.#sum((file) => file.damaged)
+    return [...this.#gone.values()].reduce((sum, gone) => sum + gone, 0) + this.#sum((file) => file.damaged)
   }
 
   /** Why a request that was stored may not be found, and what to do. */
@@ -67,9 +73,35 @@ export class RequestFiles {
 
   /** Call it at the start. */
   async prepare(oldestMs: number): Promise<void> {
-    const { directory, files } = this.#options
+    const { directory, files, logger } = this.#options
     await removeLeftovers(files, directory, () => true)
+    const before = await readCounts(files, directory)
+    this.#before = before ?? new Map()
     await this.refresh(oldestMs)
+    if (before === undefined && this.#hours.size > 0)
+      logger.warn({ directory }, 'counts of idempotency keys missing: whether a file of keys was removed or cut is not known')
+    for (const [hour, count] of this.#before) {
+      if (isOld(hour, oldestMs) || this.#hours.has(hour) || this.#unreadable.has(hour)) continue
+      if (this.#unreadableDirectory === undefined) this.#noteGone(hour, count.written + count.gone)
+    }
+  }
+
+  /** Writes how many are durable, if that changed. */
+  async writeCounts(): Promise<void> {
+    const { directory, files } = this.#options
+    const hours = [...this.#hours].map(([hour, { written }]) => [hour, { written, gone: this.#gone.get(hour) ?? 0 }] as const)
+    const without = [...this.#gone].flatMap(([hour, gone]) =>
+      this.#hours.has(hour) ? [] : [[hour, { written: 0, gone }] as const],
+    )
+    const unread = [...this.#unreadable.keys()].flatMap((hour) => {
+      const count = this.#hours.has(hour) ? undefined : this.#before.get(hour)
+      return count === undefined ? [] : [[hour, count] as const]
+    })
+    const lines = printCounts([...hours, ...without, ...unread])
+    if (lines === this.#countsWritten || this.#unreadableDirectory !== undefined) return
+    // A directory that is away for a while must not be created anew in its place.
+    if ((await files.list(directory)).length > 0) await writeCounts(files, directory, lines)
+    this.#countsWritten = lines
   }
 
   /** Opens the files that are not open, and reads those again that could not be read. Removes those older than `oldestMs`. Never throws. */
@@ -116,6 +148,7 @@ export class RequestFiles {
 
   /** Forgets the requests of hours that ended an hour before `oldestMs`: a request that still looks there has ended long before. */
   async removeOld(oldestMs: number): Promise<void> {
+    for (const hour of this.#gone.keys()) if (isOld(hour, oldestMs)) this.#gone.delete(hour)
     for (const [hour, file] of this.#hours) {
       if (!isOld(hour + 1, oldestMs)) continue
       this.#hours.delete(hour)
@@ -164,9 +197,11 @@ export class RequestFiles {
     const path = join(directory, nameOf(hour))
     const quarantine = join(directory, quarantineOf(hour))
     try {
-      const file = await RequestFile.open(files, path, quarantine)
+      const before = this.#before.get(hour) ?? { written: 0, gone: 0 }
+      const file = await RequestFile.open(files, path, quarantine, before.written)
       this.#unreadable.delete(hour)
       this.#hours.set(hour, file)
+      this.#noteGone(hour, before.gone + before.written - file.written)
       onOpened(file.counts)
       if (file.damaged > 0)
         logger.error({ path, quarantine, keys: file.damaged }, 'idempotency keys damaged; the others are kept')
@@ -188,6 +223,12 @@ export class RequestFiles {
       if (file.damaged > before)
         this.#options.logger.error({ file: nameOf(hour), keys: file.damaged }, 'idempotency key damaged since it was written')
     }
+  }
+
+  #noteGone(hour: number, keys: number): void {
+    if (keys <= 0) return
+    this.#gone.set(hour, keys)
+    this.#options.logger.error({ file: nameOf(hour), keys }, 'idempotency keys gone: their file was cut, removed or replaced')
   }
 
   #noteUnreadable(hour: number, error: unknown): void {

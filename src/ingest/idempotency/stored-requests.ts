@@ -105,7 +105,7 @@ export class StoredRequests implements Service, SealObserver {
       this.damaged === 0
         ? []
         : [
-            `${this.damaged} idempotency keys in the directory stored-requests are damaged: requests that are repeated with them are stored again; look for errors of the disk`,
+            `${this.damaged} idempotency keys in the directory stored-requests are damaged or gone: requests that are repeated with them are stored again; look for errors of the disk`,
           ]
     return [...this.#written.problems(), ...unwritten, ...lost]
   }
@@ -189,6 +189,7 @@ export class StoredRequests implements Service, SealObserver {
   async stop(): Promise<void> {
     await this.#upkeep.stop()
     await this.beforeSeal()
+    await this.#written.writeCounts().catch(() => undefined)
     await this.#written.close()
   }
 
@@ -282,6 +283,7 @@ export class StoredRequests implements Service, SealObserver {
     if (!this.#written.isReadable) await this.#written.refresh(this.#oldestMs())
     if (this.#written.isReadable) this.#refused.clear()
     await this.#written.removeOld(this.#oldestMs())
+    await this.#written.writeCounts()
   }
 
   /** Requests that were stored before may be forgotten. */
