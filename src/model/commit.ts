@@ -90,7 +90,7 @@ export function commitId(nodeId: string, log: string, seq: number): string {
 }
 
 /** The rows of a file that a compaction removes, or has removed. */
-const MovedTo = z.object({ key: z.string(), bytes: z.int(), first_row: z.int(), rows: z.int() }).meta({
+const MovedTo = z.object({ key: z.string(), bytes: z.int(), sha256: z.string(), first_row: z.int(), rows: z.int() }).meta({
   description: 'set once the file is being removed: the merged file that has its rows, and which they are, counted from 0',
 })
 
@@ -107,7 +107,10 @@ export const Commit = z.object({
   sealed_at: Timestamp,
   uploaded_at: Timestamp,
   bucket: z.string(),
-  artifacts: z.record(z.string(), z.object({ key: z.string(), bytes: z.int(), moved_to: MovedTo.optional() })),
+  artifacts: z.record(
+    z.string(),
+    z.object({ key: z.string(), bytes: z.int(), sha256: z.string(), moved_to: MovedTo.optional() }),
+  ),
 })
 export type Commit = z.infer<typeof Commit>
 
@@ -125,6 +128,7 @@ export const CommitFiles = Commit.omit({ artifacts: true }).extend({
         kind: z.string().meta({ examples: ['parquet'] }),
         key: z.string(),
         bytes: z.int(),
+        sha256: z.string().meta({ description: 'of the file, in hex' }),
         moved_to: MovedTo.optional(),
         download_url: z.string().nullable().meta({
           description:

@@ -227,9 +227,9 @@ function toCommit(
   added: ArtifactFiles | undefined,
   findMoved: MovedFiles,
 ): Commit {
-  const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(([kind, { key, bytes }]) => {
-    const { sha256: _, ...moved_to } = findMoved(row.id, kind) ?? {}
-    return [kind, { key, bytes, ...('key' in moved_to && { moved_to }) }] as const
+  const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(([kind, { key, bytes, sha256 }]) => {
+    const moved_to = findMoved(row.id, kind)
+    return [kind, { key, bytes, sha256, ...(moved_to && { moved_to }) }] as const
   })
   return { ...row, sealed_at: toTime(sealed_at), uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(files) }
 }

@@ -28,7 +28,7 @@ describe('GET /v1/endpoints/{id}/commits', () => {
         ...{ id, node_id: node.id, seq: 0, records: 10, records_damaged: 3, wal_bytes: 1000, duration_ms: 5 },
         ...{ sealed_at: commits[0]?.sealed_at, bucket: 'lake' },
         uploaded_at: expect.stringMatching(/\.\d{3}Z$/),
-        artifacts: { parquet: { key: `p/${id}.parquet`, bytes: 400 } },
+        artifacts: { parquet: { key: `p/${id}.parquet`, bytes: 400, sha256: commits[0]?.artifacts['parquet']?.sha256 } },
       },
     ])
   })
@@ -195,7 +195,7 @@ describe('GET /v1/endpoints/{id}/commits/{commit_id}/files', () => {
     writeFileSync(file, 'PAR1')
     const { status, body } = await account.as('query').get(path)
     expect(status).toBe(200)
-    expect(body).toMatchObject({ id: commit.id, seq: 1, bucket, files: [{ kind: 'parquet', key, bytes: 4 }] })
+    expect(body).toMatchObject({ id: commit.id, seq: 1, bucket, files: [{ kind: 'parquet', key, bytes: 4, sha256: 'ab' }] })
     const response = await fetch(body.files[0].download_url.replace('http://inlet.test', control().url))
     expect({ status: response.status, text: await response.text() }).toEqual({ status: 200, text: 'PAR1' })
     expect(response.headers.get('content-disposition')).toContain('1.parquet')

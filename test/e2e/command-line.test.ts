@@ -1,6 +1,6 @@
 /** Commands that call an Inlet over HTTP: records are sent, appear in the tail, and are queried. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -138,6 +138,12 @@ describe('inlet query', () => {
     const first = kept.map((name) => statSync(join(cache, name)).mtimeMs)
     expect(await ids('--cache', cache)).toBe('id\n1\n2\n')
     expect(kept.map((name) => statSync(join(cache, name)).mtimeMs)).toEqual(first)
+    // A flipped bit in a kept file: it is fetched again.
+    const [path = ''] = kept.map((name) => join(cache, name))
+    const intact = readFileSync(path)
+    writeFileSync(path, intact.with(100, (intact[100] ?? 0) ^ 1))
+    expect(await ids('--cache', cache)).toBe('id\n1\n2\n')
+    expect(readFileSync(path)).toEqual(intact)
   })
 
   test('says what is wrong with a statement, and where', async () => {

@@ -1,17 +1,19 @@
 /**
  * The files of tables: chosen by their commits, downloaded by links of the API.
  *
- * Law: a row is in one file of a table. A file is complete on disk before a statement can read it, and has the size that its commit says.
+ * Law: a row is in one file of a table. A file is complete on disk before a statement can read it, and has the bytes that its commit says, also if
+ * an earlier query kept it.
  */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { rename, rm, stat } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Client } from '#client/client.ts'
 import { InletError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
+import { digestFile } from '#lib/digest-file.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { RowRange } from '#query/query-protocol.ts'
@@ -31,6 +33,7 @@ export type ChosenFile = {
   readonly bucket: string
   readonly key: string
   readonly bytes: number
+  readonly sha256: string
   readonly ranges: RowRange[] | undefined
 }
 
@@ -65,12 +68,12 @@ export function chooseFiles({ endpoints, hasKind }: Table, commits: Commits): re
     for (const { id, bucket, artifacts } of commits.get(endpoint) ?? []) {
       for (const [kind, file] of Object.entries(artifacts)) {
         if (!hasKind(kind)) continue
-        const { key, bytes } = file.moved_to ?? file
+        const { key, bytes, sha256 } = file.moved_to ?? file
         const name = `${bucket} ${key}`
         const range = file.moved_to && { first_row: file.moved_to.first_row, rows: file.moved_to.rows }
         const chosen = files.get(name)
         if (chosen !== undefined && range !== undefined) chosen.ranges?.push(range)
-        else files.set(name, { endpoint, commit: id, kind, bucket, key, bytes, ranges: range && [range] })
+        else files.set(name, { endpoint, commit: id, kind, bucket, key, bytes, sha256, ranges: range && [range] })
       }
     }
   }
@@ -114,8 +117,7 @@ export async function download(
     async (file) => {
       try {
         const path = join(directory, localName(file))
-        if (!(await hasSize(path, file.bytes)) && !(await fetchFile(await linkOf(file), path, file.bytes, ended)))
-          missing.add(file)
+        if (!(await isIntact(path, file)) && !(await fetchFile(await linkOf(file), path, file, ended))) missing.add(file)
         onFile(file.bytes)
       } catch (error) {
         failed.abort(error)
@@ -129,7 +131,7 @@ export async function download(
 }
 
 /** Returns false if the object is gone. */
-async function fetchFile(url: string, path: string, bytes: number, signal: AbortSignal): Promise<boolean> {
+async function fetchFile(url: string, path: string, file: ChosenFile, signal: AbortSignal): Promise<boolean> {
   const part = `${path}.${process.pid}.part`
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -138,7 +140,10 @@ async function fetchFile(url: string, path: string, bytes: number, signal: Abort
       if (!response.ok || response.body === null)
         throw new InletError(`${new URL(url).origin} responded with status ${response.status}`)
       await pipeline(Readable.fromWeb(response.body), createWriteStream(part), { signal })
-      if (!(await hasSize(part, bytes))) throw new InletError(`a file does not have the ${bytes} bytes that its commit says`)
+      if (!(await isIntact(part, file)))
+        throw new InletError(
+          `${file.key} does not have the ${file.bytes} bytes, or the SHA-256, that its commit says; run inlet scrub`,
+        )
       await rename(part, path)
       return true
     } catch (error) {
@@ -150,9 +155,10 @@ async function fetchFile(url: string, path: string, bytes: number, signal: Abort
   }
 }
 
-async function hasSize(path: string, bytes: number): Promise<boolean> {
-  const stats = await stat(path).catch(() => undefined)
-  return stats?.size === bytes
+/** Whether the file is there as its commit says. */
+async function isIntact(path: string, { bytes, sha256 }: ChosenFile): Promise<boolean> {
+  const found = await digestFile(path).catch(() => undefined)
+  return found?.bytes === bytes && found.sha256 === sha256
 }
 
 /** Returns a table over the files that are on disk. */

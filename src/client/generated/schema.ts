@@ -211,10 +211,12 @@ readonly bucket: string
 readonly artifacts: Readonly<Record<string, {
 readonly key: string
 readonly bytes: number
+readonly sha256: string
 /** set once the file is being removed: the merged file that has its rows, and which they are, counted from 0 */
 readonly moved_to?: {
 readonly key: string
 readonly bytes: number
+readonly sha256: string
 readonly first_row: number
 readonly rows: number
 } | undefined
@@ -238,10 +240,13 @@ readonly files: ({
 readonly kind: string
 readonly key: string
 readonly bytes: number
+/** of the file, in hex */
+readonly sha256: string
 /** set once the file is being removed: the merged file that has its rows, and which they are, counted from 0 */
 readonly moved_to?: {
 readonly key: string
 readonly bytes: number
+readonly sha256: string
 readonly first_row: number
 readonly rows: number
 } | undefined

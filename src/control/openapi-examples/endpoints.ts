@@ -71,8 +71,12 @@ const delivered = {
 }
 
 const artifacts = {
-  parquet: { key: `raw/events/${ids.endpoint}/parquet/${segment}.parquet`, bytes: 9_120_334 },
-  'views/orders/v1': { key: `raw/events/${ids.endpoint}/views/orders/v1/${segment}.parquet`, bytes: 4_030_113 },
+  parquet: { key: `raw/events/${ids.endpoint}/parquet/${segment}.parquet`, bytes: 9_120_334, sha256: '3a7b'.repeat(16) },
+  'views/orders/v1': {
+    key: `raw/events/${ids.endpoint}/views/orders/v1/${segment}.parquet`,
+    bytes: 4_030_113,
+    sha256: '91fe'.repeat(16),
+  },
 }
 
 const commit = { ...delivered, artifacts }
