@@ -1,7 +1,7 @@
 /** Statements and definitions as people type them. What the policy of the console refuses shows as a complaint of the page. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
+import { accessibilityFindings, describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
 import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
@@ -69,6 +69,7 @@ describeInBrowser('the editors', () => {
     expect(widths[0]).toBeGreaterThan(300)
     expect((widths[1] ?? 0) / (widths[0] ?? 1)).toBeCloseTo(215 / 222, 3)
     expect(widths[2]).toBe(0)
+    expect(await accessibilityFindings(page)).toEqual([])
   })
 
   test('a definition is suggested from pasted samples, with a note on values of several types', async () => {
