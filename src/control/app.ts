@@ -289,6 +289,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     credentials: {
       verifyToken: (token) => tokens.verify(token),
       isOperatorToken: (token) => secretsEqual(token, operatorToken),
+      origin: new URL(baseUrl).origin,
       findSession: (cookie) => signIn.find(cookie),
       findRole: (person_id, account_id) => findRole(store.db, person_id, account_id),
       isSuspended: (account_id) => accounts.isSuspended(account_id),

@@ -49,6 +49,8 @@ export type Credentials = {
   readonly verifyToken: (token: string) => Promise<Principal>
   /** Compares in constant time. */
   readonly isOperatorToken: (token: string) => boolean
+  /** Of the console: that of the base URL. */
+  readonly origin: string
   /** Returns whose session the cookies are; undefined if they are of none. */
   readonly findSession: (cookie: string) => Promise<SignedIn | undefined>
   readonly findRole: (person_id: string, account_id: string) => Promise<Role | undefined>
@@ -138,16 +140,17 @@ export function refuseOtherPages({ headers }: FastifyRequest): void {
   throw new AppError('forbidden', 'another page cannot use this session')
 }
 
-/** Browsers name the origin of a page with each POST. Throws forbidden if it is not `own`; programs send none. */
+/** Browsers name the origin of a page with each call that is not a GET of its own. Throws forbidden if it is not `own`; programs send none. */
 export function refuseOtherOrigins({ headers: { origin } }: FastifyRequest, own: string): void {
   if (origin === undefined || origin === own) return
   throw new AppError('forbidden', `this page has another address than Inlet: open ${own}, or set INLET_BASE_URL to this address`)
 }
 
-async function requireSession(request: FastifyRequest, { findSession }: Credentials): Promise<SignedIn> {
+async function requireSession(request: FastifyRequest, { findSession, origin }: Credentials): Promise<SignedIn> {
   const { cookie = '', [accountHeader]: account } = request.headers
   if (account === undefined) throw new AppError('unauthorized', `send the header ${accountHeader} with the cookie of a session`)
   refuseOtherPages(request)
+  refuseOtherOrigins(request, origin)
   const session = await findSession(cookie)
   if (session === undefined) throw new AppError('unauthorized', 'your session has ended: sign in again')
   return session

@@ -163,6 +163,28 @@ describe('a session calls the management API', () => {
     const foreign = { 'sec-fetch-site': 'cross-site' }
     expect(await person.send('GET', '/v1/endpoints', undefined, foreign)).toMatchObject({ status: 403 })
     expect(await person.send('POST', '/auth/sign-out', undefined, foreign)).toMatchObject({ status: 403 })
+    // As an old browser sends it, without Fetch Metadata.
+    for (const origin of ['https://evil.test', 'null', 'http://inlet.test:8443']) {
+      const from = { cookie, 'inlet-account': account_id, origin }
+      for (const [method, path] of [
+        ['GET', '/v1/endpoints'],
+        ['POST', '/v1/keys'],
+        ['GET', '/v1/session'],
+      ] as const)
+        expect(await control().call(method, path, undefined, from)).toMatchObject({
+          status: 403,
+          body: { detail: expect.stringContaining('open http://inlet.test') },
+        })
+    }
+    const own = { cookie, 'inlet-account': account_id }
+    expect(await control().call('GET', '/v1/endpoints', undefined, own)).toMatchObject({ status: 200 })
+  })
+
+  test('a program with a token may send any origin', async () => {
+    const account = await control().newAccount()
+    const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'metrics' })
+    const headers = { authorization: `Bearer ${body.access_token}`, origin: 'https://app.example.com' }
+    expect(await control().call('GET', '/v1/endpoints', undefined, headers)).toMatchObject({ status: 200 })
   })
 
   test('operations of the operator only for a person who is one', async () => {
