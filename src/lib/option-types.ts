@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net'
 import { GiB, KiB, MiB } from './bytes.ts'
+import { isDecimalInteger } from './decimal-integer.ts'
 import { findAddressFault } from './ip-addresses.ts'
 import { isKeyList } from './keyring.ts'
 import { isOrigin } from './origin.ts'
@@ -83,7 +84,7 @@ export const headerList: OptionType<Readonly<Record<string, string>>> = (list) =
 /** From 0 to 1. */
 export const ratio: OptionType<number> = (value) => {
   const number = Number(value)
-  if (value.trim() !== '' && number >= 0 && number <= 1) return number
+  if (/^\d+(\.\d+)?$/.test(value) && number >= 0 && number <= 1) return number
   throw new OptionError('must be a number from 0 to 1, such as 0.01')
 }
 
@@ -120,7 +121,12 @@ export function choice<const T extends string>(values: readonly T[]): OptionType
 }
 
 export function integer(min: number, max: number): OptionType<number> {
-  return inRange(Number, min, max, `must be a whole number from ${min} to ${max}`)
+  return inRange(
+    (text) => (isDecimalInteger(text) ? Number(text) : Number.NaN),
+    min,
+    max,
+    `must be a whole number from ${min} to ${max}`,
+  )
 }
 
 export function bytes(min: number, max: number): OptionType<number> {

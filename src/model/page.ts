@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { isDecimalInteger } from '#lib/decimal-integer.ts'
 import { pageLimits } from './limits.ts'
 
-/** An integer in a query. Coercion alone would take an empty text for 0. */
+/** An integer in a query: decimal digits. Coercion alone would also take an empty text, `0x10`, `1e2`, `+5` and ` 5`. */
 export function inQuery<Integer extends z.ZodType>(integer: Integer) {
-  return z.preprocess((text) => (typeof text === 'string' && text.trim() === '' ? Number.NaN : text), integer)
+  return z.preprocess((text) => (typeof text === 'string' && !isDecimalInteger(text) ? Number.NaN : text), integer)
 }
 
 const limit = z.coerce.number().int().min(pageLimits.min).max(pageLimits.max)
