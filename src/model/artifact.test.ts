@@ -15,6 +15,7 @@ import {
 } from './artifact.ts'
 import { commitId } from './commit.ts'
 import { newId } from './id.ts'
+import { objectKeyLimits } from './limits.ts'
 
 const segment = {
   endpointId: newId(),
@@ -34,6 +35,18 @@ const kinds: fc.Arbitrary<ArtifactKind> = fc.oneof(
   fc.record({ type: fc.constantFrom('view', 'dlq', 'addition-marker'), name: names, version }),
   fc.record({ type: fc.constantFrom('view', 'dlq'), name: names, version, redriveFrom: version }),
 )
+
+test('the longest key below the longest prefix is one that S3 allows', () => {
+  const longest = { ...segment, log: 'x'.repeat(10), seq: Number.MAX_SAFE_INTEGER }
+  const view = { name: 'v'.repeat(64), version: 2_147_483_647, redriveFrom: 2_147_483_647 }
+  const prefix = 'p'.repeat(objectKeyLimits.prefixBytesMax)
+  const compacted = { id: `compact-${newId()}`, sha256: 'a'.repeat(64) }
+  const place = { prefix, endpointId: segment.endpointId, date: '2026-11-20' }
+  for (const type of ['view', 'dlq', 'addition-marker'] as const) {
+    expect(objectKey(prefix, longest, { type, ...view }).length).toBeLessThanOrEqual(objectKeyLimits.keyBytesMax)
+    expect(compactedKey(place, { type, ...view }, compacted).length).toBeLessThanOrEqual(objectKeyLimits.keyBytesMax)
+  }
+})
 
 describe('the kind of an artifact', () => {
   test.each<[string, ArtifactKind]>([

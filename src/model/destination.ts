@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
+import { objectKeyLimits } from './limits.ts'
 import { lineOfText, properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
@@ -41,6 +42,10 @@ export const Prefix = lineOfText(512)
   .meta({ description: 'without the parts . and ..; slashes at both ends are removed', examples: ['raw/events'] })
   .transform(normalizePrefix)
   .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not contain the parts . or ..')
+  .refine(
+    (prefix) => Buffer.byteLength(prefix) <= objectKeyLimits.prefixBytesMax,
+    `must be at most ${objectKeyLimits.prefixBytesMax} bytes in UTF-8: S3 allows keys of ${objectKeyLimits.keyBytesMax} bytes, and Inlet appends the rest`,
+  )
 const Region = z
   .string()
   .regex(/^[a-z0-9-]{1,32}$/, 'must be the region of the bucket')

@@ -209,6 +209,9 @@ export const auditLimits = {
   failuresBurst: 100,
 } as const
 
+/** Of S3: a key has at most so many bytes in UTF-8. The longest key below a prefix leaves it the rest. */
+export const objectKeyLimits = { keyBytesMax: 1_024, prefixBytesMax: 600, fileNameBytesMax: 255 } as const
+
 export const tokenLimits = {
   ...{ ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 },
   /** A token whose key was revoked lives no longer than this, whatever its `exp`. */

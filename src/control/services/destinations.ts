@@ -10,6 +10,7 @@ import type {
 } from '#model/destination.ts'
 import type { ValidatedDestination } from '#model/destination-validation.ts'
 import { newId } from '#model/id.ts'
+import { objectKeyLimits } from '#model/limits.ts'
 import { hasAllowedBuckets, type ObjectStoreSettings, type StoreTraits, suggestedSettings } from '#model/object-store.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { Principal } from '#model/principal.ts'
@@ -61,10 +62,20 @@ export function destinationService(options: DestinationsOptions) {
     throw new AppError('validation_error', `role_arn ${message}`, { errors: [{ path: 'role_arn', message }] })
   }
 
+  /** A directory store has a file or directory for each part of a key, in which `%` takes three bytes. */
+  function requireFileNames(prefix = ''): void {
+    const { fileNameBytesMax } = objectKeyLimits
+    const isFileName = (part: string) => Buffer.byteLength(part.replaceAll('%', '%25')) <= fileNameBytesMax
+    if (storeTraits.kind !== 'directory' || prefix.split('/').every(isFileName)) return
+    const message = `must have at most ${fileNameBytesMax} bytes between two slashes: the buckets are directories here`
+    throw new AppError('validation_error', `prefix ${message}`, { errors: [{ path: 'prefix', message }] })
+  }
+
   return {
     /** Does not need a new epoch: nodes see a destination only once an endpoint uses it. */
     async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
       requireRole(destination.role_arn)
+      requireFileNames(destination.prefix)
       return withPolicies(
         await transact(store, (db) => insertDestination(db, account_id, { ...destination, id: newId() }, clock.now())),
       )
@@ -81,6 +92,7 @@ export function destinationService(options: DestinationsOptions) {
 
     async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
       requireRole(change.role_arn)
+      requireFileNames(change.prefix)
       return withPolicies(await applyChange((db) => updateDestination(db, account_id, id, change, clock.now())))
     },
 
