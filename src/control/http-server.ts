@@ -16,7 +16,15 @@ import type { Logger } from '#lib/telemetry.ts'
 import { bodyLimits } from '#model/limits.ts'
 import { parseJsonBody } from '#model/request-body.ts'
 import { controlLimits } from './limits.ts'
-import { handleErrors, respondToClientError, respondToConnect, sendProblem, toAppError, validatorCompiler } from './problem.ts'
+import {
+  handleErrors,
+  respondToClientError,
+  respondToConnect,
+  respondToExpectation,
+  sendProblem,
+  toAppError,
+  validatorCompiler,
+} from './problem.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -36,6 +44,8 @@ export type HttpServerOptions = {
   readonly requestTimeoutMs: number
   /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
+  /** Whether only our own programs send bodies: their fields are not checked for repetitions. */
+  readonly isForNodes?: boolean
   /** Plain HTTP without it. */
   readonly certificate?: ServedCertificate | undefined
 }
@@ -55,9 +65,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: requestTimeoutMs,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     keepAliveTimeout: controlLimits.keepAliveTimeoutMs,
-    http: timeouts,
+    // Node would respond to a request without Host by itself, without a problem. The hook below does.
+    http: { ...timeouts, requireHostHeader: false },
     // The types of Fastify differ by this, although nothing here depends on it.
-    ...((certificate === undefined ? {} : { https: { ...certificate.options, ...timeouts } }) as object),
+    ...((certificate === undefined
+      ? {}
+      : { https: { ...certificate.options, ...timeouts, requireHostHeader: false } }) as object),
     forceCloseConnections: 'idle',
     // Requests that arrive during a stop are rejected by the hook below, in the usual error format.
     return503OnClosing: false,
@@ -66,6 +79,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
   })
   app.server.on('connect', respondToConnect(baseUrl))
+  app.server.on('checkExpectation', respondToExpectation(baseUrl))
   certificate?.subscribe((renewed) => {
     if ('setSecureContext' in app.server) (app.server as TlsServer).setSecureContext(renewed)
   })
@@ -73,7 +87,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   handleErrors(app, { baseUrl, logger, clock })
-  parseJson(app)
+  parseJson(app, options.isForNodes === true)
   let closing = false
   app.addHook('preClose', async () => {
     closing = true
@@ -81,6 +95,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     if (closing) throw new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 })
+    // RFC 9112 §3.2.
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      throw new AppError('bad_request', 'the request has no Host header; HTTP/1.1 needs one')
   })
   app.addHook('onSend', async (_request, reply) => {
     // A stop ends connections that are idle when it begins. This one would stay open after the response, and delay the stop.
@@ -111,12 +128,13 @@ function measureRequests(app: FastifyInstance, seconds: Histogram): void {
 
 /**
  * Reads only JSON. An empty body counts as no body, whatever the content type. `__proto__` is a field like any other: the strict
- * schemas reject it as unknown.
+ * schemas reject it as unknown. A field that is given twice is rejected: it may be a typo of another.
  */
-function parseJson(app: FastifyInstance): void {
+function parseJson(app: FastifyInstance, mayRepeatFields: boolean): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    const parsed = parseJsonBody(body, { partsMax: request.routeOptions.config.bodyPartsMax ?? bodyLimits.partsMax })
+    const { bodyPartsMax: partsMax = bodyLimits.partsMax } = request.routeOptions.config
+    const parsed = parseJsonBody(body, { partsMax, mayRepeatFields })
     // Other requests get a turn before a large report is checked, which takes as long as to parse it.
     if (body.byteLength > controlLimits.bodyBytesMax) await setImmediate()
     return parsed

@@ -4,6 +4,7 @@
  * Owns: how anything thrown during a request becomes an AppError, and how it is sent.
  * Law: the cause of a failure reaches the log, never the client.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler } from 'fastify'
@@ -81,7 +82,7 @@ const frameworkErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = 
     'unsupported_media_type',
     'the body must be JSON: send it with the header Content-Type: application/json',
   ],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['validation_error', 'the body has another length than the header Content-Length says'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['bad_request', 'the body has another length than the header Content-Length says'],
 }
 
 /** Other errors with a status. Any other 4xx is a bad request. */
@@ -136,6 +137,15 @@ export function respondToConnect(baseUrl: string): (request: unknown, socket: Du
   }
 }
 
+/** Responds to an `Expect` other than 100-continue, to which Node would respond without a problem. */
+export function respondToExpectation(baseUrl: string): (request: IncomingMessage, response: ServerResponse) => void {
+  return ({ headers }, response) => {
+    const detail = `Expect "${headers.expect}" is not supported; send 100-continue or leave it out`
+    const problem = toProblem(new AppError('expectation_failed', detail), baseUrl)
+    response.writeHead(problem.status, { 'content-type': problemContentType, connection: 'close' }).end(JSON.stringify(problem))
+  }
+}
+
 function endWithProblem(socket: Duplex, error: AppError, baseUrl: string, headers = ''): void {
   const problem = toProblem(error, baseUrl)
   const body = JSON.stringify(problem)
@@ -148,5 +158,6 @@ function endWithProblem(socket: Duplex, error: AppError, baseUrl: string, header
 function parserErrorToAppError(code: string | undefined): AppError {
   if (code === 'HPE_HEADER_OVERFLOW') return new AppError('headers_too_large', 'the request headers are too large')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new AppError('request_timeout', 'the request took too long to arrive')
-  return new AppError('validation_error', 'malformed HTTP request')
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new AppError('payload_too_large', 'the chunk extensions are too long')
+  return new AppError('bad_request', `the bytes are not a valid HTTP/1.1 request${code === undefined ? '' : ` (${code})`}`)
 }

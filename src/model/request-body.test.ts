@@ -46,6 +46,25 @@ describe('the JSON of a body', () => {
     expect(problem(() => parse(text)).message).toContain('the body is not valid JSON')
   })
 
+  test.each([
+    ['{"a":1,"b":2,"a":1}', 'a'],
+    ['{"a":1,"\\u0061" :2}', 'a'],
+    ['{"columns":[{"name":"x","path":"$.a"},{"name":"y","path":"$.b","name":"z"}]}', 'columns.1.name'],
+    ['[[{}],[1,{"x":{"ü":{},"ü":[]}}]]', '1.1.x.ü'],
+    ['{"__proto__":1,"__proto__":2}', '__proto__'],
+    ['{"":1,"":2}', ''],
+  ])('may have a field only once: %s', (text, path) => {
+    const { message, errors } = problem(() => parse(text))
+    expect(errors).toEqual([{ path, message: 'must be given once, and has several values' }])
+    expect(message).toBe(`${path}: must be given once, and has several values`)
+    expect(parseJsonBody(Buffer.from(text), { mayRepeatFields: true })).toEqual(JSON.parse(text))
+  })
+
+  test.each(['{"a":{"a":1},"b":[{"a":1},{"a":1}]}', '["a","a",":","a"]', '{"a":"a","b":"b\\":"}'])(
+    'may have the same name in several objects, and as a value: %s',
+    (text) => expect(parse(text)).toEqual(JSON.parse(text)),
+  )
+
   test('must be UTF-8', () => {
     expect(problem(() => parseJsonBody(new Uint8Array([0x22, 0xff, 0x22]))).message).toBe('the body must be UTF-8')
   })

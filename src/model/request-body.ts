@@ -12,13 +12,27 @@ import { explainJsonError } from '#lib/json.ts'
 import { parseFields, summarize } from './field-errors.ts'
 import { bodyLimits } from './limits.ts'
 
-/** Returns undefined for an empty body. Throws validation_error. `partsMax` is for bodies that nodes send. */
-export function parseJsonBody(bytes: Uint8Array, { partsMax = bodyLimits.partsMax }: { partsMax?: number } = {}): unknown {
+export type BodyRules = {
+  readonly partsMax?: number
+  /** For bodies that our own programs print: the last of several values counts. */
+  readonly mayRepeatFields?: boolean
+}
+
+/** Returns undefined for an empty body. Throws validation_error. */
+export function parseJsonBody(
+  bytes: Uint8Array,
+  { partsMax = bodyLimits.partsMax, mayRepeatFields = false }: BodyRules = {},
+): unknown {
   if (bytes.length === 0) return undefined
   if (!isUtf8(bytes)) throw malformed('must be UTF-8')
   const excess = findExcess(bytes, partsMax)
   if (excess !== undefined) throw malformed(excess)
   const value = parse(bytes)
+  const repeated = mayRepeatFields ? undefined : findRepeatedField(bytes)
+  if (repeated !== undefined) {
+    const message = 'must be given once, and has several values'
+    throw new AppError('validation_error', `${repeated}: ${message}`, { errors: [{ path: repeated, message }] })
+  }
   // Fastify passes on a missing body as null, which an operation with an optional body accepts.
   if (value === null) throw malformed('must be an object, and is null')
   return value
@@ -83,6 +97,41 @@ function findExcess(bytes: Uint8Array, partsMax: number): string | undefined {
         break
     }
     if (parts > partsMax) return `has too many parts: at most ${partsMax} values are allowed`
+  }
+  return undefined
+}
+
+/** Returns the path of the first field that its object has twice. The bytes must be valid JSON: JSON.parse would keep the last value only. */
+function findRepeatedField(bytes: Uint8Array): string | undefined {
+  // Null for lists, whose part in the path is the index.
+  const open: { readonly names: Set<string> | null; part: string | number }[] = []
+  for (let at = 0; at < bytes.length; at += 1) {
+    const here = open.at(-1)
+    switch (bytes[at]) {
+      case quote: {
+        const end = endOfText(bytes, at)
+        if (here?.names != null && (bytes[end + 1] === colon || isSpaceBefore(bytes, end + 1, colon))) {
+          here.part = String(JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + at, end + 1 - at).toString()))
+          if (here.names.has(here.part)) return open.map(({ part }) => part).join('.')
+          here.names.add(here.part)
+        }
+        at = end
+        break
+      }
+      case openBrace:
+        open.push({ names: new Set(), part: '' })
+        break
+      case openBracket:
+        open.push({ names: null, part: 0 })
+        break
+      case closeBrace:
+      case closeBracket:
+        open.pop()
+        break
+      case comma:
+        if (typeof here?.part === 'number') here.part += 1
+        break
+    }
   }
   return undefined
 }

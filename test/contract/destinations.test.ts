@@ -112,6 +112,37 @@ describe('POST /v1/destinations', () => {
     await made(await control().newAccount())
   })
 
+  test('422 for a prefix below which no object could be written, also in a change', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    for (const prefix of ['ü'.repeat(301), `a/${'b'.repeat(256)}`, '%'.repeat(86), 'a/../b', 'a\u0000b', 'p'.repeat(513)]) {
+      const refused = { status: 422, body: { errors: [{ path: 'prefix' }] } }
+      expect(await account.post('/v1/destinations', aDestination({ name: 'other', prefix })), prefix).toMatchObject(refused)
+      expect(await account.patch(`/v1/destinations/${id}`, { prefix }), prefix).toMatchObject(refused)
+    }
+    // As long as allowed, it validates.
+    const prefix = `${'b'.repeat(255)}/${'%'.repeat(85)}/${'ü'.repeat(64)}`
+    expect(await account.patch(`/v1/destinations/${id}`, { prefix })).toMatchObject({ status: 200, body: { prefix } })
+    expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ body: { status: 'valid', last_error: null } })
+  })
+
+  test('422 names a field that is given twice', async () => {
+    const account = await control().newAccount()
+    const { body: token } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
+    const headers = { authorization: `Bearer ${token.access_token}`, 'content-type': 'application/json' }
+    const text = JSON.stringify(aDestination()).replace('{', '{"prefix":"a","prefix":"b",')
+    expect(await control().call('POST', '/v1/destinations', text, headers)).toMatchObject({
+      status: 422,
+      body: { detail: 'prefix: must be given once, and has several values', errors: [{ path: 'prefix' }] },
+    })
+    const preview = '{"definition":{"columns":[{"name":"a","path":"$.a","path":"$.b"}]},"samples":["{}"]}'
+    expect(await control().call('POST', '/v1/views/preview', preview, headers)).toMatchObject({
+      status: 422,
+      body: { errors: [{ path: 'definition.columns.0.path' }] },
+    })
+    expect((await account.get('/v1/destinations')).body.total).toBe(0)
+  })
+
   test('422 names each invalid field', async () => {
     const account = await control().newAccount()
     const bad = {
@@ -150,12 +181,22 @@ describe('GET /v1/destinations', () => {
     expect(await account.as('ingest').get('/v1/destinations')).toMatchObject({ status: 403 })
   })
 
-  test.each(['limit=0', 'limit=201', 'limit=x', 'limit=1.5', 'offset=-1', 'page=2', 'limit=1&limit=2'])(
-    '422 for ?%s',
-    async (query) => {
-      expect(await (await control().newAccount()).get(`/v1/destinations?${query}`)).toMatchObject({ status: 422 })
-    },
-  )
+  test.each([
+    ...[
+      'limit=0x10',
+      'limit=1e2',
+      'limit=%2B5',
+      'limit=%205',
+      'limit=05',
+      'offset=1e1',
+      'offset=0b1',
+      'offset=%2B0',
+      'offset=-0',
+    ],
+    ...['limit=0', 'limit=201', 'limit=x', 'limit=1.5', 'offset=-1', 'page=2', 'limit=1&limit=2'],
+  ])('422 for ?%s', async (query) => {
+    expect(await (await control().newAccount()).get(`/v1/destinations?${query}`)).toMatchObject({ status: 422 })
+  })
 })
 
 describe('GET /v1/destinations/{id}', () => {

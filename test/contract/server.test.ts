@@ -339,7 +339,36 @@ describe('limits', () => {
   })
 
   test('rejects input that is not HTTP and closes the connection', async () => {
-    expect(await raw(control().url, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 422 [\s\S]*"error":"validation_error"/)
+    expect(await raw(control().url, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [\s\S]*"error":"bad_request"/)
+  })
+
+  test.each([
+    ['no Host', 'GET /healthz HTTP/1.1\r\n\r\n', 400, 'bad_request'],
+    ['two lengths', 'POST /v1/keys HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}', 400, 'bad_request'],
+    [
+      'a length beside chunks',
+      'POST /v1/keys HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      400,
+      'bad_request',
+    ],
+    ['a broken chunk', 'POST /v1/keys HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 400, 'bad_request'],
+    ['a header without a colon', 'GET / HTTP/1.1\r\nHost: x\r\nodd\r\n\r\n', 400, 'bad_request'],
+    [
+      'another expectation',
+      'POST /v1/keys HTTP/1.1\r\nHost: x\r\nExpect: more\r\nContent-Length: 0\r\n\r\n',
+      417,
+      'expectation_failed',
+    ],
+  ])('malformed HTTP, %s: a problem at both listeners', async (_, text, status, code) => {
+    for (const url of [control().url, control().app.nodeApiUrl]) {
+      const answer = await raw(
+        url,
+        text
+          .replace('Host: x\r\n', 'Host: x\r\nConnection: close\r\n')
+          .replace('1.1\r\n\r\n', '1.1\r\nConnection: close\r\n\r\n'),
+      )
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*application/problem\\+json[^]*"error":"${code}"`))
+    }
   })
 })
 

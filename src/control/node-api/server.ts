@@ -37,7 +37,7 @@ export type NodeServerOptions = HttpServerOptions & {
 
 export async function buildNodeServer(options: NodeServerOptions): Promise<FastifyInstance> {
   const { access, services, rootCertificate } = options
-  const app = createHttpServer(options)
+  const app = createHttpServer({ ...options, isForNodes: true })
   rejectUnrouted(app)
   const prefix = '/internal/v1'
   app.decorateRequest('node')
