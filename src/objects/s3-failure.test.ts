@@ -65,6 +65,21 @@ describe('describeFailure', () => {
     expect(failure.message).not.toMatch(/127\.0\.0\.1|AKIA|ASIA|token\+|<|http:|Signature=/)
   })
 
+  test.each([
+    [
+      'sse-s3',
+      null,
+      /s3\.sse\.key or s3\.sse\.kek in its security\.toml, or set encryption of the destination to bucket-default$/,
+    ],
+    ['kms', kms_key_arn, /configure a KMS, or set encryption/],
+    ['bucket-default', null, /server error; retrying$/],
+  ] as const)('names the setting if SeaweedFS may have no key for %s', async (encryption, arn, advice) => {
+    await using at = await newDoubleBucket({ encryption, kms_key_arn: arn })
+    at.double.fault = ({ operation }) => (operation === 'PutObject' ? s3Errors.internalErrorOfSeaweed : undefined)
+    const failure = await failureOf(at.store.put('k', Buffer.from('x'), options))
+    expect(failure).toMatchObject({ reason: 'unavailable', message: expect.stringMatching(advice) })
+  })
+
   test('for a missing or distrusting role, names the principal to trust and the external id', async () => {
     await using at = await newDoubleBucket()
     const { message } = await failureOf(

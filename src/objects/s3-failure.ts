@@ -15,6 +15,8 @@ type Failure = {
   readonly text: string
   /** Region of the bucket, if the store named it. */
   readonly region: string | undefined
+  /** Whether SeaweedFS sent it: its header says so. */
+  readonly isSeaweed?: boolean
 }
 
 export type DescribedTarget = BucketTarget & {
@@ -66,7 +68,8 @@ function read(error: Error): Failure | undefined {
   // A response that is not XML, for example from a load balancer, is classified by its status alone.
   if ($fault === undefined && status === undefined) return undefined
   const named = /^[A-Za-z][\w.]{0,63}$/.test(name) && name !== 'Error' && name !== 'SyntaxError' && name !== 'Unknown'
-  return { code: named ? name : `HTTP ${status ?? 'error'}`, status, text: message, region }
+  const isSeaweed = /^SeaweedFS\b/.test($response?.headers?.['server'] ?? '')
+  return { code: named ? name : `HTTP ${status ?? 'error'}`, status, text: message, region, isSeaweed }
 }
 
 function reasonOf({ code, status, text }: Failure, step: StoreStep, { hasRoles = true }: DescribedTarget): StoreErrorReason {
@@ -201,11 +204,18 @@ function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure,
       case 'unreachable':
         return `${step === 'assume_role' ? 'STS' : 'S3'} in region ${region} ${unreachableBecause(failure.code, target)}`
       case 'unavailable':
-        return 'the store returned a server error; retrying'
+        return `the store returned a server error; retrying${seaweedWithoutKey(step, failure, encryption)}`
       case 'refused':
         return `the store rejected the request${failure.status === undefined ? '' : ` (HTTP ${failure.status})`}; check the settings of the destination and of the bucket`
     }
   }
+}
+
+/** SeaweedFS reports the same error for every put with encryption while it has no key, and for puts that fail for another reason. */
+function seaweedWithoutKey(step: StoreStep, { isSeaweed }: Failure, encryption: DescribedTarget['encryption']): string {
+  if (isSeaweed !== true || step !== 'put' || encryption === 'bucket-default') return ''
+  const key = encryption === 'kms' ? 'a KMS' : 's3.sse.key or s3.sse.kek in its security.toml'
+  return `. SeaweedFS does so for every object that it must encrypt without a key: configure ${key}, or set encryption of the destination to bucket-default`
 }
 
 function unreachableBecause(code: string, { path_style }: DescribedTarget): string {

@@ -20,6 +20,10 @@ const redirected =
 
 export const s3Errors = {
   internalError: { status: 500, code: 'InternalError', message: 'We encountered an internal error. Please try again.' },
+  internalErrorOfSeaweed: {
+    ...{ status: 500, code: 'InternalError', message: 'We encountered an internal error, please try again.' },
+    headers: { server: 'SeaweedFS 8000GB 4.48' },
+  },
   slowDown: { status: 503, code: 'SlowDown', message: 'Please reduce your request rate.' },
   serviceUnavailable: { status: 503, code: 'ServiceUnavailable', message: 'Service is unable to handle request.' },
   accessDenied: { status: 403, code: 'AccessDenied', message: 'Access Denied' },
