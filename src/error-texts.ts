@@ -89,7 +89,7 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
   unsupported_media_type: {
     meaning: 'The operation does not read this `Content-Type` or `Content-Encoding`.',
     remedies: [
-      'Ingest: send `application/x-ndjson` with one record per line, or `application/json` with a single record or an array of them. Compress with `gzip`, `zstd`, `deflate` or `br`, or not at all.',
+      'Ingest: send `application/x-ndjson` with one record per line, or `application/json`, or another type that ends with `+json`, with a single record or an array of them. Compress with `gzip`, `zstd`, `deflate` or `br`, or not at all.',
       'Management API: send `application/json`.',
     ],
   },

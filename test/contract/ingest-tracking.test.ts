@@ -77,6 +77,25 @@ describe('POST /v1/batch', () => {
     expect(await storedTexts(node)).toHaveLength(6)
   })
 
+  test('200 for what @rudderstack/rudder-sdk-node 3.0.13 sends with its defaults: gzip, named as a form', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = `{"batch":[{"userId":"u","event":"e","properties":{"a":1},"type":"track","context":{"library":{"name":"analytics-node","version":"3.0.13"}},"channel":"server","_metadata":{"nodeVersion":"20.20.2"},"originalTimestamp":"2026-11-24T09:50:09.392Z","messageId":"9b0ae178-6c44-4545-8168-fb2ab3b708bb","sentAt":"2026-11-24T09:50:09.392Z"}],"timestamp":"2026-11-24T09:50:09.392Z","sentAt":"2026-11-24T09:50:09.392Z"}`
+    const headers = {
+      'content-type': 'application/x-www-form-urlencoded',
+      'content-encoding': 'gzip',
+      'user-agent': 'analytics-node/3.0.13',
+    }
+    expect(await post(node, '/v1/batch', gzipSync(sent), { headers })).toMatchObject({
+      status: 200,
+      body: { accepted_records: 1 },
+    })
+    // A form is no batch, and no event.
+    const form = { headers: { 'content-type': 'application/x-www-form-urlencoded' } }
+    expect(await post(node, '/v1/batch', 'batch=1', form)).toMatchObject({ status: 422 })
+    expect(await post(node, '/v1/track', 'event=e', form)).toMatchObject({ status: 415 })
+    expect((await storedTexts(node)).map((text) => JSON.parse(text))).toEqual(JSON.parse(sent).batch)
+  })
+
   test.each([
     ['[{"type":"track"}]', 'not a JSON object'],
     ['{"type":"track"}', 'has no batch'],

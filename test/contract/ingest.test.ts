@@ -82,6 +82,21 @@ describe('202', () => {
     ])
   })
 
+  test.each([
+    ['application/cloudevents+json', '{"specversion":"1.0",\n"id":"1"}', 1],
+    ['application/cloudevents-batch+json; charset=utf-8', '[{"id":"1"}, {"id":"2"}]', 2],
+    ['Application/Reports+JSON', '[{"type":"csp-violation"}]', 1],
+    ['application/csp-report', '{"csp-report":{}}', 1],
+    ['application/octet-stream', '{"a":1}\n{"a":2}\n', 2],
+    ['application/octet-stream', '{\n"a":1}', 1],
+    [null, '{"a":1}\n{"a":2}\n', 2],
+    ['', '[{"a":1},{"a":2}]', 2],
+  ])('accepts %j as JSON: %j', async (type, body, records) => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, body, { headers: { 'content-type': type } })
+    expect(sent).toMatchObject({ status: 202, body: { accepted_records: records } })
+  })
+
   test('refuses JSON whose records are unclear, and says what to send', async () => {
     await using node = await IngestNode.start({ snapshot })
     for (const body of ['[{"a":1}', '[]', '{"a":1} {"a":2}']) {
@@ -433,7 +448,10 @@ describe('415', () => {
     ['text/plain', null, 'text/plain'],
     ['application/xml; charset=utf-8', null, 'application/xml'],
     ['application/x-ndjson; charset=utf-16', null, 'utf-16'],
-    ['', null, 'Content-Type'],
+    ['application/x-www-form-urlencoded', null, 'application/x-www-form-urlencoded'],
+    ['text/x+jsonp', null, 'text/x+jsonp'],
+    ['+json', null, '+json'],
+    ['application/csp-report; charset=utf-16', null, 'utf-16'],
     ['application/json', 'compress', 'compress'],
     ['application/json', 'gzip, gzip', 'several'],
   ])('for type %j, encoding %j', async (type, encoding, detail) => {

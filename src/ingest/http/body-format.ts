@@ -17,7 +17,10 @@ export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 export type BodyFormat = { readonly type: 'lines' | 'json' | 'batch' | 'whole'; readonly encoding: Encoding }
 
 type Types = {
+  /** '' stands for no type at all. */
   readonly names: ReadonlyMap<string, BodyFormat['type']>
+  /** JSON for a purpose, such as application/cloudevents+json (RFC 6839 §3.1). */
+  readonly withJsonSuffix?: BodyFormat['type']
   /** What to send, for those who send another one. */
   readonly hint: string
 }
@@ -28,7 +31,12 @@ const recordTypes: Types = {
     ['application/ndjson', 'lines'],
     ['application/jsonl', 'lines'],
     ['application/json', 'json'],
+    ['application/csp-report', 'json'],
+    // Senders that name no format mostly send JSON. A body that could be read in two ways is refused as any JSON is.
+    ['application/octet-stream', 'json'],
+    ['', 'json'],
   ]),
+  withJsonSuffix: 'json',
   hint: 'application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record or an array of them',
 }
 
@@ -46,8 +54,9 @@ const eventTypes: Types = {
   hint: 'application/json with one event',
 }
 
+/** The library of RudderStack for Node compresses JSON, and then names it as its HTTP client names bytes. */
 const batchTypes: Types = {
-  names: new Map([...eventTypes.names.keys()].map((name) => [name, 'batch'])),
+  names: new Map([...eventTypes.names.keys(), 'application/x-www-form-urlencoded'].map((name) => [name, 'batch'])),
   hint: 'application/json with {"batch":[…]}',
 }
 
@@ -62,7 +71,7 @@ const encodings: ReadonlyMap<string, Encoding> = new Map([
 
 /** Formats of common heads, looked up without allocating. */
 const plain: ReadonlyMap<string | undefined, BodyFormat> = new Map(
-  [...recordTypes.names].map(([name, type]) => [name, { type, encoding: 'identity' }]),
+  [...recordTypes.names].map(([name, type]) => [name === '' ? undefined : name, { type, encoding: 'identity' }]),
 )
 
 export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
@@ -94,12 +103,12 @@ export function recordsOf({ type }: BodyFormat): BodyRecords {
   }
 }
 
-function typeOf(contentType: string | undefined, { names, hint }: Types): BodyFormat['type'] {
+function typeOf(contentType: string | undefined, { names, withJsonSuffix, hint }: Types): BodyFormat['type'] {
   const known = names.get(contentType ?? '')
   if (known !== undefined) return known
   if (contentType === undefined) throw new AppError('unsupported_media_type', `the request has no Content-Type; send ${hint}`)
   const [type = '', ...parameters] = contentType.toLowerCase().split(';')
-  const named = names.get(type.trim())
+  const named = names.get(type.trim()) ?? (/^[^/\s]+\/[^/\s]+\+json$/.test(type.trim()) ? withJsonSuffix : undefined)
   if (named === undefined) {
     throw new AppError('unsupported_media_type', `Content-Type "${type.trim()}" is not supported; send ${hint}`)
   }
