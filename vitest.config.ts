@@ -20,6 +20,7 @@ const order = [
   'browser',
   'e2e',
   'names',
+  'damage',
   'delivery',
   'contract',
   'processes',
@@ -85,6 +86,9 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 60_000,
         },
+      },
+      {
+        test: { ...isolated, name: 'damage', include: ['test/damage/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
       },
       { test: { ...shared, name: 'names', include: ['test/names/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
       {

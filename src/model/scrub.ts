@@ -6,6 +6,7 @@
  *   POST /internal/v1/scrub/known          ScrubKnownRequest     → 200 ScrubKnown
  */
 import { z } from 'zod'
+import { CompactedSource } from './compaction.ts'
 import { DestinationTarget } from './destination.ts'
 import { Id } from './id.ts'
 import { reportedTextMax } from './limits.ts'
@@ -17,13 +18,20 @@ export const scrubPageLimits = { endpointsMax: 50, commitsMax: 50, lookupsMax: 1
 const ExpectedFile = z.object({ kind: z.string(), key: z.string(), bytes: z.int(), sha256: z.string() })
 export type ExpectedFile = z.infer<typeof ExpectedFile>
 
-/** A merged file of which the commit has the first rows, and the key of its marker. */
-const MergedFile = ExpectedFile.extend({ id: z.string(), marker_key: z.string() })
+/** A merged file of which the commit has the first rows, the key of its marker, and what that must list. */
+const MergedFile = ExpectedFile.extend({
+  id: z.string(),
+  marker_key: z.string(),
+  rows: z.int(),
+  /** Those whose commits are still in the database. */
+  sources: z.array(CompactedSource),
+})
 export type MergedFile = z.infer<typeof MergedFile>
 
 export const CommitToScrub = z.object({
   id: z.string(),
   node_id: Id,
+  seq: z.int(),
   sealed_at: Timestamp,
   uploaded_at: Timestamp,
   /** Where its files are; null if the destination was deleted. */
@@ -59,7 +67,7 @@ export const ScrubEndpoints = z.object({
 })
 export type ScrubEndpoints = z.infer<typeof ScrubEndpoints>
 
-/** Asks which of these commits of an endpoint are recorded, of any node. */
+/** Asks which of these commits and compactions of an endpoint are recorded, of any node. */
 export const ScrubKnownRequest = z.strictObject({
   node_id: Id,
   endpoint_id: Id,

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, type OpenFile, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -9,7 +10,8 @@ export type SnapshotFileOptions = { readonly path: string; readonly files: Files
 const appendedBytesMin = 1024 * 1024
 
 /**
- * The stored copy of a snapshot, for a start without control: updates in the order and format of the responses.
+ * The stored copy of a snapshot, for a start without control: updates in the order and format of the responses, each followed by a line with
+ * its checksum. Control sends only sections whose version changed, so a flipped bit in a bucket or a key would stay for long.
  *
  * Law: the file is replaced atomically or appended to, so it always starts with complete updates. A process appends only to a file
  * that it wrote itself, so a torn update of a crashed process is never followed by another.
@@ -22,13 +24,12 @@ export class SnapshotFile {
     this.#options = options
   }
 
-  /** Returns the updates to apply in order; empty if the file is missing or unreadable. */
+  /** Returns the updates to apply in order; empty if the file is missing, damaged or unreadable. */
   async load(): Promise<readonly SnapshotUpdate[]> {
     const { files, path, logger } = this.#options
-    const bytes = await files.read(path)
-    if (bytes === undefined) return []
     try {
-      return parseUpdates(bytes)
+      const bytes = await files.read(path)
+      return bytes === undefined ? [] : parseUpdates(verify(bytes))
     } catch (error) {
       logger.error({ path, reason: errorMessage(error) }, 'stored snapshot unreadable; waiting for control')
       return []
@@ -41,9 +42,10 @@ export class SnapshotFile {
     try {
       const appending = this.#appending
       if (appending !== undefined && appending.bytes - appending.base < Math.max(appending.base, appendedBytesMin)) {
-        await appending.file.write([update], appending.bytes)
+        const bytes = withChecksum(update)
+        await appending.file.write([bytes], appending.bytes)
         await appending.file.sync()
-        appending.bytes += update.byteLength
+        appending.bytes += bytes.byteLength
       } else await this.#rewrite(all())
     } catch (error) {
       await this.close()
@@ -61,8 +63,35 @@ export class SnapshotFile {
     if (all === undefined) return
     const { files, path } = this.#options
     await this.close()
-    const bytes = printUpdate(all)
+    const bytes = withChecksum(printUpdate(all))
     await writeDurably(files, path, bytes)
     this.#appending = { file: await files.open(path, 'update'), base: bytes.byteLength, bytes: bytes.byteLength }
   }
+}
+
+const checksumLine = /^{"crc32":"([0-9a-f]{8})"}$/
+
+function withChecksum(update: Uint8Array): Buffer {
+  return Buffer.concat([update, Buffer.from(`{"crc32":"${checksumOf(update)}"}\n`)])
+}
+
+/** Returns the updates without their checksums. A torn update at the end has none, and is left out. Throws if one does not match. */
+function verify(bytes: Uint8Array): Uint8Array {
+  const updates: Uint8Array[] = []
+  let start = 0
+  for (let at = 0, end = bytes.indexOf(0x0a); end >= 0; at = end + 1, end = bytes.indexOf(0x0a, at)) {
+    const [, checksum] =
+      checksumLine.exec(Buffer.from(bytes.buffer, bytes.byteOffset + at, Math.min(end - at, 64)).toString()) ?? []
+    if (checksum === undefined) continue
+    const update = bytes.subarray(start, at)
+    if (checksumOf(update) !== checksum) throw new Error('it is damaged: its checksum does not match')
+    updates.push(update)
+    start = end + 1
+  }
+  // Files of earlier versions have no checksums.
+  return updates.length === 0 ? bytes : Buffer.concat(updates)
+}
+
+function checksumOf(update: Uint8Array): string {
+  return crc32(update).toString(16).padStart(8, '0')
 }

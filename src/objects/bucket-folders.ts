@@ -1,12 +1,14 @@
 /**
  * The folder of each bucket of the directory store.
  *
- * Owns: `<root>/.owners/<bucket>`, which has the external id of the account that owns the folder of that name.
+ * Owns: `<root>/.owners/<bucket>`, which has the external id of the account that owns the folder of that name, after its checksum: a changed id
+ * would move the bucket of the account to another, empty folder.
  * Law: a folder belongs to one account. The first to use a name gets its folder, and keeps it. The bucket of another account with that name is
  * `<bucket>@<external id>`, so neither account notices the other one.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { errorCode } from '#lib/files.ts'
 import { readOrCreate } from '#lib/read-or-create.ts'
 import type { BucketTarget } from './object-store.ts'
@@ -46,7 +48,7 @@ export class BucketFolders {
     for (const name of await namesIn(this.#root)) {
       if (owned.has(name) || !bucketPattern.test(name)) continue
       const owner = await findOwner(name)
-      if (owner !== undefined) await readOrCreate(join(this.#owners, name), () => owner)
+      if (owner !== undefined) await readOrCreate(join(this.#owners, name), () => withChecksum(owner))
     }
   }
 
@@ -55,9 +57,24 @@ export class BucketFolders {
   }
 
   async #find({ bucket, external_id }: OwnedBucket, own: string): Promise<string> {
-    const owner = await readOrCreate(join(this.#owners, bucket), () => external_id)
+    const owner = ownerIn(await readOrCreate(join(this.#owners, bucket), () => withChecksum(external_id)))
+    if (owner === undefined)
+      throw new Error(
+        `buckets/.owners/${bucket} is damaged, so it is not known which account owns the folder ${bucket}: write the external id of the account into it`,
+      )
     return owner === external_id ? bucket : own
   }
+}
+
+function withChecksum(externalId: string): string {
+  return `${crc32(externalId).toString(16).padStart(8, '0')}: ${externalId}`
+}
+
+/** Returns undefined if the text is damaged. Files of earlier versions, and those that a person wrote, have the id alone. */
+function ownerIn(text: string): string | undefined {
+  const [, checksum, id] = /^(?:([0-9a-f]{8}): )?([0-9A-Za-z-]+)$/.exec(text) ?? []
+  if (id === undefined || (checksum === undefined && /^[0-9a-f]{1,8}$/.test(id))) return undefined
+  return checksum === undefined || text === withChecksum(id) ? id : undefined
 }
 
 /** Throws if a name could mean a folder other than that of a bucket. */

@@ -19,6 +19,21 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true }))
 
+test('a damaged owner of a folder is refused: the bucket would be another, empty folder', async () => {
+  await new DirectoryStores({ root }).open(lake).put('x', Buffer.from('x'), options)
+  const path = join(root, '.owners/lake')
+  const intact = await readFile(path)
+  const keyed = (bytes: Buffer) => writeFile(path, bytes).then(() => new DirectoryStores({ root }).open(lake).get('x'))
+  for (let bit = 0; bit < (intact.length - 1) * 8; bit += 1) {
+    const flipped = Buffer.from(intact)
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+    await expect(keyed(flipped), `bit ${bit}`).rejects.toThrow('buckets/.owners/lake is damaged')
+  }
+  for (let length = 0; length < intact.length - 1; length += 1)
+    await expect(keyed(intact.subarray(0, length)), `cut to ${length}`).rejects.toThrow('damaged')
+  expect(await keyed(Buffer.from(`${external_id}\n`))).toEqual(Buffer.from('x'))
+})
+
 describe('DirectoryStore', () => {
   test('put stores an object under bucket and key, and replaces an existing one', async () => {
     const store = new DirectoryStores({ root }).open({ bucket: 'local', external_id })

@@ -9,8 +9,9 @@ import type { DestinationTarget } from '#model/destination.ts'
 import type { CommitToScrub, EndpointToScrub, MergedFile } from '#model/scrub.ts'
 import { fromJson, fromTime, toTime } from './columns.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
+import { listSources } from './compactions.ts'
 import { findDestinationTarget } from './destinations.ts'
-import { listMarkerFolders } from './marker-folders.ts'
+import { listKnownCommits, listMarkerFolders } from './marker-folders.ts'
 import type { Db } from './store.ts'
 
 /** Returns ids of endpoints, deleted ones included, in order, from after `after` on; those of a region, or of all. */
@@ -41,7 +42,7 @@ export async function listCommitsToScrub(
 ): Promise<readonly CommitToScrub[]> {
   const rows = await db
     .selectFrom('commits')
-    .select(['id', 'node_id', 'sealed_at', 'uploaded_at', 'destination_id', 'bucket', 'region', 'artifacts'])
+    .select(['id', 'node_id', 'seq', 'sealed_at', 'uploaded_at', 'destination_id', 'bucket', 'region', 'artifacts'])
     .where('endpoint_id', '=', endpoint_id)
     .where('uploaded_at', '>', after === null ? -1 : fromTime(after))
     .orderBy('uploaded_at')
@@ -53,11 +54,11 @@ export async function listCommitsToScrub(
   const targets = new Map<string, DestinationTarget | undefined>()
   for (const id of new Set(rows.map(({ destination_id }) => destination_id)))
     targets.set(id, (await findDestinationTarget(db, id))?.destination)
-  return rows.map(({ id, node_id, sealed_at, uploaded_at, destination_id, bucket, region, artifacts }) => {
+  return rows.map(({ id, node_id, seq, sealed_at, uploaded_at, destination_id, bucket, region, artifacts }) => {
     const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added.get(id) })
     const destination = targets.get(destination_id)
     return {
-      ...{ id, node_id, sealed_at: toTime(sealed_at), uploaded_at: toTime(uploaded_at) },
+      ...{ id, node_id, seq, sealed_at: toTime(sealed_at), uploaded_at: toTime(uploaded_at) },
       // The destination may have moved to another bucket since.
       target: destination === undefined ? null : { ...destination, bucket, region },
       files: files.flatMap(([kind, { key, bytes, sha256 }]) =>
@@ -85,9 +86,10 @@ async function listMerged(db: Db, ids: readonly string[]) {
   for (const { commit_id, kind, first_row, id, endpoint_id: endpointId, prefix, date, file, removing_since } of rows) {
     if (removing_since !== null) removing.add(`${commit_id} ${kind}`)
     if (first_row !== 0) continue
-    const { key, bytes, sha256 } = fromJson<ArtifactFile>(file)
+    const { key, bytes, sha256, rows } = fromJson<ArtifactFile>(file)
+    const sources = (await listSources(db, id)).map(({ marker_id, first_row, rows }) => ({ id: marker_id, first_row, rows }))
     const marker_key = compactionMarkerKey({ prefix, endpointId, date }, id)
-    merged.set(commit_id, [...(merged.get(commit_id) ?? []), { id, kind, key, bytes, sha256, marker_key }])
+    merged.set(commit_id, [...(merged.get(commit_id) ?? []), { id, kind, key, bytes, sha256, rows, marker_key, sources }])
   }
   return { merged, removing }
 }
@@ -98,4 +100,16 @@ export async function countCommits(db: Db): Promise<number> {
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow()
   return Number(count)
+}
+
+/** Returns those of the ids that are recorded commits, or compactions whose file is. */
+export async function listKnownMarkers(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set()
+  const compactions = await db
+    .selectFrom('compactions')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('file', 'is not', null)
+    .execute()
+  return new Set([...(await listKnownCommits(db, ids)), ...compactions.map(({ id }) => id)])
 }

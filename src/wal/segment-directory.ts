@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { type LogFiles, listLogs, listSegments, type SegmentFile } from './directory.ts'
+import { readHighWater } from './high-water.ts'
 import { LogListings } from './log-listings.ts'
 import { noteQuarantine, type QuarantineNote, quarantineNotePath, readQuarantineNote } from './quarantine.ts'
 import { type SegmentSalvage, salvageSegment } from './salvage.ts'
@@ -51,6 +52,12 @@ export class SegmentDirectory {
   /** Returns the segments of one log, and whether it is closed. Throws if its directory cannot be read. */
   readLog(logName: string): Promise<LogFiles> {
     return this.#listings.read(logName)
+  }
+
+  /** Returns the highest seq that the log may have used; undefined if that cannot be read. */
+  async highWater(logName: string): Promise<number | undefined> {
+    const found = await readHighWater(this.#files, join(this.#directory, logName)).catch(() => undefined)
+    return typeof found === 'object' ? found.seq : undefined
   }
 
   /** Whether the log has segments that are neither delivered nor quarantined. */

@@ -185,6 +185,14 @@ describeDatabases('inlet scrub', (kind) => {
       ['file_changed', file.key.split('/').slice(3).join('/')],
       ['marker_changed', marker.split('/').slice(3).join('/')],
     ])
+    await store.db.deleteFrom('compactions').execute()
+    expect((await scrub(store)).seen).toContainEqual(['commit_missing', marker.split('/').slice(3).join('/')])
+  })
+
+  test('a merged file without its sources is missed, with its marker', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const { file, marker } = await compact(store, place, [await deliver(store, place, 1), await deliver(store, place, 2)], null)
     await place.bucket.remove(file.key)
     await place.bucket.remove(marker)
     expect((await scrub(store)).seen.map(([what]) => what)).toEqual(['file_missing', 'marker_missing'])

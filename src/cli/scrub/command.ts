@@ -3,6 +3,7 @@ import type { Config } from '#config.ts'
 import { MarkerSeal } from '#delivery/commit/marker-seal.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'
+import { readLocalSeqs } from '#delivery/scrub/seq-gaps.ts'
 import { systemFiles } from '#lib/files.ts'
 import type { Finding } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
@@ -67,6 +68,8 @@ async function verifyBuckets(
     .toString()
     .trim()
   const reported = new Set((await new OutboxFiles({ directory: paths.outbox, files }).list()).map(({ id }) => id))
+  const segments = new SegmentDirectory({ directory: paths.wal, files })
+  const localSeqs = (log: string) => readLocalSeqs(segments, log)
   const total = await countCommits(store.db)
   // With --json, standard output has only the result.
   const progress = new Progress({ output: json ? context.process.stderr : context.process.stdout, label: 'commits', total })
@@ -75,7 +78,7 @@ async function verifyBuckets(
   const delivered = readDelivered(store.db, Math.max(0, clock.now() - commitsKeptDays * 86_400_000))
   const scrub = new BucketScrub({
     ...{ delivered, stores, clock, signal, onFinding },
-    own: nodeId === '' ? undefined : { nodeId, seal: await MarkerSeal.open(paths.markerKey) },
+    own: nodeId === '' ? undefined : { nodeId, seal: await MarkerSeal.open(paths.markerKey), localSeqs },
     readsContent: !sizesOnly,
     isReported: (id) => reported.has(id),
     requestMs: 0,
@@ -110,13 +113,17 @@ function describe({ findings, node, buckets }: Result): string {
 
 function describeBuckets(buckets: BucketTally | null): string {
   if (buckets === null) return 'the buckets   not verified: the database is on another machine, run inlet scrub there\n'
-  const { commits, files, readFiles, readBytes, expired, unverifiable } = buckets
+  const { commits, files, readFiles, readBytes, expired, unverifiable, gaps } = buckets
   const more = [
     ...(expired === 0 ? [] : [`${expired} files have expired: a rule of the bucket removed them by their age`]),
     ...(unverifiable === 0
       ? []
       : [`${unverifiable} could not be verified: the role may not read, or the destination was deleted`]),
   ]
+  for (const { endpoint_id, from, to } of gaps)
+    more.push(
+      `no segment and no commit has seq ${from === to ? from : `${from} to ${to}`} of ${endpoint_id}: skipped by a failed append or a crash, discarded, or removed before its delivery`,
+    )
   const read = `${readFiles} of them read in full (${formatBytes(readBytes)})`
   return `the buckets   ${commits} commits, ${files} files, ${read}\n${more.map((line) => `              ${line}\n`).join('')}`
 }

@@ -1,8 +1,7 @@
 import type { DeliveredCommits } from '#delivery/scrub/scrub-bucket.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { scrubPageLimits } from '#model/scrub.ts'
-import { listCommitsToScrub, listEndpointsToScrub, withTargets } from '#store/commits-to-scrub.ts'
-import { listKnownCommits } from '#store/marker-folders.ts'
+import { listCommitsToScrub, listEndpointsToScrub, listKnownMarkers, withTargets } from '#store/commits-to-scrub.ts'
 import type { Db } from '#store/store.ts'
 
 /** Everything that was delivered, of every region. */
@@ -19,6 +18,6 @@ export function readDelivered(db: Db, keptSinceMs: number): DeliveredCommits {
       const commits = await listCommitsToScrub(db, endpointId, { after, limit })
       return { commits: [...commits], is_last: commits.length < limit }
     },
-    known: (_, ids) => listKnownCommits(db, ids),
+    known: (_, ids) => listKnownMarkers(db, ids),
   }
 }

@@ -16,8 +16,7 @@ import {
   type ScrubKnownRequest,
   scrubPageLimits,
 } from '#model/scrub.ts'
-import { listCommitsToScrub, listEndpointsToScrub, withTargets } from '#store/commits-to-scrub.ts'
-import { listKnownCommits } from '#store/marker-folders.ts'
+import { listCommitsToScrub, listEndpointsToScrub, listKnownMarkers, withTargets } from '#store/commits-to-scrub.ts'
 import { listOwnEndpoints } from '#store/node-scope.ts'
 import { listNodes } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
@@ -62,7 +61,7 @@ export function scrubService({ store, keptMs, clock }: ScrubsOptions) {
     /** Throws not_found for an endpoint of another region. */
     async known(node: NodeIdentity, { endpoint_id, ids }: ScrubKnownRequest): Promise<ScrubKnown> {
       await assertOwn(node, endpoint_id)
-      return { ids: [...(await listKnownCommits(store.db, ids))] }
+      return { ids: [...(await listKnownMarkers(store.db, ids))] }
     },
   }
 }

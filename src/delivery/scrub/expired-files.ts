@@ -3,22 +3,31 @@
  *
  * Law: a rule removes the oldest first. So a missing file has expired if something newer of its kind is left and nothing older, or if nothing of
  * its kind is left, and nothing at all of its age. If nothing newer is left either, it is reported: a bucket that was emptied looks like that.
+ * No rule is shorter than a day.
  */
+import { isoTimestamp } from '#lib/clock.ts'
 import { parseArtifactKind, printArtifactKind } from '#model/artifact.ts'
 import { scrubLimits } from './limits.ts'
 
 export type MissingFile = { readonly kind: string; readonly key: string; readonly bucket: string; readonly uploadedAt: string }
+
+const shortestRuleMs = 86_400_000
 
 export class ExpiredFiles {
   readonly #undecided = new Map<string, { readonly files: MissingFile[]; count: number }>()
   readonly #survived = new Set<string>()
   #oldestSurvivor: string | undefined
   #expired = 0
+  readonly #youngest: string
+
+  constructor(now: number) {
+    this.#youngest = isoTimestamp(now - shortestRuleMs)
+  }
 
   /** Call it in the order of the commits. Returns whether the file is missing for sure; otherwise `close` decides. */
   isMissing(file: MissingFile): boolean {
     const group = groupOf(file.kind)
-    if (this.#survived.has(group)) return true
+    if (this.#survived.has(group) || file.uploadedAt > this.#youngest) return true
     const undecided = this.#undecided.get(group) ?? { files: [], count: 0 }
     this.#undecided.set(group, undecided)
     undecided.count += 1

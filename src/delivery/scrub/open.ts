@@ -4,6 +4,7 @@ import { OutboxFiles } from '#node/outbox-files.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { MarkerSeal } from '../commit/marker-seal.ts'
 import { Scrubber, type ScrubberOptions } from './scrubber.ts'
+import { readLocalSeqs } from './seq-gaps.ts'
 
 type Parts = Pick<ScrubberOptions, 'segments' | 'stores' | 'files' | 'clock' | 'logger'> & {
   readonly nodeId: string
@@ -31,7 +32,11 @@ export function openScrubber(
     bytesPerSecond: scrubBytesPerSecond,
     path: paths.scrubState,
     outbox: new OutboxFiles({ directory: paths.outbox, files: parts.files }),
-    own: { nodeId: node_id, seal },
+    own: {
+      nodeId: node_id,
+      seal,
+      localSeqs: (log) => readLocalSeqs(parts.segments, log),
+    },
     isReported: (id) => outbox.has(id),
     isConfigured: () => feed.current() !== undefined,
     delivered: {

@@ -9,6 +9,7 @@ import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
 import { isMarker, markerFolder, parseArtifactKind, parseCompactionMarkerKey, parseMarkerKey } from '#model/artifact.ts'
+import type { CompactionMarker } from '#model/compaction.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import {
   type CommitToScrub,
@@ -31,12 +32,13 @@ import { decodeUnitMarker } from '../jobs/unit-marker.ts'
 import { nextStepOf } from './advice.ts'
 import { ExpiredFiles } from './expired-files.ts'
 import { scrubLimits } from './limits.ts'
+import { CommittedSeqs, type LocalSeqs, type SeqGap } from './seq-gaps.ts'
 
 /** The database, read directly or through control. */
 export interface DeliveredCommits {
   endpoints(after: string | null, signal: AbortSignal): Promise<ScrubEndpoints>
   commits(endpointId: string, after: string | null, signal: AbortSignal): Promise<ScrubCommits>
-  /** Returns those of the ids that are recorded. */
+  /** Returns those of the ids, of commits and of compactions, that are recorded. */
   known(endpointId: string, ids: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>
 }
 
@@ -50,13 +52,21 @@ export type BucketTally = {
   expired: number
   /** The role may not read them, or their destination was deleted. */
   unverifiable: number
+  /** Seqs of this node that neither a commit nor a file has. No proof of a loss: see seq-gaps.ts. */
+  gaps: SeqGap[]
+}
+
+export type OwnNode = {
+  readonly nodeId: string
+  readonly seal: MarkerSeal
+  readonly localSeqs: (endpointId: string) => Promise<LocalSeqs>
 }
 
 export type ScrubBucketOptions = {
   readonly delivered: DeliveredCommits
   readonly stores: ObjectStores
   /** Signs the markers of `nodeId`. Undefined: there is no node here. */
-  readonly own: { readonly nodeId: string; readonly seal: MarkerSeal } | undefined
+  readonly own: OwnNode | undefined
   /** Whether the files are read and compared with their checksums, not their sizes alone. Markers always are. */
   readonly readsContent: boolean
   /** Waited before each file: a pass is no burst of requests. */
@@ -74,7 +84,7 @@ type Checked = 'intact' | 'missing' | 'unverifiable' | { readonly changed: strin
 
 export class BucketScrub {
   readonly #options: ScrubBucketOptions
-  readonly tally: BucketTally = { commits: 0, files: 0, readFiles: 0, readBytes: 0, expired: 0, unverifiable: 0 }
+  readonly tally: BucketTally = { commits: 0, files: 0, readFiles: 0, readBytes: 0, expired: 0, unverifiable: 0, gaps: [] }
 
   constructor(options: ScrubBucketOptions) {
     this.#options = options
@@ -94,11 +104,13 @@ export class BucketScrub {
   }
 
   async #scrub(endpoint: EndpointToScrub, keptSince: string): Promise<void> {
-    const { delivered, signal, onCommits } = this.#options
-    const expired = new ExpiredFiles()
+    const { delivered, signal, clock, onCommits, own } = this.#options
+    const seqs = new CommittedSeqs()
+    const expired = new ExpiredFiles(clock.now())
     for (let after: string | null = null; ; ) {
       const page: ScrubCommits = await delivered.commits(endpoint.id, after, signal)
       let doubtful: Finding[] = []
+      for (const { node_id, seq } of page.commits) if (node_id === own?.nodeId) seqs.add(seq)
       for (const commit of page.commits) doubtful.push(...(await this.#verify(endpoint, commit, expired)))
       if (doubtful.length > 0) {
         const again = await delivered.commits(endpoint.id, after, signal)
@@ -115,6 +127,8 @@ export class BucketScrub {
     const { missing, expired: count } = expired.close()
     this.tally.expired += count
     for (const { kind, bucket, key } of missing) this.#report(endpoint, missingKind(kind), bucket, key, isGone, kind)
+    const gaps = own === undefined ? [] : seqs.gaps(endpoint.id, await own.localSeqs(endpoint.id))
+    this.tally.gaps.push(...gaps.slice(0, scrubLimits.findingsMax - this.tally.gaps.length))
     for (const target of endpoint.targets) await this.#findUnknownMarkers(endpoint, target, keptSince)
   }
 
@@ -144,7 +158,7 @@ export class BucketScrub {
       }
     }
     for (const file of merged) {
-      const problem = await this.#verifyCompactionMarker(store, file)
+      const problem = await this.#verifyCompactionMarker(store, endpoint, target, file)
       if (problem !== undefined)
         findings.push(describe(endpoint.id, problem.kind, bucket, file.marker_key, problem.message, file.kind))
     }
@@ -197,19 +211,25 @@ export class BucketScrub {
 
   async #verifyCompactionMarker(
     store: ObjectStore,
-    { id, key, sha256, marker_key }: MergedFile,
+    endpoint: EndpointToScrub,
+    target: DestinationTarget,
+    merged: MergedFile,
   ): Promise<{ readonly kind: FindingKind; readonly message: string } | undefined> {
     const { signal } = this.#options
     let body: Uint8Array | undefined
     const checked = await this.#unlessDenied(async () => {
-      body = await store.get(marker_key, signal)
+      body = await store.get(merged.marker_key, signal)
       return body === undefined ? 'missing' : 'intact'
     })
     if (checked === 'missing') return { kind: 'marker_missing', message: isGone }
+    if (checked !== 'unverifiable' && checked !== 'intact' && 'unreadable' in checked)
+      return { kind: 'unreadable', message: checked.unreadable }
     if (body === undefined) return undefined
     const marker = decodeCompactionMarker(body)
-    const isRight = marker?.id === id && marker.compacted.key === key && marker.compacted.sha256 === sha256
-    return isRight ? undefined : { kind: 'marker_changed', message: 'does not list the file that the compaction made' }
+    const isRight = marker?.endpoint_id === endpoint.id && marker.id === merged.id && isListed(marker, merged)
+    const { id, bucket, region } = marker?.destination ?? {}
+    const isHere = id === target.id && bucket === target.bucket && region === target.region
+    return isRight && isHere ? undefined : { kind: 'marker_changed', message: 'does not list what the compaction merged' }
   }
 
   /** Finds markers that are newer than the oldest commits, and of no commit. */
@@ -231,10 +251,10 @@ export class BucketScrub {
     }
     try {
       for await (const { key } of store.list(markerFolder(target.prefix, endpoint.id), signal)) {
-        const marker = parseMarkerKey(key)
+        const id = parseCompactionMarkerKey(key)?.id ?? parseMarkerKey(key)?.commitId
         // The day of the oldest commits itself may have some that are no longer kept.
-        if (marker === undefined || parseCompactionMarkerKey(key) !== undefined || dayOf(key) <= oldest) continue
-        keys.set(marker.commitId, key)
+        if (id === undefined || dayOf(key) <= oldest) continue
+        keys.set(id, key)
         if (keys.size === scrubPageLimits.lookupsMax) await look()
       }
       await look()
@@ -251,6 +271,11 @@ export class BucketScrub {
     const facts = await store.head(key, signal)
     if (facts === undefined) return undefined
     const body = facts.bytes > markerBytesMax ? undefined : await store.get(key, signal)
+    const compaction = body && decodeCompactionMarker(body)
+    if (compaction !== undefined) {
+      const isNew = clock.now() - Date.parse(compaction.compacted_at) < scrubLimits.unreportedMs
+      return isNew || compaction.endpoint_id !== endpoint.id ? undefined : `the database does not have the compaction ${id}`
+    }
     const marker = body && (decodeMarker(key, body) ?? decodeUnitMarker(key, body))
     if (body === undefined || marker === undefined)
       return 'the database has no commit of it, and it is damaged or not a marker of Inlet'
@@ -300,4 +325,14 @@ function changedKind(kind: string): FindingKind {
 
 function dayOf(key: string): string {
   return /\/(dt=\d{4}-\d{2}-\d{2})\//.exec(key)?.[1] ?? ''
+}
+
+function isListed({ compacted }: CompactionMarker, { kind, key, bytes, rows, sha256, sources }: MergedFile): boolean {
+  const isSame = compacted.kind === kind && compacted.key === key && compacted.bytes === bytes && compacted.rows === rows
+  const listed = new Set(compacted.sources.map(nameOfSource))
+  return isSame && compacted.sha256 === sha256 && sources.every((source) => listed.has(nameOfSource(source)))
+}
+
+function nameOfSource({ id, first_row, rows }: MergedFile['sources'][number]): string {
+  return `${id} ${first_row} ${rows}`
 }

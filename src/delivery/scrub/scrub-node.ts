@@ -14,7 +14,7 @@ import { nextStepOf } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 
 export type ScrubNodeOptions = {
-  readonly segments: Pick<SegmentDirectory, 'logNames' | 'readLog' | 'open' | 'quarantineNote'>
+  readonly segments: Pick<SegmentDirectory, 'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater'>
   readonly outbox: Pick<OutboxFiles, 'list' | 'read'>
   /** Called with the size of each part that was read. */
   readonly onRead: (bytes: number) => Promise<void> | void

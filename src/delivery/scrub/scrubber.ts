@@ -146,7 +146,8 @@ export class Scrubber implements Service {
           onFinding: (finding) => this.#add(running, finding),
         })
         await bucket.scrub(endpoint, page.kept_since)
-        const { commits, files, readBytes } = bucket.tally
+        const { commits, files, readBytes, gaps } = bucket.tally
+        if (gaps.length > 0) this.#options.logger.notice({ endpoint: endpoint.id, gaps }, 'seqs without a segment or a commit')
         running.tally.commits += commits
         running.tally.files += files
         running.tally.read_bytes += readBytes

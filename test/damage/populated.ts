@@ -1,0 +1,114 @@
+/**
+ * A data directory in which every feature left its files, as real processes wrote them and a kill left them behind.
+ *
+ * Owns: what is in it. Does not own: which kinds of files there are (kinds.ts), and what damage does to them.
+ */
+import { createHash } from 'node:crypto'
+import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { dataPaths } from '#data-paths.ts'
+import { openStore } from '#store/store.ts'
+import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+export const bucket = 'lake'
+
+const view = {
+  name: 'numbers',
+  definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] },
+}
+
+/** Records of each endpoint that were acknowledged, by where the kill left them. */
+export type Populated = {
+  readonly directory: string
+  readonly delivered: string
+  /** Its segments wait for a destination. */
+  readonly held: string
+  readonly accepted: Readonly<Record<string, number>>
+  /** A digest of the rows of its database. */
+  readonly rows: string
+}
+
+/** Starts an installation, uses it, and kills it. The directory is removed with the installation. */
+export async function populate(): Promise<Populated & AsyncDisposable> {
+  const inlet = await Installation.create({ environment: { INLET_LOG_LEVEL: 'warn' } })
+  const accepted: Record<string, number> = {}
+  const send = async (id: string, numbers: readonly (number | string)[], key?: string) => {
+    const body = numbers.map((n) => `${JSON.stringify({ n })}\n`).join('')
+    const headers = key === undefined ? {} : { 'idempotency-key': key }
+    const response = await fetch(`${inlet.ingestUrl}/v1/ingest?endpoint=${id}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${inlet.apiKey}`, 'content-type': 'application/x-ndjson', ...headers },
+      body,
+    })
+    if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`)
+    accepted[id] = (accepted[id] ?? 0) + numbers.length
+  }
+  await inlet.start('control', 'ingest', 'delivery')
+  const { id: delivered } = await inlet.endpoint({ bucket, view })
+  const { id: held } = await inlet.ok('POST', '/v1/endpoints', { region: 'loc', segment_max_age_seconds: 1 })
+  await inlet.untilConfigured(held, undefined)
+  for (let segment = 0; segment < 3; segment += 1) {
+    await send(delivered, [segment, 'no number'], `key-${segment}`)
+    await send(held, [segment], `held-${segment}`)
+    await inlet.committed(delivered, [segment])
+  }
+  await compact(inlet, delivered)
+  // What control does not get stays in the outbox.
+  await inlet.kill('control')
+  await send(delivered, [7, 8], 'in-the-outbox')
+  await until('a report in the outbox', async () => (await readdir(join(inlet.directory, 'node/outbox'))).length > 0, 30_000)
+  await send(held, [9], 'open')
+  await inlet.kill('ingest')
+  await inlet.kill('delivery')
+  const rows = await readRowsOfCopy(inlet.directory)
+  return {
+    directory: inlet.directory,
+    delivered,
+    held,
+    accepted,
+    rows,
+    [Symbol.asyncDispose]: () => inlet[Symbol.asyncDispose](),
+  }
+}
+
+async function compact(inlet: Installation, endpoint: string): Promise<void> {
+  const job = await inlet.ok('POST', `/v1/endpoints/${endpoint}/compact`, { to: new Date(Date.now() + 60_000).toISOString() })
+  await until('the compaction', async () => (await inlet.ok('GET', `/v1/jobs/${job.id}`)).finished_at !== null, 30_000)
+  const { status } = await inlet.ok('GET', `/v1/jobs/${job.id}`)
+  if (status !== 'succeeded') throw new Error(`the compaction ended as ${status}`)
+}
+
+export async function listFiles(directory: string): Promise<readonly string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map(({ parentPath, name }) => relative(directory, join(parentPath, name)))
+    .sort()
+}
+
+export async function copyDirectory(from: string, to: string): Promise<void> {
+  await cp(from, to, { recursive: true, preserveTimestamps: true })
+}
+
+async function readRowsOfCopy(directory: string): Promise<string> {
+  const copy = await mkdtemp(join(tmpdir(), 'inlet-rows-'))
+  await copyDirectory(directory, copy)
+  const rows = await readRows(copy)
+  await rm(copy, { recursive: true })
+  return rows
+}
+
+/** Returns a digest of the rows that matter. Opening a database changes its files. */
+export async function readRows(data: string): Promise<string> {
+  const store = await openStore(dataPaths(data).database, { mustExist: true })
+  try {
+    const tables = ['endpoints', 'commits', 'destinations', 'views', 'api_keys', 'compactions', 'compacted_artifacts'] as const
+    const rows: unknown[] = []
+    for (const table of tables) rows.push(await store.db.selectFrom(table).selectAll().execute())
+    return createHash('sha256').update(JSON.stringify(rows)).digest('hex')
+  } finally {
+    await store.close()
+  }
+}
