@@ -35,7 +35,7 @@ describeDatabases('commits', (kind) => {
           uploaded_at: iso(t0),
           bucket: commit.destination.bucket,
         },
-        artifacts: { parquet: { key, bytes: 4096 } },
+        artifacts: { parquet: { key, bytes: 4096, sha256: commit.artifacts['parquet']?.sha256 } },
       },
     ])
     expect(next_cursor).toBeNull()
@@ -128,7 +128,7 @@ describeDatabases('DLQ files', (kind) => {
       {
         ...{ endpoint_id: endpoint.id, endpoint_name: endpoint.label, segment_seq: 3, s3_key: 'dlq/3' },
         ...{ s3_bucket: 'lake', region: 'eu-central-1', bytes: 103, rows: 3, created_at: iso(t0 + 3) },
-        destination_id: expect.any(String),
+        ...{ destination_id: expect.any(String), redriven_at: null },
       },
       expect.objectContaining({ segment_seq: 2 }),
     ])
