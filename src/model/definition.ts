@@ -116,15 +116,22 @@ export const DefinitionInput = z.union([
 export type DefinitionInput = z.infer<typeof DefinitionInput>
 
 /** A view version as control sends it to nodes. Those of the release before reject fields of a definition that they do not know, so the form of lists is beside it. */
-export const SentView = z
-  .object({ id: Id, name: z.string(), version: z.int(), definition: Definition, lists: ListForm.optional() })
-  .transform(({ lists, definition, ...view }) => ({
-    ...view,
-    definition: lists === undefined ? definition : { ...definition, lists },
-  }))
+export const SentView = z.object({
+  id: Id,
+  name: z.string(),
+  version: z.int(),
+  definition: Definition,
+  lists: ListForm.optional(),
+})
+export type SentView = z.infer<typeof SentView>
 
-/** Returns the view as `SentView` reads it. */
+/** Returns the view as control sends it. */
 export function toSentView<View extends { readonly definition: Definition }>(view: View) {
   const { lists, ...definition } = view.definition
   return { ...view, definition, ...(lists === undefined ? {} : { lists }) }
+}
+
+/** Returns the view as it was before `toSentView`. */
+export function fromSentView({ lists, definition, ...view }: SentView) {
+  return { ...view, definition: lists === undefined ? definition : { ...definition, lists } }
 }

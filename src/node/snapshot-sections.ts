@@ -5,7 +5,7 @@
  * Law: an update is applied completely or not at all. An endpoint is published only with the definition of each view bound to it.
  */
 import type { RevokedKey } from '#model/api-key.ts'
-import type { Definition } from '#model/definition.ts'
+import { type Definition, fromSentView } from '#model/definition.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#model/snapshot-sections.ts'
@@ -101,7 +101,9 @@ export class SnapshotSections {
 
   #endpoints(sections: Sections, region: string, baseDomain: string | null): SnapshotEndpoint[] {
     const views = new Map(
-      ofKind(sections, 'views').flatMap((section) => section.views.map(({ id, ...view }) => [id, view] as const)),
+      ofKind(sections, 'views').flatMap((section) =>
+        section.views.map(fromSentView).map(({ id, ...view }) => [id, view] as const),
+      ),
     )
     return ofKind(sections, 'endpoints').flatMap(({ endpoints }) =>
       endpoints.map(({ label, bindings, ...endpoint }) => ({

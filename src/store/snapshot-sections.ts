@@ -115,7 +115,7 @@ export async function listRegionViews(
   db: Db,
   region: string,
   shards: readonly string[],
-): Promise<ReadonlyMap<string, readonly z.input<typeof SentView>[]>> {
+): Promise<ReadonlyMap<string, readonly SentView[]>> {
   const rows = await db
     .selectFrom('views')
     .select(['id', 'name', 'version', 'definition'])

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import type { ViewOutcome } from '#model/commit.ts'
+import { fromSentView } from '#model/definition.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { extractRows } from '#records/extract-rows.ts'
@@ -57,7 +58,7 @@ export async function buildUnit(options: BuildUnitOptions): Promise<UnitFiles> {
   })
   try {
     const indexes = await load(table, options)
-    const { id: view_id, ...rest } = unit.view
+    const { id: view_id, ...rest } = fromSentView(unit.view)
     const onFailure = (_: unknown, error: unknown): void => {
       throw new UnitViewFailed(error, table.recordCount)
     }
