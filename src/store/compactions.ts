@@ -3,7 +3,7 @@
  *
  * Law: a file of a commit is in one compaction at most, for ever: the primary key of `compacted_artifacts` sees to it. Its position is fixed
  * when the compaction is planned, so whoever does the work, once or twice, makes the same file. A planned compaction is never taken back,
- * because a node that nobody hears of may still publish it.
+ * because a node that nobody hears of may still publish it; only one that is in the bucket displaces it.
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { AppError } from '#errors.ts'
@@ -100,8 +100,8 @@ export async function listCommitsToCompact(
   return withFiles(db, commits)
 }
 
-/** Returns those of the commits that the database has, with their files that no compaction has. */
-export async function findCommitsToCompact(
+/** Returns those of the commits that the database has, with their files that no published compaction has. */
+export async function findUnmergedCommits(
   db: Db,
   endpoint_id: string,
   ids: readonly string[],
@@ -116,17 +116,41 @@ export async function findCommitsToCompact(
         .where('endpoint_id', '=', endpoint_id)
         .execute()),
     )
-  return withFiles(db, found)
+  return withFiles(db, found, { exceptPlanned: true })
+}
+
+/** Removes the compactions that were planned for one of these files and not published: another one, which is in the bucket, has merged it. */
+export async function displacePlanned(db: Tx, kind: string, commitIds: readonly string[]): Promise<void> {
+  for (const some of inChunks(commitIds))
+    await db
+      .deleteFrom('compactions')
+      .where('published_at', 'is', null)
+      .where('id', 'in', ({ selectFrom }) =>
+        selectFrom('compacted_artifacts').select('compaction_id').where('commit_id', 'in', some).where('kind', '=', kind),
+      )
+      .execute()
 }
 
 const commitColumns = ['id', 'sealed_at', 'destination_id', 'bucket', 'region', 'artifacts'] as const
 type CommitRow = Pick<Database['commits'], (typeof commitColumns)[number]>
 
-async function withFiles(db: Db, commits: readonly CommitRow[]): Promise<readonly CommitToCompact[]> {
+async function withFiles(
+  db: Db,
+  commits: readonly CommitRow[],
+  { exceptPlanned = false }: { readonly exceptPlanned?: boolean } = {},
+): Promise<readonly CommitToCompact[]> {
   const taken = new Set<string>()
   const added = new Map<string, ListedFile[]>()
   for (const ids of inChunks(commits.map(({ id }) => id))) {
-    const moved = db.selectFrom('compacted_artifacts').select(['commit_id', 'kind']).where('commit_id', 'in', ids)
+    const moved = db
+      .selectFrom('compacted_artifacts')
+      .select(['commit_id', 'compacted_artifacts.kind'])
+      .where('commit_id', 'in', ids)
+      .$if(exceptPlanned, (query) =>
+        query
+          .innerJoin('compactions', 'compactions.id', 'compacted_artifacts.compaction_id')
+          .where('published_at', 'is not', null),
+      )
     for (const { commit_id, kind } of await moved.execute()) taken.add(`${commit_id} ${kind}`)
     const additions = db.selectFrom('commit_additions').select(['commit_id', 'artifacts']).where('commit_id', 'in', ids)
     for (const { commit_id, artifacts } of await additions.execute())

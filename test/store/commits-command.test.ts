@@ -5,14 +5,16 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readConfig } from '#config.ts'
 import { encodeMarker, withMarker } from '#delivery/commit/marker.ts'
+import { encodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { decodeUnitMarker, encodeUnitMarker } from '#delivery/jobs/unit-marker.ts'
 import { must } from '#lib/assert.ts'
-import { objectKey, printArtifactKind } from '#model/artifact.ts'
+import { compactedKey, compactionMarkerKey, objectKey, printArtifactKind } from '#model/artifact.ts'
 import { commitId, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
+import { startCompaction } from '#store/compaction-jobs.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
@@ -136,6 +138,20 @@ async function added(
     const commit = must(await findCommit(db, id), 'the commit')
     return insertAddition(db, { commit, view_id, from_view_id, job_id: newId(), artifacts, outcome }, t0 + 60_000)
   })
+}
+
+/** Writes the marker of a compaction that merged the raw Parquet of these commits. Returns the key of its file. */
+async function compacted(place: Place, commits: readonly SegmentCommit[]): Promise<string> {
+  const { account, destination, endpoint } = place
+  const folder = { prefix: destination.prefix, endpointId: endpoint, date: iso(t0).slice(0, 10) }
+  const sources = commits.map(({ id }, index) => ({ id, first_row: index * 3, rows: 3, bytes: 10, sha256: 'ab' }))
+  const id = `compact-${newId()}`
+  const compaction = { id, endpoint_id: endpoint, kind: 'parquet', date: folder.date, view: null, sources }
+  const unit = { lease_id: newId(), lease_ms: 1, job_id: newId(), account_id: account, compaction, target: destination }
+  const sha256 = 'cd'.repeat(32)
+  const file = { key: compactedKey(folder, { type: 'parquet' }, { id, sha256 }), bytes: 25, rows: 3 * commits.length, sha256 }
+  await put(place, compactionMarkerKey(folder, id), encodeCompactionMarker(unit, file, iso(now)))
+  return file.key
 }
 
 async function shown(store: TestStore, { account, endpoint, view }: Place) {
@@ -327,6 +343,48 @@ describeDatabases('inlet commits rebuild', (kind) => {
       text: expect.stringContaining('1 recorded, 0 already known, 0 rejected, 1 left out: older than INLET_COMMITS_KEPT_DAYS'),
     })
     expect((await shown(store, place)).commits).toMatchObject([{ seq: 2 }])
+  })
+
+  test('a compaction in the bucket displaces one that was only planned, for some of its files or others too', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const { account, endpoint } = place
+    const commits: SegmentCommit[] = []
+    for (const seq of [1, 2, 3, 4]) {
+      const commit = await delivered(place, aCommit(place, seq))
+      commits.push(commit)
+      await transact(store, (db) => recordCommit(db, commit, t0 + seq * 1000))
+    }
+    // The database was restored, and has forgotten what became of these files.
+    const merged = await compacted(place, commits.slice(0, 3))
+    const range = { period: 'day', to: iso(now) } as const
+    const job = await startCompaction(store, { account_id: account, created_by: 'someone' }, endpoint, range, now)
+    expect(job?.segments.total).toBe(1)
+    expect(await rebuild(store)).toMatchObject({
+      code: 0,
+      text: expect.stringContaining('1 recorded, 4 already known, 0 rejected'),
+    })
+    expect(await rebuild(store)).toMatchObject({
+      code: 0,
+      text: expect.stringContaining('0 recorded, 5 already known, 0 rejected'),
+    })
+    const files = (await listCommits(store.db, endpoint, { limit: 9 })).items.map(
+      ({ artifacts }) => artifacts['parquet']?.moved_to,
+    )
+    expect(files.map((file) => file?.key)).toEqual([undefined, merged, merged, merged])
+    expect(await store.db.selectFrom('compactions').select('published_at').execute()).toEqual([{ published_at: now }])
+  })
+
+  test('rejects a second compaction of files that another one has merged', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const commits = await Promise.all([1, 2, 3].map((seq) => delivered(place, aCommit(place, seq))))
+    await compacted(place, commits.slice(0, 2))
+    await compacted(place, commits.slice(1))
+    const { code, text } = await rebuild(store)
+    expect(code).toBe(1)
+    expect(text).toContain('4 recorded, 0 already known, 1 rejected')
+    expect(text).toContain('another compaction has moved it')
   })
 
   test('a commit of a deleted destination is recorded with the destination it was found through', async () => {

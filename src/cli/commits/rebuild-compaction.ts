@@ -2,13 +2,15 @@
  * Records a compaction that the database lost, from its marker.
  *
  * Law: the customer may store anything in the bucket. A marker is accepted only if it moves files that commits of this endpoint list, in full,
- * one after the other, to the file that a node would have made.
+ * one after the other, to the file that a node would have made. It displaces compactions of these files that were only planned: no node
+ * publishes them any more, because each looks for such a marker first.
  */
 import { decodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { compactionMarkerKey, isCompactedKey, parseArtifactKind, parseCompactionMarkerKey } from '#model/artifact.ts'
 import {
-  findCommitsToCompact,
+  displacePlanned,
   findCompaction,
+  findUnmergedCommits,
   insertCompaction,
   type PlannedSource,
   publishCompaction,
@@ -54,7 +56,7 @@ export async function rebuildCompaction(
     return 'recorded'
   }
   const ids = sources.map(({ id }) => id.split('.')[0] ?? id)
-  const commits = new Map((await findCommitsToCompact(store.db, endpoint_id, ids)).map((commit) => [commit.id, commit]))
+  const commits = new Map((await findUnmergedCommits(store.db, endpoint_id, ids)).map((commit) => [commit.id, commit]))
   if (commits.size < new Set(ids).size)
     return publishedAt < now() - keptMs || dryRun ? 'expired' : { rejected: 'commits of its files are not in the database' }
   const planned: PlannedSource[] = []
@@ -76,6 +78,7 @@ export async function rebuildCompaction(
   const { id: destination_id, region } = marker.destination
   const where = { endpoint_id, kind: of, view, date: name.date, destination_id, bucket, region, prefix }
   await transact(store, async (db) => {
+    await displacePlanned(db, of, [...commits.keys()])
     await insertCompaction(db, folder.account_id, { ...where, id: marker.id, sources: planned }, publishedAt)
     await publishCompaction(db, marker.id, publication)
   })

@@ -21,10 +21,14 @@ type Prepared =
   | 'later'
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
+/** Why a unit of a compaction has nothing to do that is no longer in the database. */
+export const goneReason =
+  'the plan is gone: another compaction in the bucket has merged some of its files, or its commits are older than the database keeps them'
+
 /** A unit of a compaction is what it needs next: its file, or the removal of its sources. */
 export async function prepareCompaction(db: Tx, account_id: string, id: string, now: number): Promise<Prepared> {
   const planned = await findCompaction(db, id)
-  if (planned === undefined) return { status: 'skipped', reason: 'the commits were removed from the database: they are too old' }
+  if (planned === undefined) return { status: 'skipped', reason: goneReason }
   const { file, removing_since, removed_at } = planned
   if (file !== null && removing_since === null) return { status: 'skipped', reason: 'an earlier job has merged these files' }
   if (removed_at !== null) return { status: 'skipped', reason: 'an earlier job has removed these files' }
@@ -50,14 +54,14 @@ async function removesFiles(db: Tx, account_id: string, { endpoint_id, kind }: S
   return parsed !== undefined && !('name' in parsed && compaction.except_views.includes(parsed.name))
 }
 
-/** Records the new file. Returns the rows that were moved. Throws validation_error if it is not the file that was planned. */
+/** Records the new file. Returns the rows that were moved, or undefined if the plan is gone. Throws validation_error if it is not the file that was planned. */
 export async function recordCompaction(
   db: Tx,
   id: string,
   { file, now }: { readonly file: ArtifactFile; readonly now: number },
-): Promise<ViewCounts> {
+): Promise<ViewCounts | undefined> {
   const planned = await findCompaction(db, id)
-  if (planned === undefined) throw new AppError('validation_error', 'there is no such compaction')
+  if (planned === undefined) return undefined
   const last = (await listSources(db, id)).at(-1)
   const rows = last === undefined ? 0 : last.first_row + last.rows
   const { prefix, endpoint_id: endpointId, date } = planned

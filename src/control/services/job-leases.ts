@@ -49,7 +49,7 @@ import { leaseLimits } from '#store/limits.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import { getView } from '#store/views.ts'
 import type { DeliveredMetrics } from '../delivered-metrics.ts'
-import { prepareCompaction, recordCompaction } from './compaction-units.ts'
+import { goneReason, prepareCompaction, recordCompaction } from './compaction-units.ts'
 import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = {
@@ -207,7 +207,9 @@ export class JobLeases {
       case 'compacted': {
         if (unit.view_id !== null) throw new AppError('validation_error', 'the unit is not a compaction')
         const outcome = await recordCompaction(db, commit_id, { file: report.file, now })
-        await finishUnit(db, report, { status: 'done', outcome }, now)
+        const end =
+          outcome === undefined ? ({ status: 'skipped', reason: goneReason } as const) : ({ status: 'done', outcome } as const)
+        await finishUnit(db, report, end, now)
         break
       }
       case 'removed': {
