@@ -25,6 +25,7 @@ export function dataPaths(data: string) {
     openSegments: join(data, 'node', 'wal', 'open-segments'),
     walNodeId: join(data, 'node', 'wal', 'node-id'),
     outbox: join(data, 'node', 'outbox'),
+    recordedCommits: join(data, 'node', 'recorded-commits.json'),
     parked: join(data, 'node', 'parked'),
     traceLinks: join(data, 'node', 'trace-links'),
     assignments: join(data, 'node', 'assignments'),
@@ -37,6 +38,7 @@ export function dataPaths(data: string) {
     queries: join(data, 'queries'),
     buckets: join(data, 'buckets'),
     restoring: join(data, 'restoring'),
+    restored: join(data, 'restored.json'),
   } as const
 }
 

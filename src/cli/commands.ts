@@ -19,6 +19,7 @@ import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
 import { compactCommand } from './commands/compact.ts'
 import { completionCommand } from './commands/completion.ts'
+import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
@@ -70,6 +71,7 @@ export const commands = buildRouteMap({
     commits: commitsCommands,
     compact: compactCommand,
     scrub: scrubCommand,
+    database: databaseCommands,
     backup: backupCommand,
     restore: restoreCommand,
     doctor: doctorCommand,

@@ -97,10 +97,11 @@ function listSome([first = '-', ...others]: readonly string[]): string {
   return others.length === 0 ? first : `${first} and ${others.length} more`
 }
 
-/** Returns for example `healthy, 2 s ago`. What a process said last is no longer true once it is silent. */
+/** Returns for example `healthy, 2 s ago`. One that keeps its configuration refuses that of this database. What a process said last is no longer true once it is silent. */
 function describeProcess(process: ProcessFacts | null, now: number): string {
   if (process === null) return 'never seen'
   const seconds = Math.max(0, Math.round((now - Date.parse(process.last_seen_at)) / 1000))
   if (now - Date.parse(process.last_seen_at) > nodeLimits.healthySeconds * 1000) return `silent for ${seconds} s`
-  return `${process.healthy ? 'healthy' : 'not healthy'}, ${seconds} s ago`
+  const keeps = process.kept_position === null ? '' : `, keeps epoch ${process.kept_position.epoch}`
+  return `${process.healthy ? 'healthy' : 'not healthy'}${keeps}, ${seconds} s ago`
 }

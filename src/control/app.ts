@@ -37,6 +37,7 @@ import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store, transact } from '#store/store.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
+import { followRestored, isNodeInUse } from './data-directory.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { DeliveredMetrics } from './delivered-metrics.ts'
 import { DeliveryProcesses } from './delivery-processes.ts'
@@ -63,6 +64,7 @@ import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { BucketFiles } from './services/bucket-files.ts'
 import { announceChanges } from './services/changes.ts'
+import { createCheckpoints } from './services/checkpoints.ts'
 import { commitService } from './services/commits.ts'
 import { compactionService } from './services/compactions.ts'
 import { deliveredRecordService } from './services/delivered-records.ts'
@@ -125,6 +127,7 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
     await assertCanListen(config.nodeApiListen, 'INLET_NODE_API_LISTEN')
     const applied = await prepareDatabase(store, database)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
+    await followRestored(store, config.paths, hooks)
     const app = await serveStore(store, config, hooks)
     const held = resources.move()
     return {
@@ -357,6 +360,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     tokens,
     keyUse,
     leadership,
+    ...createCheckpoints(store, { clock, logger }),
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
@@ -387,7 +391,8 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   try {
     const { region, bootstrapApiKey: apiKey, s3Buckets: buckets } = config
     const made = await bootstrap({
-      ...{ store, applyChange, objectStores, storeTraits, buckets, clock, region, hosts, apiKey, logger },
+      ...{ store, applyChange, objectStores, storeTraits, buckets, clock, logger, region, hosts, apiKey },
+      isNodeInUse: await isNodeInUse(config.paths),
       isAtTerminal: hooks.isAtTerminal === true,
     })
     if (made !== undefined) await onBootstrap(made)

@@ -42,6 +42,8 @@ export const controlLimits = {
   snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */
   epochPollMs: 500,
+  /** How often the write-ahead log of SQLite is emptied: less of it is lost if it is damaged. */
+  checkpointMs: 10_000,
   /** How often the clock of the database is read. A response that took longer is ignored. */
   databaseClockMs: 5_000,
   databaseClockRoundTripMsMax: 500,

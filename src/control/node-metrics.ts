@@ -2,6 +2,7 @@ import { Gauge, type Registry } from 'prom-client'
 import type { Clock } from '#lib/clock.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { listLargestNodeLags } from '#store/lag-totals.ts'
+import { listMissingCommits } from '#store/missing-commits.ts'
 import { listProcessStates, type ProcessState } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { controlLimits, nodeGoneSeconds, nodeHealthySeconds } from './limits.ts'
@@ -27,6 +28,23 @@ export function registerNodeMetrics(
       const found = Map.groupBy(byNode.values(), (processes) => stateOf(processes, now))
       this.reset()
       for (const state of states) this.set({ state }, found.get(state)?.length ?? 0)
+    },
+  })
+  new Gauge({
+    name: 'inlet_nodes_refusing',
+    help: 'nodes that keep their configuration, because the database of control is an older copy or another one',
+    registers,
+    async collect() {
+      const rows = await listProcessStates(store.db, clock.now() - nodeHealthySeconds * 1000)
+      this.set(new Set(rows.filter(({ isRefusing }) => isRefusing).map(({ node_id }) => node_id)).size)
+    },
+  })
+  new Gauge({
+    name: 'inlet_commits_missing_regions',
+    help: 'regions of which commits may be missing in the database, because it went back to an older state; run inlet commits rebuild',
+    registers,
+    async collect() {
+      this.set((await listMissingCommits(store.db)).length)
     },
   })
   const values = [

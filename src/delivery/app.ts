@@ -22,6 +22,7 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import { Outbox } from '#node/outbox.ts'
+import { RecordedCommits } from '#node/recorded-commits.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
@@ -97,9 +98,14 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const traces = traced && new (await import('./segment-traces.ts')).SegmentTraces({ ...traced, clock })
   const segments = new SegmentDirectory({ directory: paths.wal, files })
   const janitor = new Janitor({ files, segments })
+  const recordedCommits = new RecordedCommits({ path: paths.recordedCommits, files, clock, logger })
   const outbox = new Outbox({
     directory: paths.outbox,
-    send: (commits, signal) => control.sendCommits(commits, signal),
+    async send(commits, signal) {
+      const answer = await control.sendCommits(commits, signal)
+      recordedCommits.heard(answer.total)
+      return answer.recorded
+    },
     onRecorded: async (entry) => {
       pipeline.markCommitted(entry.id)
       await traces?.recorded(entry.id)
@@ -174,8 +180,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const lagReports = new LagReports(clock)
   let sentLags: readonly EndpointLag[] = []
   let reportedLags: readonly EndpointLag[] | undefined
-  const sink = heartbeatSink(control, feed, clock, () => {
+  const sink = heartbeatSink(control, feed, clock, ({ recorded }) => {
     lagReports.accept()
+    recordedCommits.compared(recorded)
     reportedLags = sentLags
   })
   const heartbeat = new Heartbeat({
@@ -185,6 +192,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
           await sink.sendHeartbeat(message, signal)
         } catch (error) {
           if (error instanceof ControlError && error.status === 409) lagReports.reject()
+          else recordedCommits.lostContact()
           throw error
         }
       },
@@ -200,7 +208,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
         cpu_seconds: readCpuSeconds(),
         memory: readProcessMemory(conversionPool.pids),
         node_id: nodeId,
-        applied_epoch: pipeline.scannedEpoch,
+        ...feed.inUse(pipeline.scannedEpoch),
+        ...recordedCommits.toCompare(),
         healthy: pipeline.problem === null,
         reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
         ...(scrub && { scrub }),
@@ -238,6 +247,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     ...(traced === undefined ? [] : [traced.tracer]),
     feed,
     assignments,
+    recordedCommits,
     outbox,
     pipeline,
     heartbeat,

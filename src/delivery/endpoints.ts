@@ -1,3 +1,4 @@
+import type { DatabasePosition } from '#model/database-position.ts'
 import type { AssignableDestination } from '#model/destination.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { effectiveQuotas } from '#model/quota.ts'
@@ -9,14 +10,21 @@ export class Endpoints {
   #assigned: ReadonlyMap<string, AssignableDestination> = new Map()
   #next = new AbortController()
   #epoch = -1
+  #position: DatabasePosition | undefined
 
   /** The epoch of the snapshot; -1 before the first. */
   get epoch(): number {
     return this.#epoch
   }
 
-  update({ endpoints, epoch }: Pick<Snapshot, 'endpoints' | 'epoch'>): void {
+  /** Which state of the database the snapshot is from, if control said so. */
+  get position(): DatabasePosition | undefined {
+    return this.#position
+  }
+
+  update({ endpoints, epoch, position }: Pick<Snapshot, 'endpoints' | 'epoch' | 'position'>): void {
     this.#epoch = epoch
+    this.#position = position
     this.#byId = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]))
     this.#endWaits()
   }

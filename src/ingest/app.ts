@@ -18,7 +18,6 @@ import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
-import type { ControlContact } from '#node/control-contact.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { HandedCertificate } from '#node/handed-certificate.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -217,7 +216,7 @@ export async function startIngest(
     },
     operator: {
       notReadyReasons: () => (departure.isLeaving ? ['shutting down'] : notReadyReasons()),
-      readyNotes: () => [...notesAbout(feed.contact, configuration.epoch), ...problems()],
+      readyNotes: () => [...notesAbout(feed, configuration.epoch), ...problems()],
       metrics: new MetricsText(registry, clock),
       metricsToken: config.metricsToken,
     },
@@ -243,7 +242,7 @@ export async function startIngest(
     return {
       process: 'ingest',
       node_id: nodeId,
-      applied_epoch: configuration.epoch,
+      ...feed.inUse(configuration.epoch),
       healthy: reasons.length === 0,
       reasons: boundReasons([...reasons, ...problems()]),
       disk_full: admission.isDiskFull(),
@@ -336,7 +335,10 @@ function listenPorts({ ingestListen, mqttListen }: Config): number[] {
   return [ingestListen, mqttListen].flatMap((listen) => listen?.port ?? [])
 }
 
-function notesAbout({ mayLackChanges, ageMs }: ControlContact, epoch: number): readonly string[] {
+function notesAbout({ contact, refusal }: SnapshotFeed, epoch: number): readonly string[] {
+  const { mayLackChanges, ageMs } = contact
+  if (refusal !== undefined)
+    return [`this node keeps the configuration of epoch ${epoch}, and refuses that of control: ${refusal}`]
   // Without a configuration the node is not ready, and says so.
   if (!mayLackChanges || epoch < 0) return []
   return [

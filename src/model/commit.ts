@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { boundedList } from './bounded-list.ts'
+import { DatabasePosition } from './database-position.ts'
 import { Id } from './id.ts'
 import { commitLimits, reportedTextMax } from './limits.ts'
 import { inQuery, PageLimit } from './page.ts'
@@ -74,6 +75,8 @@ export const SegmentCommit = z.object({
   destination: z.object({ id: Id, bucket: z.string().max(commitLimits.keyCharsMax), region: z.string().max(reportedTextMax) }),
   artifacts: ArtifactFiles,
   views: boundedList(ViewOutcome, commitLimits.viewsMax),
+  /** Of the configuration that it was delivered with. Missing if control did not say it. */
+  position: DatabasePosition.optional(),
 })
 export type SegmentCommit = z.infer<typeof SegmentCommit>
 
@@ -113,6 +116,20 @@ export const Commit = z.object({
   ),
 })
 export type Commit = z.infer<typeof Commit>
+
+/** In answers that are made from commits. */
+export const MayLackCommitsSince = Timestamp.nullable().meta({
+  description:
+    'null unless the database went back to an older state: then commits since this time may be missing here, until the operator has run `inlet commits rebuild`. Their files are in the bucket',
+})
+
+/** A page of commits as the API returns it. */
+export const CommitList = z.object({
+  items: z.array(Commit),
+  next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null on the last page' }),
+  may_lack_commits_since: MayLackCommitsSince,
+})
+export type CommitList = z.infer<typeof CommitList>
 
 /** Opaque, so that a request for anything else is 404. */
 export const CommitId = z

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MayLackCommitsSince } from './commit.ts'
 import { Id } from './id.ts'
 import { dlqLimits } from './limits.ts'
 import { OptionalPageQuery } from './page.ts'
@@ -28,6 +29,7 @@ export const DlqFiles = z.object({
   view_version: z.int(),
   files: z.array(DlqFile).meta({ description: `newest first; without \`limit\` the latest ${dlqLimits.filesMax}` }),
   total: z.int().meta({ description: 'number of files that match, over all pages' }),
+  may_lack_commits_since: MayLackCommitsSince,
   next_cursor: z.string().nullable().optional().meta({
     description: 'present if `limit` is given: pass it as `cursor`; null on the last page',
   }),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { findAddressFault } from '#lib/ip-addresses.ts'
 import { boundedList } from './bounded-list.ts'
 import { SegmentCommit } from './commit.ts'
+import { DatabasePosition } from './database-position.ts'
 import { Region } from './endpoint.ts'
 import { Id } from './id.ts'
 import { keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
@@ -177,13 +178,22 @@ export const ScrubReport = z.strictObject({
   read_bytes: ReportedCount,
 })
 export type ScrubReport = z.infer<typeof ScrubReport>
+/** Commits of a node that a database has recorded. The number only grows, unless the database goes back to an older state. */
+export const RecordedCommits = z.object({ database: Id, commits: ReportedCount })
+export type RecordedCommits = z.infer<typeof RecordedCommits>
+
+const configuration = {
+  /** The epoch of the configuration in use. */
+  applied_epoch: z.int(),
+  /** The configuration that the process keeps, because it refuses that of control. `applied_epoch` is -1 then. */
+  kept_position: DatabasePosition.optional(),
+}
 
 export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('ingest'),
     node_id: Id,
-    /** The epoch of the configuration in use. */
-    applied_epoch: z.int(),
+    ...configuration,
     healthy: z.boolean(),
     /** Why the process is not healthy; of a healthy one, what else is wrong with the node. A single log that fails is in `blocked` instead. */
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
@@ -198,7 +208,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('delivery'),
     node_id: Id,
-    applied_epoch: z.int(),
+    ...configuration,
     healthy: z.boolean(),
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
@@ -211,6 +221,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     memory: ProcessMemory.optional(),
     /** Unless the scrub is off. */
     scrub: ScrubReport.optional(),
+    /** After control was out of reach: what the node remembers, for control to compare; null for nothing. */
+    recorded: RecordedCommits.nullable().optional(),
     ...lagReport,
   }),
 ])
@@ -226,6 +238,8 @@ export const HeartbeatRecorded = z.object({
    */
   may_stop_in_seconds: z.number().min(0).nullable(),
   time: ControlTime,
+  /** If the heartbeat has it: what the database has. */
+  recorded: RecordedCommits.optional(),
 })
 export type HeartbeatRecorded = z.infer<typeof HeartbeatRecorded>
 
@@ -306,6 +320,8 @@ export const CommitsRecorded = z.object({
   /** Ids of the batch, all durable now. `new` of them were unknown before. */
   recorded: z.array(z.string()),
   new: z.int(),
+  /** All commits of the node. Missing from control of an earlier release. */
+  total: RecordedCommits.optional(),
 })
 export type CommitsRecorded = z.infer<typeof CommitsRecorded>
 

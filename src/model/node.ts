@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { DatabasePosition } from './database-position.ts'
 import { Id } from './id.ts'
 import { nodeLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
@@ -26,6 +27,10 @@ export const NodeProcess = z.object({
   leaving: z
     .boolean()
     .meta({ description: 'only of ingest: it was asked to stop, and serves until clients no longer find the node by DNS' }),
+  kept_position: DatabasePosition.nullable().meta({
+    description:
+      'null unless the process keeps this configuration and refuses that of control, whose database is an older copy or another one: see `inlet database`',
+  }),
   last_seen_at: Timestamp,
 })
 export type NodeProcess = z.infer<typeof NodeProcess>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MayLackCommitsSince } from './commit.ts'
 import { Id } from './id.ts'
 import { queryLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
@@ -33,8 +34,10 @@ export const QueriedTable = z.object({
   bytes: z.int(),
   missing: z.int().meta({ description: 'files that are no longer in the bucket' }),
   complete: z.boolean().meta({
-    description: 'whether all files in the time range were read; if not, the result is about the rows since `oldest`',
+    description:
+      'whether all files in the time range were read; if not, the result is about the rows since `oldest`, unless `may_lack_commits_since` is set',
   }),
+  may_lack_commits_since: MayLackCommitsSince,
   oldest: Timestamp.nullable().meta({ description: 'when the oldest file that was read was delivered; null without a file' }),
   newest: Timestamp.nullable(),
 })

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { Scope } from './api-key.ts'
+import { DatabasePosition } from './database-position.ts'
 import { SentView } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { DesiredState, MqttConfig, OutputFormat } from './endpoint.ts'
@@ -106,6 +107,10 @@ export const SectionsEnd = z.object({
   region: z.string(),
   /** Sections that the node named and that no longer exist. */
   removed: z.array(z.string()),
+  /** Missing from control of an earlier release. */
+  position: DatabasePosition.optional(),
+  /** Only in the stored copy: the process refused the configuration of another position since then. */
+  refusing: z.literal(true).optional(),
 })
 export type SectionsEnd = z.infer<typeof SectionsEnd>
 
@@ -120,6 +125,9 @@ export const SnapshotRequest = z
     /** Instead of them: their digest as of `section-digest.ts`. Control rejects one that it does not know with 409. */
     digest: z.string().max(sectionVersionCharsMax).optional(),
     wait_ms: z.int().min(0).max(60_000),
+    /** What the process has, if control said so. Control sends no section to a process that would refuse it. */
+    position: DatabasePosition.optional(),
+    refusing: z.literal(true).optional(),
   })
   .refine(({ have, digest }) => (have === undefined) !== (digest === undefined), 'must have either the versions or their digest')
 export type SnapshotRequest = z.infer<typeof SnapshotRequest>

@@ -1,6 +1,7 @@
 /** The configuration of a node, as its processes use it. Merged from sections (`snapshot-sections.ts`). */
 import type { z } from 'zod'
 import type { RevokedKey } from './api-key.ts'
+import type { DatabasePosition } from './database-position.ts'
 import type { Definition } from './definition.ts'
 import type { BindingSection, EndpointSection, KeySection } from './snapshot-sections.ts'
 
@@ -26,6 +27,8 @@ export type Snapshot = {
   /** Every change of the node's region up to this epoch is included. */
   epoch: number
   region: string
+  /** Missing from control of an earlier release. */
+  position?: DatabasePosition | undefined
   /** The active keys of accounts with an endpoint in the region. The same array while no key changes. */
   keys: SnapshotKey[]
   /** Keys revoked so recently that a token issued for them could still be valid. */

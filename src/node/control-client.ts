@@ -137,9 +137,9 @@ export class ControlClient {
     await this.#json(SeriesRecorded, 'POST', 'series', { body, signal })
   }
 
-  /** Returns the ids of the commits that are now durable in the store. */
-  async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<readonly string[]> {
-    return (await this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })).recorded
+  /** Returns the ids of the commits that are now durable in the store, and how many of them are new there. */
+  async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<z.output<typeof CommitsRecorded>> {
+    return this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })
   }
 
   /** Returns the newest certificate for the region of this node. */

@@ -4,17 +4,23 @@ import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { DatabasePosition } from '#model/database-position.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { SectionKind } from '#model/snapshot-sections.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
 import { ControlContact } from './control-contact.ts'
 import type { Registration } from './registration.ts'
 import { SnapshotFile } from './snapshot-file.ts'
-import { parseUpdates, SnapshotSections } from './snapshot-sections.ts'
+import { parseUpdates, printUpdate, SnapshotSections } from './snapshot-sections.ts'
 
 const waitMs = 20_000
 /** A process is cut off after this time without control, which may just be restarting. */
 const cutOffMs = 15_000
+/** How often a process that refuses the configuration of control asks for another one. */
+const refusedMs = 2_000
+
+/** What a heartbeat says about the configuration of a process. */
+export type ConfigurationInUse = { readonly applied_epoch: number; readonly kept_position?: DatabasePosition }
 
 export type SnapshotFeedOptions = {
   readonly client: ControlClient
@@ -33,7 +39,7 @@ export type SnapshotFeedOptions = {
 /**
  * Keeps the snapshot of this process up to date.
  *
- * Owns: long polling, the stored copy. Does not own: applying the configuration.
+ * Owns: long polling, the stored copy, refusing the configuration of a database that went back. Does not own: applying the configuration.
  * Law: a snapshot is stored before subscribers see it, if the disk allows, so a start without control continues from there.
  */
 export class SnapshotFeed implements Service {
@@ -46,6 +52,7 @@ export class SnapshotFeed implements Service {
   #sections: SnapshotSections
   /** Identifies what subscribers have seen. */
   #publishedDigest = ''
+  #refusal = 'the process refused the configuration of control before it was started again'
   #endBackoff: () => void = () => undefined
   /** Ends the request that is waiting for changes. */
   #endPoll: () => void = () => undefined
@@ -62,8 +69,26 @@ export class SnapshotFeed implements Service {
     return this.#sections.current
   }
 
-  /** Asks control whether subscribers have every change that was made until now. If not, fetches them without waiting for a back-off. */
+  /** Why this process keeps its configuration and refuses that of control; undefined if it does not. */
+  get refusal(): string | undefined {
+    return this.#sections.kept && this.#refusal
+  }
+
+  /**
+   * Returns what to tell control about the configuration in use, of which `epoch` is applied. The epochs of a database that went back mean
+   * something else: in them, a process that refuses it has applied nothing.
+   */
+  inUse(epoch: number): ConfigurationInUse {
+    const { kept } = this.#sections
+    return kept === undefined ? { applied_epoch: epoch } : { applied_epoch: -1, kept_position: kept }
+  }
+
+  /**
+   * Asks control whether subscribers have every change that was made until now. If not, fetches them without waiting for a back-off.
+   * A configuration that is refused is no change.
+   */
   async isCurrent(signal: AbortSignal): Promise<boolean> {
+    if (this.#sections.kept !== undefined) return true
     const { client, nodeId, kinds } = this.#options
     const isCurrent = await client.checkSnapshot({ node_id: nodeId, kinds: [...kinds], digest: this.#publishedDigest }, signal)
     if (!isCurrent) this.#endBackoff()
@@ -109,7 +134,13 @@ export class SnapshotFeed implements Service {
           ended.abort()
         }
         // The first one does not wait: its response shows that no change is missing.
-        await this.#fetch(this.contact.mayLackChanges ? 0 : waitMs, AbortSignal.any([signal, ended.signal]))
+        const refusal = await this.#fetch(this.contact.mayLackChanges ? 0 : waitMs, AbortSignal.any([signal, ended.signal]))
+        if (refusal !== undefined) {
+          await this.#keep(refusal)
+          this.contact.lost()
+          await sleep(clock, refusedMs, AbortSignal.any([signal, ended.signal]))
+          continue
+        }
         this.contact.polled()
         if (isCutOff) logger.notice({ epoch: this.current()?.epoch }, 'connection to control restored')
         isCutOff = false
@@ -147,12 +178,30 @@ export class SnapshotFeed implements Service {
     this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
   }
 
-  async #fetch(waitMs: number, signal: AbortSignal): Promise<void> {
+  /** Keeps the configuration in use, and says so once: also after a start, as long as control offers what was refused. */
+  async #keep(refusal: string): Promise<void> {
+    const position = this.current()?.position
+    if (this.#refusal !== refusal) {
+      const next = 'put the right database back, or accept this one: inlet database accept'
+      this.#options.logger.error({ reason: refusal, ...position, next }, 'configuration of control refused; keeping the last one')
+    }
+    this.#refusal = refusal
+    if (this.#sections.kept !== undefined) return
+    const update = this.#sections.refuse()
+    if (update !== undefined) await this.#file.store(printUpdate(update), () => this.#sections.all())
+  }
+
+  /** Returns why the configuration of control is refused, or undefined if subscribers have it. */
+  async #fetch(waitMs: number, signal: AbortSignal): Promise<string | undefined> {
     const sections = this.#sections
     const response = await this.#ask(waitMs, signal)
-    if (response === undefined) return
+    if (response === undefined) return undefined
     const updates = parseUpdates(response)
     if (updates.length === 0) throw new Error('the response with the snapshot was cut off')
+    const refusal = updates.map((update) => sections.findRollback(update)).find((reason) => reason !== undefined)
+    if (refusal !== undefined) return refusal
+    if (sections.kept !== undefined)
+      this.#options.logger.notice(updates.at(-1)?.end.position ?? {}, 'configuration of control accepted again')
     try {
       for (const update of updates) sections.apply(update)
     } catch (error) {
@@ -162,13 +211,16 @@ export class SnapshotFeed implements Service {
     }
     await this.#file.store(response, () => sections.all())
     this.#publish()
+    return undefined
   }
 
   /** Names what this process has by its digest. The versions themselves are 20 kB, which control would parse for every process at each change. */
   async #ask(wait_ms: number, signal: AbortSignal): Promise<Uint8Array | undefined> {
     const { client, nodeId, kinds } = this.#options
     const { knownEpoch, digest } = this.#sections
-    const request = { node_id: nodeId, epoch: knownEpoch, kinds: [...kinds], wait_ms }
+    const position = this.current()?.position
+    const kept = { ...(position && { position }), ...(this.#sections.kept && { refusing: true as const }) }
+    const request = { node_id: nodeId, epoch: knownEpoch, kinds: [...kinds], wait_ms, ...kept }
     if (knownEpoch >= 0) {
       try {
         return await client.fetchSnapshot({ ...request, digest }, signal)

@@ -5,6 +5,7 @@
  * Law: an update is applied completely or not at all. An endpoint is published only with the definition of each view bound to it.
  */
 import type { RevokedKey } from '#model/api-key.ts'
+import { type DatabasePosition, findRollback } from '#model/database-position.ts'
 import { type Definition, fromSentView } from '#model/definition.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
@@ -23,6 +24,7 @@ export class SnapshotSections {
   /** True if nothing of the current snapshot can be reused. */
   #isStale = false
   #current: Snapshot | undefined
+  #isRefusing = false
 
   constructor(kinds: readonly SectionKind[]) {
     this.#hasViews = kinds.includes('views')
@@ -30,6 +32,24 @@ export class SnapshotSections {
 
   get current(): Snapshot | undefined {
     return this.#current
+  }
+
+  /** The position of the configuration that is kept because another one was refused. */
+  get kept(): DatabasePosition | undefined {
+    return this.#isRefusing ? this.#current?.position : undefined
+  }
+
+  /** Returns why the update must not be applied, or undefined if it may. */
+  findRollback({ end }: SnapshotUpdate): string | undefined {
+    const position = this.#current?.position
+    return position && end.position && findRollback({ position, isRefusing: this.#isRefusing }, end.position)
+  }
+
+  /** Returns the update that stores the refusal. */
+  refuse(): SnapshotUpdate | undefined {
+    this.#isRefusing = true
+    const all = this.all()
+    return all && { sections: [], end: all.end }
   }
 
   /** The epoch to send to control, which responds with later changes. -1 requests a response at once, even if nothing changed. */
@@ -56,6 +76,7 @@ export class SnapshotSections {
     this.#sections = merged
     this.#isStale = false
     this.#current = current
+    this.#isRefusing = end.refusing === true
     return current
   }
 
@@ -74,11 +95,12 @@ export class SnapshotSections {
   /** Returns all sections as one update. */
   all(): SnapshotUpdate | undefined {
     if (this.#current === undefined) return undefined
-    const { epoch, region } = this.#current
-    return { sections: [...this.#sections.values()], end: { kind: 'end', epoch, region, removed: [] } }
+    const { epoch, region, position } = this.#current
+    const kept = { ...(position && { position }), ...(this.#isRefusing && { refusing: true as const }) }
+    return { sections: [...this.#sections.values()], end: { kind: 'end', epoch, region, removed: [], ...kept } }
   }
 
-  #resolve(sections: Sections, { epoch, region }: SectionsEnd, changed: ReadonlySet<string>): Snapshot {
+  #resolve(sections: Sections, { epoch, region, position }: SectionsEnd, changed: ReadonlySet<string>): Snapshot {
     const before = this.#current
     const isSame = (...kinds: readonly string[]) =>
       !this.#isStale && before?.region === region && !changed.values().some((name) => kinds.some((kind) => name.startsWith(kind)))
@@ -87,6 +109,7 @@ export class SnapshotSections {
     return {
       epoch,
       region,
+      ...(position && { position }),
       keys: before !== undefined && isSame('keys') ? before.keys : keys.flatMap((section) => section.keys),
       revoked_keys: keys.flatMap(revokedKeysOf),
       jwks: installation?.jwks ?? { keys: [] },

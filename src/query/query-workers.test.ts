@@ -16,7 +16,7 @@ import { type Query, QueryWorkers } from './query-workers.ts'
 const never = new AbortController().signal
 const summary: QueriedTable = {
   ...{ name: 'orders', kind: 'view', view_id: null, view_version: 1, endpoint_id: null },
-  ...{ files: 1, bytes: 1, missing: 0, complete: true, oldest: null, newest: null },
+  ...{ files: 1, bytes: 1, missing: 0, complete: true, may_lack_commits_since: null, oldest: null, newest: null },
 }
 
 const sandbox = await Sandbox.probe()

@@ -10,7 +10,7 @@ import { runStatement } from './run-statement.ts'
 
 const summary: QueriedTable = {
   ...{ name: 'orders', kind: 'view', view_id: null, view_version: 1, endpoint_id: null },
-  ...{ files: 1, bytes: 1, missing: 0, complete: true, oldest: null, newest: null },
+  ...{ files: 1, bytes: 1, missing: 0, complete: true, may_lack_commits_since: null, oldest: null, newest: null },
 }
 const name = { schema: '', table: 'orders', isOptional: false }
 const orders: FetchedTable = { name, files: ['0-0.parquet', '0-1.parquet'], columns: [], summary }

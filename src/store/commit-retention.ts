@@ -59,8 +59,9 @@ export async function findCommittingNode(
   return { id: row.node_id, isGone: present === undefined }
 }
 
-/** Removes committed seqs of a node, at most `limit`. Returns their number. */
+/** Removes committed seqs of a node that is gone, at most `limit`, and the number of its commits. Returns the number of seqs. */
 export async function removeCommittedSeqs(db: Db, node_id: string, limit: number): Promise<number> {
+  await db.deleteFrom('node_commits').where('node_id', '=', node_id).execute()
   const some = db.selectFrom('committed_seqs').select('endpoint_id').where('node_id', '=', node_id).limit(limit)
   const { numDeletedRows } = await db
     .deleteFrom('committed_seqs')

@@ -60,6 +60,7 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
     .executeTakeFirst()
   if (inserted === undefined) return 'known'
   await raiseCommittedSeq(db, commit)
+  await countCommit(db, node_id)
   await insertDlqFiles(db, commit, uploadedAt)
   await addViewOutcomes(db, endpoint_id, commit.views, uploadedAt)
   await addCommitToSeries(db, commit, uploadedAt)
@@ -129,6 +130,12 @@ export async function findEndpointCommit(db: Db, endpoint_id: string, id: string
 export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record<string, number>> {
   const rows = await db.selectFrom('committed_seqs').select(['endpoint_id', 'seq']).where('node_id', '=', node_id).execute()
   return Object.fromEntries(rows.map(({ endpoint_id, seq }) => [endpoint_id, seq]))
+}
+
+/** Returns the number of commits of a node that were ever recorded here. It is lower than before only if the database went back. */
+export async function countRecordedCommits(db: Db, node_id: string): Promise<number> {
+  const row = await db.selectFrom('node_commits').select('commits').where('node_id', '=', node_id).executeTakeFirst()
+  return row?.commits ?? 0
 }
 
 /** Returns those of the commits of a node that are recorded. */
@@ -205,6 +212,14 @@ async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentC
     .onConflict((conflict) =>
       conflict.columns(['node_id', 'endpoint_id']).doUpdateSet({ seq }).where('committed_seqs.seq', '<', seq),
     )
+    .execute()
+}
+
+async function countCommit(db: Tx, node_id: string): Promise<void> {
+  await db
+    .insertInto('node_commits')
+    .values({ node_id, commits: 1 })
+    .onConflict((conflict) => conflict.column('node_id').doUpdateSet({ commits: sql<number>`node_commits.commits + 1` }))
     .execute()
 }
 

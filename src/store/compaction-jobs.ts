@@ -20,6 +20,7 @@ import {
 } from './compactions.ts'
 import { getEndpoint } from './endpoints.ts'
 import { insertCompactionJob } from './jobs.ts'
+import { requireAllCommits } from './missing-commits.ts'
 import { type Db, type Store, transact } from './store.ts'
 
 /** `created_by` of jobs that nobody asked for. */
@@ -103,6 +104,7 @@ async function start(
   { job, failedToo }: JobToStart,
   now: number,
 ): Promise<Job | undefined> {
+  await requireAllCommits(store.db, job.region)
   const planned = await plan(store.db, request)
   return transact(store, async (db) => {
     for (const compaction of planned) await insertCompaction(db, account_id, compaction, now)

@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { must } from '#lib/assert.ts'
+import type { DatabasePosition } from '#model/database-position.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
 declare const isChange: unique symbol
@@ -32,6 +33,20 @@ async function incrementEpoch(db: Tx): Promise<number> {
 /** Resolves when every change that was running has ended. SQLite runs one transaction at a time, so every read waits for them. */
 export async function awaitRunningChanges({ db, dialect }: Store): Promise<void> {
   if (dialect === 'postgres') await sql`select value from epoch for share`.execute(db)
+}
+
+/** Returns which state of which database this is. */
+export async function currentPosition(db: Db): Promise<DatabasePosition> {
+  const row = must(await db.selectFrom('epoch').selectAll().executeTakeFirst(), 'the row of the epoch')
+  return { database: row.database_id, generation: row.generation, epoch: row.value, version: row.version }
+}
+
+/** Begins a generation: nodes follow this database, whatever they had before. `now` is epoch ms. */
+export async function beginGeneration(db: ChangeTx, now: number): Promise<void> {
+  await db
+    .updateTable('epoch')
+    .set({ generation: sql<number>`case when generation >= ${now} then generation + 1 else ${now} end` })
+    .execute()
 }
 
 export async function currentEpoch(db: Db): Promise<number> {

@@ -13,6 +13,7 @@ import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { lockCommits } from './commits.ts'
 import { translateErrors } from './database-error.ts'
 import { leaseLimits } from './limits.ts'
+import { requireAllCommits } from './missing-commits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
@@ -51,6 +52,7 @@ export type NewJob = {
  */
 export async function insertJob(db: Tx, account_id: string, job: NewJob, now: number): Promise<Job> {
   const { id, kind, view_id, from_view_id, endpoint_id, region, created_by } = job
+  await requireAllCommits(db, region)
   await lockCommits(db, endpoint_id)
   const { active } = await db
     .selectFrom('jobs')
@@ -95,6 +97,7 @@ export async function insertCompactionJob(
   compactions: readonly string[],
   now: number,
 ): Promise<Job> {
+  await requireAllCommits(db, job.region)
   const insert = db.insertInto('jobs').values({
     ...{ ...job, account_id, kind: 'compaction', status: 'running', view_id: null, from_view_id: null, ...noCounts },
     total: compactions.length,

@@ -44,6 +44,7 @@ import * as accessOfRevokedKeys from './migrations/0036-access-of-revoked-keys.t
 import * as jobsInViewMetrics from './migrations/0037-jobs-in-view-metrics.ts'
 import * as scrubFindings from './migrations/0038-scrub-findings.ts'
 import * as listFormOfDrafts from './migrations/0039-list-form-of-drafts.ts'
+import * as databaseGeneration from './migrations/0040-database-generation.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -89,6 +90,7 @@ const released: readonly Migration[] = [
   { version: 37, name: 'jobs-in-view-metrics', up: jobsInViewMetrics.up },
   { version: 38, name: 'scrub-findings', up: scrubFindings.up },
   { version: 39, name: 'list-form-of-drafts', up: listFormOfDrafts.up },
+  { version: 40, name: 'database-generation', up: databaseGeneration.up },
 ]
 
 /** An arbitrary number, the same in every release. */

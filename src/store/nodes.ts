@@ -1,9 +1,10 @@
 import type { SelectQueryBuilder } from 'kysely'
 import { AppError } from '#errors.ts'
+import type { DatabasePosition } from '#model/database-position.ts'
 import type { CredentialState } from '#model/node.ts'
 import type { Heartbeat, Register } from '#model/node-protocol.ts'
 import { inChunks } from './chunks.ts'
-import { fromFlag, fromJson, toTime, toTimeOrNull } from './columns.ts'
+import { fromFlag, fromJson, fromJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
 import type { Database } from './schema.ts'
@@ -18,6 +19,8 @@ export type ProcessFacts = {
   readonly disk_full: boolean
   /** Only of ingest: it was asked to stop, and gets no new clients. */
   readonly leaving: boolean
+  /** The configuration that it keeps, because it refuses that of this database; null if it does not. */
+  readonly kept_position: DatabasePosition | null
   readonly last_seen_at: string
   /** Time of the last healthy heartbeat; null before the first. */
   readonly healthy_at: string | null
@@ -106,7 +109,8 @@ export function factsOf(heartbeat: Heartbeat, now: number) {
   const leaving = fromFlag(heartbeat.process === 'ingest' && heartbeat.leaving === true)
   const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
   const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving }
-  return { ...known, last_seen_at: now, lag_version }
+  const kept_position = heartbeat.kept_position === undefined ? null : JSON.stringify(heartbeat.kept_position)
+  return { ...known, kept_position, last_seen_at: now, lag_version }
 }
 
 /** Returns the nodes of these regions with the last heartbeats of their processes. */
@@ -129,10 +133,27 @@ export async function newestHeartbeat(db: Db): Promise<number | null> {
   return at
 }
 
+/** Returns the time of the last heartbeat of a process (epoch ms), and whether it kept its configuration. */
+export async function findProcess(
+  db: Db,
+  node_id: string,
+  process: Heartbeat['process'],
+): Promise<{ readonly last_seen_at: number; readonly isRefusing: boolean } | undefined> {
+  const row = await db
+    .selectFrom('node_processes')
+    .select(['last_seen_at', 'kept_position'])
+    .where('node_id', '=', node_id)
+    .where('process', '=', process)
+    .executeTakeFirst()
+  return row && { last_seen_at: row.last_seen_at, isRefusing: row.kept_position !== null }
+}
+
 export type ProcessState = {
   readonly node_id: string
   readonly healthy: boolean
   readonly leaving: boolean
+  /** Whether it refuses the configuration of this database. */
+  readonly isRefusing: boolean
   /** Epoch ms. */
   readonly last_seen_at: number
 }
@@ -141,10 +162,12 @@ export type ProcessState = {
 export async function listProcessStates(db: Db, seenSince: number): Promise<readonly ProcessState[]> {
   const rows = await db
     .selectFrom('node_processes')
-    .select(['node_id', 'healthy', 'leaving', 'last_seen_at'])
+    .select(['node_id', 'healthy', 'leaving', 'kept_position', 'last_seen_at'])
     .where('last_seen_at', '>=', seenSince)
     .execute()
-  return rows.map(({ healthy, leaving, ...row }) => ({ ...row, healthy: healthy === 1, leaving: leaving === 1 }))
+  return rows.map(({ healthy, leaving, kept_position, ...row }) => {
+    return { ...row, healthy: healthy === 1, leaving: leaving === 1, isRefusing: kept_position !== null }
+  })
 }
 
 /** Returns the regions that have a node. */
@@ -222,6 +245,7 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     reasons: fromJson(row.reasons),
     disk_full: row.disk_full === 1,
     leaving: row.leaving === 1,
+    kept_position: fromJsonOrNull(row.kept_position),
     last_seen_at: toTime(row.last_seen_at),
     healthy_at: toTimeOrNull(row.healthy_at),
   }

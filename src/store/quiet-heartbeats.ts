@@ -9,11 +9,12 @@ import { inChunks } from './chunks.ts'
 import { factsOf } from './nodes.ts'
 import type { Tx } from './store.ts'
 
-/** Whether a heartbeat has no rows, and does not name a new report of logs. */
+/** Whether a heartbeat has no rows, does not name a new report of logs, and says nothing of the database. */
 export function isQuiet(heartbeat: Heartbeat): boolean {
+  if (heartbeat.kept_position !== undefined) return false
   if (heartbeat.process === 'ingest') return heartbeat.blocked.length === 0 && heartbeat.disk === undefined
-  const { lag, lag_gone = [], lag_base, lag_version } = heartbeat
-  return lag.length === 0 && lag_gone.length === 0 && lag_base === lag_version
+  const { lag, lag_gone = [], lag_base, lag_version, recorded } = heartbeat
+  return recorded === undefined && lag.length === 0 && lag_gone.length === 0 && lag_base === lag_version
 }
 
 /**

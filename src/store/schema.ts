@@ -7,7 +7,9 @@
 export type Database = {
   schema_migrations: { version: number; name: string; applied_at: number }
   /** `version` is a random id of the last change. */
-  epoch: { id: number; value: number; version: string }
+  /** `generation` is when the database was last said to be the right one (epoch ms); 0 for never. */
+  epoch: { id: number; value: number; version: string; database_id: string; generation: number }
+  missing_commits: { region: string; since: number; noted_at: number }
   snapshot_sections: { region: string; section: string; version: string }
   accounts: {
     id: string
@@ -255,6 +257,8 @@ export type Database = {
     last_seen_at: number
     /** Time of the last healthy heartbeat. */
     healthy_at: number | null
+    /** JSON: the configuration that it keeps, because it refuses that of this database. */
+    kept_position: string | null
     /** Only of delivery: names the report that `endpoint_lags` has. */
     lag_version: string | null
   }
@@ -336,6 +340,7 @@ export type Database = {
   }
   commit_heads: { endpoint_id: string; uploaded_at: number }
   committed_seqs: { node_id: string; endpoint_id: string; seq: number }
+  node_commits: { node_id: string; commits: number }
   dlq_files: {
     commit_id: string
     view_id: string

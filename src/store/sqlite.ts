@@ -10,11 +10,34 @@ import { storeLimits } from './limits.ts'
  * Law: a commit is on disk when it returns (`synchronous=FULL`). A transaction takes the write lock at its start, so it cannot
  * fail later because another process changed rows that it read.
  */
-export function sqliteDialect(path: string): SqliteDialect {
-  return new SqliteDialect({ database: async () => openDatabase(path) })
+export function openSqlite(path: string): { readonly dialect: SqliteDialect; readonly checkpoint: () => boolean } {
+  let opened: { readonly adapter: SqliteDatabase; readonly database: DatabaseSync } | undefined
+  const open = () => {
+    opened = openDatabase(path)
+    return opened.adapter
+  }
+  return {
+    dialect: new SqliteDialect({ database: async () => open() }),
+    checkpoint: () => opened !== undefined && checkpoint(opened.database),
+  }
 }
 
-function openDatabase(path: string): SqliteDatabase {
+/**
+ * Moves what is in the write-ahead log of SQLite into the database, and empties the log. SQLite ignores everything behind the first damaged
+ * page of the log, without an error: the less there is, the less can be lost. Waits for nobody. Returns whether the log is empty.
+ */
+function checkpoint(database: DatabaseSync): boolean {
+  if (!database.isOpen || database.isTransaction) return false
+  database.exec('pragma busy_timeout = 0')
+  try {
+    const row = explained(() => database.prepare('pragma wal_checkpoint(truncate)').get())
+    return row?.['busy'] === 0
+  } finally {
+    database.exec(`pragma busy_timeout = ${storeLimits.sqliteBusyTimeoutMs}`)
+  }
+}
+
+function openDatabase(path: string): { readonly adapter: SqliteDatabase; readonly database: DatabaseSync } {
   if (path !== ':memory:') {
     // Only the owner may read the file, because it contains signing keys. SQLite creates its other files with the same mode.
     closeSync(openSync(path, 'a', 0o600))
@@ -27,7 +50,7 @@ function openDatabase(path: string): SqliteDatabase {
     return opened
   })
   const statements = new LRUCache<string, SqliteStatement>({ max: storeLimits.sqliteStatementsMax })
-  return {
+  const adapter: SqliteDatabase = {
     close: () => {
       statements.clear()
       database.close()
@@ -40,6 +63,7 @@ function openDatabase(path: string): SqliteDatabase {
       return statement
     },
   }
+  return { adapter, database }
 }
 
 function prepareStatement(database: DatabaseSync, sql: string): SqliteStatement {

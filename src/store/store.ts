@@ -17,7 +17,7 @@ import type { LeaderLock } from './leader-lock.ts'
 import { storeLimits } from './limits.ts'
 import type { PostgresOptions } from './postgres.ts'
 import type { Database } from './schema.ts'
-import { sqliteDialect } from './sqlite.ts'
+import { openSqlite } from './sqlite.ts'
 
 export type Db = Kysely<Database>
 /** A `Db` in a transaction. Functions that require it make several changes that belong together. */
@@ -28,6 +28,8 @@ export type Store = {
   readonly dialect: 'sqlite' | 'postgres'
   /** Undefined on SQLite, which only one control process uses. `onLost` is called if the connection ends while it has the lock. */
   readonly newLeaderLock: ((onLost: () => void) => LeaderLock) | undefined
+  /** Empties the write-ahead log of SQLite, if nobody uses it. Returns whether it is empty. */
+  readonly checkpoint?: () => boolean
   close(): Promise<void>
 }
 
@@ -45,8 +47,9 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
     )
   }
   await systemFiles.makeDirectory(dirname(url))
-  const db = new Kysely<Database>({ dialect: sqliteDialect(url) })
-  return { db, dialect: 'sqlite', newLeaderLock: undefined, close: () => db.destroy() }
+  const { dialect, checkpoint } = openSqlite(url)
+  const db = new Kysely<Database>({ dialect })
+  return { db, dialect: 'sqlite', newLeaderLock: undefined, checkpoint, close: () => db.destroy() }
 }
 
 /** Loads the Postgres client, which an installation on SQLite never needs. */

@@ -167,7 +167,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     const { account, endpoint, path, commit } = await furnished()
     await commit(1, 2)
     const keysOf = async (query: string) => Object.keys((await account.get(`${path}${query}`)).body)
-    const spec = ['view_id', 'view_name', 'view_version', 'files', 'total']
+    const spec = ['view_id', 'view_name', 'view_version', 'files', 'total', 'may_lack_commits_since']
     expect(await keysOf('')).toEqual(spec)
     expect(await keysOf(`?endpoint_id=${endpoint.id}`)).toEqual(spec)
     expect(await keysOf('?limit=1')).toEqual([...spec, 'next_cursor'])

@@ -30,6 +30,7 @@ import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Outbox } from '#node/outbox.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
+import { RecordedCommits } from '#node/recorded-commits.ts'
 import { SnapshotFile } from '#node/snapshot-file.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import { openStore } from '#store/store.ts'
@@ -257,6 +258,22 @@ export const judgeSnapshot: Judge = async ({ data, path, populated }) => {
     if (original.startsWith(found.slice(0, -1))) return { end: 'repaired', said: lines.join('') || 'control sends the rest' }
     throw new Silent('a changed configuration is applied')
   })
+}
+
+export const judgeRecordedCommits: Judge = async ({ data, path, populated }) => {
+  const { lines, logger } = listen()
+  const read = async (directory: string) => {
+    const recorded = new RecordedCommits({ path: join(directory, path), files: systemFiles, clock: systemClock, logger })
+    await recorded.start()
+    await recorded.stop()
+    return recorded.toCompare().recorded
+  }
+  const [found, original] = [await read(data), await read(populated.directory)]
+  if (found === null && lines.length > 0) return { end: 'repaired', said: lines.join('') }
+  // Whoever removes it, too, forgets what the database had. Control says it again.
+  if (found === null) return { end: 'repaired', said: 'control says the number again' }
+  if (JSON.stringify(found) !== JSON.stringify(original)) throw new Silent('another number is reported to control')
+  return { end: 'no harm' }
 }
 
 /** Files that a running process writes again, and that a reader ignores if they are damaged. */

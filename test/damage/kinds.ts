@@ -14,6 +14,7 @@ import {
   judgeOperatorToken,
   judgeOutbox,
   judgeOwner,
+  judgeRecordedCommits,
   judgeRewritten,
   judgeScratch,
   judgeSnapshot,
@@ -81,6 +82,10 @@ export const kinds: readonly Kind[] = [
   kind('the key of markers', 'node/marker-key', judgeMarkerKey),
   kind('a stored snapshot', 'node/(ingest|delivery)-snapshot\\.ndjson', judgeSnapshot, { isSingle: true }),
   kind('reasons of blocked logs, and the state of the scrub', 'node/((ingest|delivery)-blocked|scrub)\\.json', judgeRewritten),
+  kind('the number of recorded commits', 'node/recorded-commits\\.json', judgeRecordedCommits, { isSingle: true }),
+  kind('the mark of a restore', 'restored\\.json', judgeForPeople, {
+    absent: 'only between inlet restore and the next start, which refuses it if it is damaged; test/store/restored.test.ts',
+  }),
   kind('a parked segment', `node/parked/${id}-[a-z0-9]{10}-\\d{12}\\.parked\\.json`, judgeForPeople, {
     absent: 'nothing fails to convert; delivery reads damage as an unknown reason, and every start tries again',
   }),

@@ -1,9 +1,11 @@
 /** Committed data is on disk: the settings on SQLite, and a killed server on Postgres. */
 import { statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
+import { storeLimits } from '#store/limits.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, transact } from '#store/store.ts'
 import { startPostgres } from '../../tools/services/postgres.ts'
@@ -25,6 +27,28 @@ describe('durability on SQLite', () => {
     // 2 is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
     expect(await pragma('synchronous')).toEqual({ synchronous: 2 })
     expect(await pragma('foreign_keys')).toEqual({ foreign_keys: 1 })
+  })
+
+  test('a checkpoint empties the write-ahead log, and gives up at once if somebody uses it', async () => {
+    await using store = await createStore()
+    const endpoint = newId()
+    await transact(store, (db) => recordCommit(db, aCommit(endpoint, 1), t0))
+    expect(statSync(`${store.url}-wal`).size).toBeGreaterThan(0)
+    const reader = new DatabaseSync(store.url, { readOnly: true })
+    reader.exec('begin; select count(*) from commits')
+    await transact(store, (db) => recordCommit(db, aCommit(endpoint, 2), t0))
+    const begunAt = performance.now()
+    expect(store.checkpoint?.()).toBe(false)
+    expect(performance.now() - begunAt).toBeLessThan(1_000)
+    reader.close()
+    // In a transaction of its own connection it does nothing either.
+    await transact(store, async () => expect(store.checkpoint?.()).toBe(false))
+    expect(store.checkpoint?.()).toBe(true)
+    expect(statSync(`${store.url}-wal`).size).toBe(0)
+    expect((await listCommits(store.db, endpoint, { limit: 9 })).items).toHaveLength(2)
+    expect(await sql`pragma busy_timeout`.execute(store.db)).toMatchObject({
+      rows: [{ timeout: storeLimits.sqliteBusyTimeoutMs }],
+    })
   })
 
   test('only the owner can read the file, because it contains signing keys', async () => {

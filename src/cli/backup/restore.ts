@@ -9,6 +9,7 @@ import { join, relative, resolve } from 'node:path'
 import type { Config } from '#config.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
+import { writeRestored } from '#store/restored.ts'
 import { skipSeqs } from '#wal/copied-logs.ts'
 import type { CliContext } from '../context.ts'
 import { type JsonFlags, printResult } from '../print-json.ts'
@@ -41,6 +42,9 @@ export async function restore(this: CliContext, { json }: JsonFlags, path: strin
       if (copied.bytes !== bytes || copied.sha256 !== sha256)
         throw new UserError(`${join(from, name)} is not as it was backed up: its checksum differs`)
     }
+    // Nodes follow the database that comes with it, although they may know a newer state of it.
+    if (manifest.database !== 'none')
+      await writeRestored(systemFiles, join(restoring, relative(data, config.paths.restored)), manifest, this.clock.now())
     // The lost machine went on after the backup: its receipts name a node and a seq, so no seq that it may have used is used again.
     await skipSeqs(systemFiles, join(restoring, relative(data, config.paths.wal)), seqsSkipped)
     await giveToOwner(restoring, data)

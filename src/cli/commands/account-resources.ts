@@ -292,6 +292,7 @@ export const dlqCommands = buildRouteMap({
     files: listCommand({
       brief: 'list the files with dead letters of a view',
       operation: 'listDlqFiles',
+      tellsMissing: true,
       noun: 'files with dead letters',
       targets: ['view'],
       columns: [
@@ -342,6 +343,7 @@ export const jobsCommands = buildRouteMap({
 export const commitsListCommand = listCommand({
   brief: 'list the latest commits of an endpoint',
   operation: 'listCommits',
+  tellsMissing: true,
   noun: 'commits',
   targets: ['endpoint'],
   columns: [

@@ -25,10 +25,11 @@ type ListOptions = {
   readonly targets?: readonly Target[]
   readonly filters?: Readonly<Record<string, Filter>>
   readonly columns: readonly Column[]
+  readonly tellsMissing?: true
 }
 
-export function listCommand({ brief, operation, noun, query = {}, targets = [], filters = {}, columns }: ListOptions) {
-  const spec: ListSpec = { operation, noun, query, targets, filters, columns }
+export function listCommand({ brief, query = {}, targets = [], filters = {}, ...rest }: ListOptions) {
+  const spec: ListSpec = { ...rest, query, targets, filters }
   const own = Object.entries(filters).map(([name, { brief, placeholder }]) => [
     name,
     { kind: 'parsed', parse: String, optional: true, brief, placeholder },

@@ -5,6 +5,7 @@ import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { listMarkerFolders, type MarkerFolder } from '#store/marker-folders.ts'
+import { clearMissingCommits, listMissingCommits } from '#store/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../audited.ts'
 import { type CliContext, UsageError } from '../context.ts'
@@ -30,7 +31,12 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
       account_id: null,
       resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
     }
-    const isComplete = await audited(store, this.clock, what, () => rebuild(this, store, folders, flags, stores, config))
+    const missing = await listMissingCommits(store.db)
+    const { isComplete, allRead } = await audited(store, this.clock, what, () =>
+      rebuild(this, store, folders, flags, stores, config),
+    )
+    const isWhole = filter.endpoint_id === undefined && filter.destination_id === undefined && !flags.dryRun
+    if (allRead && isWhole) await clearMissingCommits(store.db, missing)
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -43,7 +49,7 @@ function id(option: string, text: string | undefined): string | undefined {
   throw new UsageError(`--${option}: must be an id, not ${JSON.stringify(text)}`)
 }
 
-/** Returns whether every marker was read and recorded. */
+/** Returns whether every marker was recorded, and whether all buckets were read: what is rejected was not lost. */
 async function rebuild(
   context: CliContext,
   store: Store,
@@ -51,7 +57,7 @@ async function rebuild(
   { dryRun, json }: Pick<RebuildFlags, 'dryRun' | 'json'>,
   stores: ObjectStores,
   { commitsKeptDays }: Pick<Config, 'commitsKeptDays'>,
-): Promise<boolean> {
+): Promise<{ readonly isComplete: boolean; readonly allRead: boolean }> {
   // With --json, standard output has only the result.
   const output = json ? context.process.stderr : context.process.stdout
   const now = () => context.clock.now()
@@ -101,5 +107,5 @@ async function rebuild(
     ...(problems.length > problemLinesMax ? [`  … and ${problems.length - problemLinesMax} more`] : []),
   ]
   printResult(context, { json }, { ...tally, dry_run: dryRun, problems }, `${lines.join('\n')}\n`)
-  return problems.length === 0
+  return { isComplete: problems.length === 0, allRead: unreadable.size === 0 }
 }

@@ -2,13 +2,14 @@
 import { stat } from 'node:fs/promises'
 import { openKeyring } from '#auth/secret-key.ts'
 import type { Config } from '#config.ts'
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { nodeLimits, pageLimits } from '#model/limits.ts'
 import { listAccounts } from '#store/accounts.ts'
 import { listCertificates } from '#store/certificates.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { readSchemaVersion } from '#store/migrate.ts'
+import { listMissingCommits } from '#store/missing-commits.ts'
 import { listNodeInventories } from '#store/node-inventory.ts'
 import { findKeyInUse, openSecrets } from '#store/sealed-secrets.ts'
 import { openStore, type Store } from '#store/store.ts'
@@ -54,6 +55,7 @@ async function checkDatabase(config: Config, clock: Clock): Promise<readonly Fin
       ...(await attempt('secret key', 'restore it: "a lost secret key" in docs/operations.md', () =>
         checkSecrets(store, config),
       )),
+      ...(await checkCommits(store)),
       ...(await checkNodes(store, clock.now())),
       ...(await checkDestinations(store)),
       ...(await checkCertificates(store, clock.now())),
@@ -70,6 +72,17 @@ async function checkSecrets({ db }: Store, { secretKey, paths }: Config): Promis
   return [ok('secret key', 'it opens the secrets in the database')]
 }
 
+async function checkCommits({ db }: Store): Promise<readonly Finding[]> {
+  return (await listMissingCommits(db)).map(({ region, since }) => {
+    const where = region === '*' ? '' : ` in region ${region}`
+    return fail(
+      'commits',
+      `those since ${isoTimestamp(since)} may be missing${where}`,
+      'record them again: inlet commits rebuild',
+    )
+  })
+}
+
 async function checkNodes(store: Store, now: number): Promise<readonly Finding[]> {
   const { items } = await listNodeInventories(store.db, page)
   return items.flatMap((node) =>
@@ -80,6 +93,10 @@ async function checkNodes(store: Store, now: number): Promise<readonly Finding[]
       if (state === null || seconds === null) return warn('node', `${who} was never seen`, 'start it (inlet start or inlet node)')
       if (seconds > nodeLimits.healthySeconds)
         return warn('node', `${who} is silent for ${seconds} s`, 'start it, or remove the node (inlet nodes remove)')
+      if (state.kept_position !== null) {
+        const keeps = `${who} refuses the configuration of this database, and keeps that of epoch ${state.kept_position.epoch}`
+        return fail('node', keeps, 'see: inlet database show')
+      }
       if (state.healthy)
         return state.reasons.length === 0
           ? ok('node', `${who} reported ${seconds} s ago`)

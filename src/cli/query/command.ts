@@ -15,6 +15,7 @@ import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { openRemote, type Remote } from '../remote.ts'
 import { findEndpoint } from '../resources/find.ts'
+import { mayLackCommits } from '../resources/may-lack-commits.ts'
 import { chooseFiles, download, listCommits, tableOf } from './files.ts'
 import { type Form, outputOf } from './output.ts'
 import { resolveTables } from './tables.ts'
@@ -90,7 +91,13 @@ async function fetchTables(
   // A deleted endpoint is in no list, but what it delivered is there.
   const only = endpoint === undefined || isUuid(endpoint) ? endpoint?.toLowerCase() : (await findEndpoint(client, endpoint)).id
   const tables = await resolveTables(client, names, only, { signal })
-  const commits = await listCommits(client, new Set(tables.flatMap(({ endpoints }) => endpoints)), { since, until }, signal)
+  const { commits, mayLackSince } = await listCommits(
+    client,
+    new Set(tables.flatMap(({ endpoints }) => endpoints)),
+    { since, until },
+    signal,
+  )
+  if (mayLackSince !== null) stderr.write(`${mayLackCommits(mayLackSince)}\n`)
   const chosen = tables.map((table) => ({ table, files: chooseFiles(table, commits) }))
   const files = new Map(chosen.flatMap((each) => each.files).map((file) => [`${file.bucket} ${file.key}`, file]))
   const total = [...files.values()].reduce((sum, { bytes }) => sum + bytes, 0)

@@ -16,12 +16,19 @@ import type { Schemas } from '#client/generated/schema.ts'
 import { digestFile } from '#lib/digest-file.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import { UserError } from '#lib/user-error.ts'
+import { pageLimits } from '#model/limits.ts'
 import type { RowRange } from '#query/query-protocol.ts'
 import type { TableFiles } from '#query/run-statement.ts'
 import type { Table } from './tables.ts'
 
 type Commit = Schemas['Commit']
 type Commits = ReadonlyMap<string, readonly Commit[]>
+
+export type ListedCommits = {
+  readonly commits: Commits
+  /** Since when some may be missing; null if none is. */
+  readonly mayLackSince: string | null
+}
 
 export type TimeRange = { readonly since: string | undefined; readonly until: string | undefined }
 
@@ -49,17 +56,21 @@ export async function listCommits(
   endpoints: Iterable<string>,
   { since = '', until }: TimeRange,
   signal: AbortSignal,
-): Promise<Commits> {
+): Promise<ListedCommits> {
   const commits = new Map<string, readonly Commit[]>()
+  let mayLackSince: string | null = null
+  const query = { before: until, limit: pageLimits.max }
   await inParallel(callsAtOnce, endpoints, async (endpoint) => {
     const found: Commit[] = []
-    for await (const commit of client.listCommits(endpoint, { before: until }, { signal, timeoutMs: callTimeoutMs })) {
-      if (commit.uploaded_at < since) break
-      found.push(commit)
+    for await (const page of client.listCommits(endpoint, query, { signal, timeoutMs: callTimeoutMs }).pages()) {
+      found.push(...page.items.filter(({ uploaded_at }) => uploaded_at >= since))
+      // Control of an earlier release does not say it.
+      mayLackSince = page.may_lack_commits_since ?? mayLackSince
+      if (page.items.some(({ uploaded_at }) => uploaded_at < since)) break
     }
     commits.set(endpoint, found)
   })
-  return commits
+  return { commits, mayLackSince }
 }
 
 export function chooseFiles({ endpoints, hasKind }: Table, commits: Commits): readonly ChosenFile[] {

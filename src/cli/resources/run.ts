@@ -15,6 +15,7 @@ import { toTable } from '../table.ts'
 import { confirm } from './confirm.ts'
 import { type FieldFlags, readFields } from './fields.ts'
 import { findId, type Named } from './find.ts'
+import { mayLackCommits } from './may-lack-commits.ts'
 import { printYaml } from './yaml.ts'
 
 export type OperationName = keyof Client
@@ -36,6 +37,8 @@ export type ListSpec = {
   readonly filters: Readonly<Record<string, { readonly parameter: string; readonly names?: Named }>>
   /** What is asked for if no option says otherwise. */
   readonly query?: Readonly<Record<string, string>>
+  /** Whether its pages say that some may be missing. */
+  readonly tellsMissing?: true
   /** What is listed, in the plural. */
   readonly noun: string
 }
@@ -68,7 +71,8 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
   }
   const items: Record<string, unknown>[] = []
   let hasMore = false
-  for await (const item of itemsOf((client[spec.operation] as unknown as AnyCall)(...ids, query))) {
+  const list = (client[spec.operation] as unknown as AnyCall)(...ids, query)
+  for await (const item of itemsOf(list)) {
     hasMore = !flags.all && items.length === flags.limit
     if (hasMore) break
     items.push(item)
@@ -83,6 +87,9 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
         ...items.map((item) => spec.columns.map((column) => cellOf(item, column))),
       ]),
     )
+  const whole = spec.tellsMissing === true ? await list : undefined
+  const since = (whole as { readonly may_lack_commits_since?: string | null } | undefined)?.may_lack_commits_since
+  if (since != null) stderr.write(`${mayLackCommits(since)}\n`)
   if (hasMore) stderr.write(`There are more: --all shows all of them, --limit N shows N.\n`)
 }
 

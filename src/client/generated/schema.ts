@@ -838,6 +838,13 @@ readonly reasons: (string)[]
 readonly applied_epoch: number
 /** only of ingest: it was asked to stop, and serves until clients no longer find the node by DNS */
 readonly leaving: boolean
+/** null unless the process keeps this configuration and refuses that of control, whose database is an older copy or another one: see `inlet database` */
+readonly kept_position: {
+readonly database: string
+readonly generation: number
+readonly epoch: number
+readonly version: string
+} | null
 /** ISO 8601, UTC, milliseconds */
 readonly last_seen_at: string
 }
@@ -987,8 +994,10 @@ readonly files: number
 readonly bytes: number
 /** files that are no longer in the bucket */
 readonly missing: number
-/** whether all files in the time range were read; if not, the result is about the rows since `oldest` */
+/** whether all files in the time range were read; if not, the result is about the rows since `oldest`, unless `may_lack_commits_since` is set */
 readonly complete: boolean
+/** null unless the database went back to an older state: then commits since this time may be missing here, until the operator has run `inlet commits rebuild`. Their files are in the bucket */
+readonly may_lack_commits_since: string | null
 /** when the oldest file that was read was delivered; null without a file */
 readonly oldest: string | null
 readonly newest: string | null
@@ -2514,6 +2523,8 @@ readonly "application/json": {
 readonly items: (components['schemas']["Commit"])[]
 /** pass it as `before`; null on the last page */
 readonly next_cursor: string | null
+/** null unless the database went back to an older state: then commits since this time may be missing here, until the operator has run `inlet commits rebuild`. Their files are in the bucket */
+readonly may_lack_commits_since: string | null
 }
 } }
 304: { content: Record<never, never> }
@@ -3517,6 +3528,8 @@ readonly view_version: number
 readonly files: (components['schemas']["DlqFile"])[]
 /** number of files that match, over all pages */
 readonly total: number
+/** null unless the database went back to an older state: then commits since this time may be missing here, until the operator has run `inlet commits rebuild`. Their files are in the bucket */
+readonly may_lack_commits_since: string | null
 /** present if `limit` is given: pass it as `cursor`; null on the last page */
 readonly next_cursor?: string | null | undefined
 }

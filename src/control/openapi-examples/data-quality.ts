@@ -64,7 +64,7 @@ const ofEndpoint = {
 const aggregated = { last_24h: counts, all_time, ...rates, total_error_count_24h: 17 }
 
 export const dataQualityExamples: Examples = {
-  listDlqFiles: { response: { ...versionOf, files: [dlqFile], total: 1 } },
+  listDlqFiles: { response: { ...versionOf, files: [dlqFile], total: 1, may_lack_commits_since: null } },
   listViewMetrics: { response: page({ ...versionOf, endpoints: [ofEndpoint], aggregated }) },
   listDlqRecords: {
     response: {

@@ -118,6 +118,6 @@ export const endpointsExamples: Examples = {
       })),
     },
   },
-  listCommits: { response: { items: [commit], next_cursor: null } },
+  listCommits: { response: { items: [commit], next_cursor: null, may_lack_commits_since: null } },
   listRecords: { response: { items: [{ ...storedRecord, commit_id: commit.id }] } },
 }

@@ -2,7 +2,7 @@ import { at, type Examples, ids, page } from './shared.ts'
 
 const totals = { open_segments: 1, sealed_segments: 2, parked_segments: 0, quarantined_segments: 0, bytes: 25_165_824 }
 
-const nodeProcess = { healthy: true, reasons: [], applied_epoch: 42, leaving: false, last_seen_at: at }
+const nodeProcess = { healthy: true, reasons: [], applied_epoch: 42, leaving: false, kept_position: null, last_seen_at: at }
 
 const node = {
   ...{ id: ids.node, region: 'fra', ipv4: ['192.0.2.10'], ipv6: ['2001:db8::10'], ingest_address: '192.0.2.10:8081' },

@@ -17,7 +17,7 @@ export const queriesExamples: Examples = {
       tables: [
         {
           ...{ name: 'orders', kind: 'view', view_id: ids.view, view_version: 1, endpoint_id: null },
-          ...{ files: 12, bytes: 81_920, missing: 0, complete: true, oldest: at, newest: at },
+          ...{ files: 12, bytes: 81_920, missing: 0, complete: true, may_lack_commits_since: null, oldest: at, newest: at },
         },
       ],
       elapsed_ms: 14,

@@ -12,7 +12,16 @@ const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 const endpoint = { id: newId(), region: 'loc', since_epoch: 5, draining_epoch: 7 }
 
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 7, healthy: true, reasons: [], disk_full: false, leaving: false, last_seen_at: ago(1), healthy_at: ago(1) },
+  ...{
+    applied_epoch: 7,
+    healthy: true,
+    reasons: [],
+    disk_full: false,
+    leaving: false,
+    kept_position: null,
+    last_seen_at: ago(1),
+    healthy_at: ago(1),
+  },
   ...more,
 })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({

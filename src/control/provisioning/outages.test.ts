@@ -16,6 +16,7 @@ const aNode = (last_seen_at: string): NodeFacts => {
     reasons: [],
     disk_full: false,
     leaving: false,
+    kept_position: null,
     last_seen_at,
     healthy_at: last_seen_at,
   }

@@ -11,6 +11,7 @@ import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { findEndpointsWithViews } from '#store/bindings.ts'
 import { type DnsCheck, listDnsChecks } from '#store/dns-checks.ts'
 import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints.ts'
+import { findMissingSince } from '#store/missing-commits.ts'
 import {
   findLargestLag,
   type LargestLag,
@@ -51,6 +52,8 @@ export type Observation = {
   readonly seen: Seen
   /** Regions that have nodes; empty if each observed region has some. */
   readonly otherRegions: readonly string[]
+  /** Regions whose commits may be missing, and since when (epoch ms). */
+  readonly missing: ReadonlyMap<string, number>
 }
 
 const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
@@ -77,7 +80,8 @@ export class Provisioner {
     const byRegion = Map.groupBy(nodes, ({ region }) => region)
     const empty = regions.filter((region) => !byRegion.has(region))
     const otherRegions = empty.length === 0 ? [] : (await listNodeRegions(store.db)).filter((region) => !empty.includes(region))
-    return { nowMs, nodes: byRegion, largestLags, seen, otherRegions }
+    const missing = await findMissingSince(store.db, regions)
+    return { nowMs, nodes: byRegion, largestLags, seen, otherRegions, missing }
   }
 
   /** Returns where a client of the endpoint sends to now. */
@@ -157,7 +161,7 @@ export class Provisioner {
     const { db } = this.#options.store
     const endpoints = await listEndpointFacts(db, account_id, name)
     const observation = await this.observe(endpoints.map(({ region }) => region))
-    const { nodes, nowMs } = observation
+    const { nodes, nowMs, missing } = observation
     const degrading = await listDegradingLags(db, account_id, {
       sealedBefore: nowMs - deliveryLagSecondsMax * 1000,
       reportedBefore: nowMs - nodeGoneSeconds * 1000,
@@ -173,6 +177,7 @@ export class Provisioner {
         diskCauses: new Map(),
         naming,
         otherRegions: [],
+        missingSince: missing.get(endpoint.region),
       }
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
@@ -203,13 +208,14 @@ export class Provisioner {
 
   #computeState(
     endpoint: StoredEndpoint,
-    reports: Omit<Reports, 'diskCauses' | 'otherRegions'>,
+    reports: Omit<Reports, 'diskCauses' | 'otherRegions' | 'missingSince'>,
     observation: Observation,
   ): EndpointState {
-    const { nowMs, largestLags, otherRegions } = observation
+    const { nowMs, largestLags, otherRegions, missing } = observation
     const nodes = observation.nodes.get(endpoint.region) ?? []
     const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
-    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses, otherRegions }, nowMs)
+    const missingSince = missing.get(endpoint.region)
+    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses, otherRegions, missingSince }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     // A name that Inlet publishes has a bounded number of addresses, and not all that a node reports.
     const publishes = this.#options.dnsKeeper === 'inlet'

@@ -25,6 +25,7 @@ const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
     reasons: [],
     disk_full: false,
     leaving: false,
+    kept_position: null,
     last_seen_at: ago(1_000),
     healthy_at: ago(1_000),
   },

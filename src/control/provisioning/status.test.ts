@@ -21,7 +21,16 @@ const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
 })
 
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 9, healthy: true, reasons: [], disk_full: false, leaving: false, last_seen_at: ago(1), healthy_at: ago(1) },
+  ...{
+    applied_epoch: 9,
+    healthy: true,
+    reasons: [],
+    disk_full: false,
+    leaving: false,
+    kept_position: null,
+    last_seen_at: ago(1),
+    healthy_at: ago(1),
+  },
   ...more,
 })
 

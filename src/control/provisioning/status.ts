@@ -3,6 +3,7 @@
  *
  * Owns: the rules. Does not own: the facts.
  */
+import { isoTimestamp } from '#lib/clock.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import { describeEmptyRegion } from '#model/empty-region.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
@@ -28,12 +29,14 @@ export type Reports = {
   readonly naming: NamingFacts
   /** Regions that have nodes, for an endpoint whose region has none. */
   readonly otherRegions: readonly string[]
+  /** Since when commits may be missing in the database (epoch ms); undefined if it has all. */
+  readonly missingSince?: number | undefined
 }
 
 export function computeStatus(
   endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
-  { lags, blocked, diskCauses, naming: namingFacts, otherRegions }: Reports,
+  { lags, blocked, diskCauses, naming: namingFacts, otherRegions, missingSince }: Reports,
   nowMs: number,
 ): ComputedStatus {
   const blockedReasons = blocked
@@ -55,7 +58,7 @@ export function computeStatus(
     const reasons = nodes.length === 0 ? [describeEmptyRegion(endpoint.region, otherRegions)] : missing
     return {
       status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs),
-      reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...held],
+      reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...listMissingReasons(missingSince), ...held],
     }
   }
   const naming = judgeNaming(serving, namingFacts, nowMs)
@@ -64,6 +67,7 @@ export function computeStatus(
     ...naming.reasons,
     ...listDestinationReasons(endpoint.destination_status),
     ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
+    ...listMissingReasons(missingSince),
     ...held,
   ]
   if (reasons.length === 0) return { status: 'active', reasons }
@@ -142,7 +146,15 @@ function explainNode({ id, credential, ingest }: NodeFacts, diskCause: string | 
     return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
   }
   if (ingest.leaving) return `node ${id} is shutting down`
+  if (ingest.kept_position !== null)
+    return `node ${id} keeps its configuration of epoch ${ingest.kept_position.epoch}: the database of control is an older copy or another one, which the operator has to replace or accept`
   return `node ${id} does not know the endpoint yet`
+}
+
+function listMissingReasons(since: number | undefined): readonly string[] {
+  if (since === undefined) return []
+  const what = `commits since ${isoTimestamp(since)} may be missing in lists, counters and queries`
+  return [`${what}: the database went back to an older state, and the operator has to run inlet commits rebuild`]
 }
 
 function listDestinationReasons(status: DestinationStatus | null): readonly string[] {

@@ -1,10 +1,9 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { Commit, CommitFiles, CommitId, CommitsQuery } from '#model/commit.ts'
+import { CommitFiles, CommitId, CommitList, CommitsQuery } from '#model/commit.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { NodeRegions } from '#model/region.ts'
-import { Timestamp } from '#model/timestamp.ts'
 import { problem } from '../openapi.ts'
 import type { Commits } from '../services/commits.ts'
 import type { Endpoints } from '../services/endpoints.ts'
@@ -27,10 +26,6 @@ const DeleteQuery = z.strictObject({
   }),
 })
 const deletedByForce = ForcedDeletion.describe('removed by force (`?force=true`), with what was abandoned')
-const CommitsPage = z.object({
-  items: z.array(Commit),
-  next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null on the last page' }),
-})
 
 export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyPluginCallbackZod {
   return resource('Endpoints', (app) => {
@@ -152,7 +147,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
           summary: 'List the delivered segments of an endpoint, newest first, also of a deleted one',
           params: ById,
           querystring: CommitsQuery,
-          response: { 200: CommitsPage },
+          response: { 200: CommitList },
         },
       },
       (request) => commits.list(request.principal, request.params.id, request.query),

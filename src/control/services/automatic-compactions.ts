@@ -48,7 +48,7 @@ export async function startDueCompactions(
       try {
         await compact(endpoint)
       } catch (error) {
-        // Somebody started one in the meantime.
+        // Somebody started one in the meantime, or commits may be missing.
         if (error instanceof AppError && error.code === 'conflict') continue
         // One endpoint must not keep the others from being compacted.
         logger.warn({ endpoint_id: endpoint.id, reason: errorMessage(error) }, 'automatic compaction failed to start')

@@ -1,7 +1,8 @@
 /**
  * Creates an account, a key, a destination, a view and an endpoint at the first start, so that one command is enough to send data.
  *
- * Law: all or nothing, in one transaction. If the database already has an account, only the operator's key and buckets are added.
+ * Law: all or nothing, in one transaction. If the database already has an account, only the operator's key and buckets are added. Nothing is
+ * created in an empty database beside a node that was in use.
  */
 import { newAccount } from '#auth/new-account.ts'
 import { apiKeyOf, hashApiKey, newApiKey } from '#auth/secrets.ts'
@@ -26,7 +27,7 @@ import { eventOutsideApi, insertAuditEvent } from '#store/audit-events.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { claimValidation, insertDestination, recordValidation } from '#store/destinations.ts'
 import { insertEndpoint } from '#store/endpoints.ts'
-import type { ChangeTx } from '#store/epoch.ts'
+import { type ChangeTx, currentPosition } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { insertView, publishView } from '#store/views.ts'
 import { type HostOptions, ingestHost } from '../provisioning/ingest-host.ts'
@@ -56,6 +57,8 @@ export type BootstrapOptions = {
   readonly storeTraits: StoreTraits
   /** What the first account may use, where roles do not decide. */
   readonly buckets: readonly string[] | null
+  /** Whether the node of this data directory was in use: then an empty database is not that of a first start. */
+  readonly isNodeInUse: boolean
   /** Whether somebody at a terminal tries Inlet out: then files appear within seconds. Otherwise the default applies, which makes fewer and larger files. */
   readonly isAtTerminal: boolean
   readonly logger: Logger
@@ -67,6 +70,11 @@ class BootstrapError extends Error {
 }
 
 const actor = 'bootstrap'
+
+const emptyBesideNode =
+  'the database is empty, but the node of this data directory was in use: the database is lost, or INLET_DATABASE_URL names another one. Nothing was created in it, and the node keeps its configuration'
+const restoreOrAccept =
+  'put the database of a backup in its place (docs/how-to/lost-database.md); to begin with this empty one, run inlet database accept and start again'
 
 const maxAgeSecondsAtTerminal = 5
 
@@ -91,7 +99,12 @@ const view = CreateView.parse({
 export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
   const { store, apiKey } = options
   const buckets = options.buckets === null ? null : parseBuckets(options.buckets)
-  if ((await findFirstAccount(store.db)) === undefined) return createFirstAccount({ ...options, buckets })
+  if ((await findFirstAccount(store.db)) === undefined) {
+    const { generation } = await currentPosition(store.db)
+    if (!options.isNodeInUse || generation > 0) return createFirstAccount({ ...options, buckets })
+    options.logger.error({ next: restoreOrAccept }, emptyBesideNode)
+    return undefined
+  }
   if (buckets !== null) await allowFirstAccount(options, buckets)
   if (apiKey !== null && (await findUsableKey(options, apiKey)) === undefined) await createOperatorKey(options, apiKey)
   return undefined

@@ -1,12 +1,21 @@
 import type { z } from 'zod'
 import { AppError, type FieldError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import { type Commit, type CommitFiles, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
+import { type CommitFiles, type CommitList, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
 import { summarize } from '#model/field-errors.ts'
 import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
 import type { Principal } from '#model/principal.ts'
-import { findCommits, findEndpointCommit, listCommits, listSegmentCommits, recordCommit } from '#store/commits.ts'
+import {
+  countRecordedCommits,
+  findCommits,
+  findEndpointCommit,
+  listCommits,
+  listSegmentCommits,
+  recordCommit,
+} from '#store/commits.ts'
 import { assertEverExisted } from '#store/endpoints.ts'
+import { currentPosition } from '#store/epoch.ts'
+import { findMissingSinceOf } from '#store/missing-commits.ts'
 import { listForeignEndpoints, listForeignViews } from '#store/node-scope.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../delivered-metrics.ts'
@@ -28,14 +37,16 @@ export function commitService({ store, clock, downloadLinks, delivered }: Commit
       { account_id }: Principal,
       endpoint_id: string,
       { node_id, segment_seq: seq, ...page }: CommitsQuery,
-    ): Promise<{ items: Commit[]; next_cursor: string | null }> {
+    ): Promise<CommitList> {
       const { db } = store
       await assertEverExisted(db, account_id, endpoint_id)
+      const may_lack_commits_since = await findMissingSinceOf(db, account_id, endpoint_id)
       if (node_id !== undefined && seq !== undefined) {
-        return { items: await listSegmentCommits(db, endpoint_id, { node_id, seq }), next_cursor: null }
+        const items = await listSegmentCommits(db, endpoint_id, { node_id, seq })
+        return { items, next_cursor: null, may_lack_commits_since }
       }
       const { items, next_cursor } = await listCommits(db, endpoint_id, page)
-      return { items: [...items], next_cursor }
+      return { items: [...items], next_cursor, may_lack_commits_since }
     },
 
     /** Returns a commit with a link to each of its files. Throws not_found. */
@@ -74,7 +85,8 @@ export function commitService({ store, clock, downloadLinks, delivered }: Commit
         }
         recorded.push(commit.id)
       }
-      return { recorded, new: newCount }
+      const { database } = await currentPosition(store.db)
+      return { recorded, new: newCount, total: { database, commits: await countRecordedCommits(store.db, node.id) } }
     },
   }
 }

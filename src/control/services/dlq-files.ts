@@ -2,6 +2,7 @@ import { type DlqFiles as DlqFilesOfView, type DlqFilesQuery, toCursor } from '#
 import { dlqLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
+import { findMissingSinceOf } from '#store/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { getView } from '#store/views.ts'
 import type { DownloadLinks } from './download-links.ts'
@@ -25,7 +26,8 @@ export function dlqFileService({ downloadLinks, store }: DlqFilesOptions) {
       )
       const listed = files.map(({ destination_id: _, ...file }, index) => ({ ...file, download_url: urls[index] ?? null }))
       const paging = limit === undefined ? {} : { next_cursor: last === undefined ? null : toCursor(last) }
-      return { view_id, view_name: name, view_version: version, files: listed, total, ...paging }
+      const may_lack_commits_since = await findMissingSinceOf(db, account_id, query.endpoint_id)
+      return { view_id, view_name: name, view_version: version, files: listed, total, may_lack_commits_since, ...paging }
     },
   }
 }

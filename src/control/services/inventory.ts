@@ -38,6 +38,6 @@ export function inventoryService({ store, clock }: { readonly store: Store; read
 
 function toNodeProcess(process: ProcessFacts | null): NodeProcess | null {
   if (process === null) return null
-  const { healthy, reasons, applied_epoch, leaving, last_seen_at } = process
-  return { healthy, reasons: [...reasons], applied_epoch, leaving, last_seen_at }
+  const { healthy, reasons, applied_epoch, leaving, kept_position, last_seen_at } = process
+  return { healthy, reasons: [...reasons], applied_epoch, leaving, kept_position, last_seen_at }
 }

@@ -46,6 +46,7 @@ import {
 } from '#store/job-units.ts'
 import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
+import { findMissingSince } from '#store/missing-commits.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import { getView } from '#store/views.ts'
 import type { DeliveredMetrics } from '../delivered-metrics.ts'
@@ -86,7 +87,10 @@ export class JobLeases {
     const units: JobUnit[] = []
     let more = false
     if (request.max === 0) return { units, held, more }
-    for (const id of (await this.#readRunning(region)).get(region) ?? []) {
+    const running = (await this.#readRunning(region)).get(region) ?? []
+    // Units wait: they would read files that were merged and removed, and leave out segments.
+    if (running.length > 0 && (await findMissingSince(store.db, [region])).size > 0) return { units, held, more }
+    for (const id of running) {
       const wanted = request.max - units.length
       if (wanted === 0) return { units, held, more: true }
       if (!(await hasAvailableUnits(store.db, id, clock.now()))) continue

@@ -10,6 +10,7 @@ import type {
   KeyUseRecorded,
   KeyUseReport,
   LastHeartbeat,
+  RecordedCommits,
   Register,
   Registered,
   SeriesRecorded,
@@ -18,13 +19,16 @@ import type {
   UsageTotals,
 } from '#model/node-protocol.ts'
 import { recordUsage, sumUsage } from '#store/account-usage.ts'
+import { countRecordedCommits } from '#store/commits.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
 import { recordSeriesReport } from '#store/endpoint-series.ts'
+import { currentPosition } from '#store/epoch.ts'
 import { listOwnKeys, recordKeyUse } from '#store/key-use.ts'
+import { noteMissingCommits } from '#store/missing-commits.ts'
 import { listOwnAccounts } from '#store/node-scope.ts'
-import { countHealthyNodes, getNodeRegion, listNodesById, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { countHealthyNodes, findProcess, getNodeRegion, listNodesById, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
-import { type Store, transact } from '#store/store.ts'
+import { type Store, type Tx, transact } from '#store/store.ts'
 import type { DeliveryProcesses } from '../delivery-processes.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
@@ -68,11 +72,19 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
     async heartbeat(heartbeat: Heartbeat): Promise<HeartbeatRecorded> {
       deliveryProcesses.report(heartbeat)
       const isRecorded = isQuiet(heartbeat) && (await recordQuiet(heartbeat)).has(heartbeat)
-      if (!isRecorded) await transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
-      if (published === undefined) return { may_stop_in_seconds: 0, time: clock.now() }
+      const compared = isRecorded
+        ? {}
+        : await transact(store, async (db) => {
+            const lost = await compareWith(db, heartbeat, clock.now())
+            await recordHeartbeat(db, heartbeat, clock.now())
+            return lost
+          })
+      if (compared.noted !== undefined) logger.error({ node_id: heartbeat.node_id, ...compared.noted }, wentBack)
+      const recorded = compared.recorded && { recorded: compared.recorded }
+      if (published === undefined) return { may_stop_in_seconds: 0, time: clock.now(), ...recorded }
       const isLeaving = heartbeat.process === 'ingest' && heartbeat.leaving === true
       const may_stop_in_seconds = isLeaving ? await published.secondsUntilForgotten(heartbeat.node_id) : null
-      return { may_stop_in_seconds, time: clock.now() }
+      return { may_stop_in_seconds, time: clock.now(), ...recorded }
     },
 
     async lastHeartbeat(node_id: string): Promise<LastHeartbeat> {
@@ -124,5 +136,33 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
       if (!isOwn) throw new AppError('not_found', 'no such destination')
       return found
     },
+  }
+}
+
+const wentBack =
+  'the database went back to an older state: commits may be missing; record them again (inlet commits rebuild). docs/how-to/lost-database.md'
+
+type Compared = { readonly recorded?: RecordedCommits; readonly noted?: object }
+
+/**
+ * Compares what a node remembers of this database with what the database has. Call it before the heartbeat is recorded: the heartbeat before
+ * is from the time to which the database went back. Each loss is noted once: the node remembers what it is told from now on.
+ */
+async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<Compared> {
+  const { node_id, process, kept_position } = heartbeat
+  const told = heartbeat.process === 'delivery' ? heartbeat.recorded : undefined
+  if (told === undefined && kept_position === undefined) return {}
+  const position = await currentPosition(db)
+  const before = await findProcess(db, node_id, process)
+  const commits = await countRecordedCommits(db, node_id)
+  const recorded = told === undefined ? undefined : { recorded: { database: position.database, commits } }
+  const lost = told != null && told.database === position.database && told.commits > commits ? told.commits - commits : 0
+  const beginsToRefuse = kept_position !== undefined && before?.isRefusing !== true
+  if (lost === 0 && !beginsToRefuse) return recorded ?? {}
+  const since = before?.last_seen_at ?? 0
+  await noteMissingCommits(db, await getNodeRegion(db, node_id), since, now)
+  return {
+    ...recorded,
+    noted: { commits_lost: lost, since: new Date(since).toISOString(), kept: kept_position, database: position },
   }
 }

@@ -63,11 +63,11 @@ export class Queries {
       throw new AppError('forbidden', `the key is not for the endpoint ${endpoint_id}; use another key`)
     const fetch = async (names: readonly TableName[], directory: string, ended: AbortSignal) => {
       const tables = await resolveTables(db, account_id, names, { only: endpoint_id, reach })
-      const chosen = await chooseFiles(db, tables, { since, until })
+      const chosen = await chooseFiles(db, account_id, tables, { since, until, only: endpoint_id })
       const fetchFile = this.#fetcher(account_id, ended)
       const fetched: FetchedTable[] = []
       for (const [index, table] of tables.entries())
-        fetched.push(await fetchTable(table, chosen[index] ?? { files: [], complete: true }, `${index}`, directory, fetchFile))
+        fetched.push(await fetchTable(table, chosen[index] ?? nothing, `${index}`, directory, fetchFile))
       return fetched
     }
     return runner.run({ sql, maxRows, fetch }, account_id, signal)
@@ -104,9 +104,11 @@ export class Queries {
   }
 }
 
+const nothing: ChosenFiles = { files: [], complete: true, may_lack_commits_since: null }
+
 async function fetchTable(
   { name, columns, identity }: ResolvedTable,
-  { files, complete }: ChosenFiles,
+  { files, complete, may_lack_commits_since }: ChosenFiles,
   prefix: string,
   directory: string,
   fetchFile: FetchFile,
@@ -125,6 +127,7 @@ async function fetchTable(
     bytes: read.reduce((sum, { file }) => sum + file.bytes, 0),
     missing: files.length - read.length,
     complete: complete && read.length === files.length,
+    may_lack_commits_since,
     oldest: read.at(-1)?.file.uploaded_at ?? null,
     newest: read[0]?.file.uploaded_at ?? null,
   }

@@ -15,6 +15,7 @@ import {
   listEndpointsOfView,
   type TimeRange,
 } from '#store/delivered-files.ts'
+import { findMissingSinceOf } from '#store/missing-commits.ts'
 import type { RowRange } from '#store/moved-files.ts'
 import { findQueriedEndpoint, findQueriedView } from '#store/query-tables.ts'
 import type { Db } from '#store/store.ts'
@@ -54,7 +55,11 @@ export type ResolvedTable = {
 /** A file of which only these rows are read, or all. */
 export type ChosenFile = Omit<DeliveredFile, 'part'> & { readonly ranges: RowRange[] | null }
 
-export type ChosenFiles = { readonly files: readonly ChosenFile[]; readonly complete: boolean }
+export type ChosenFiles = {
+  readonly files: readonly ChosenFile[]
+  readonly complete: boolean
+  readonly may_lack_commits_since: string | null
+}
 
 export type EndpointLimits = {
   /** The caller asks for files of this endpoint. */
@@ -121,10 +126,21 @@ async function findView(
 }
 
 /** Chooses the newest files of each table. Tables share the bounds equally. */
-export async function chooseFiles(db: Db, tables: readonly ResolvedTable[], range: TimeRange): Promise<readonly ChosenFiles[]> {
+export async function chooseFiles(
+  db: Db,
+  account_id: string,
+  tables: readonly ResolvedTable[],
+  { only, ...range }: TimeRange & Pick<EndpointLimits, 'only'>,
+): Promise<readonly ChosenFiles[]> {
   const bytesMax = Math.floor(queryLimits.bytesMax / Math.max(1, tables.length))
   const filesMax = Math.floor(queryLimits.filesMax / Math.max(1, tables.length))
-  return Promise.all(tables.map((table) => chooseNewest(db, table, range, { bytesMax, filesMax })))
+  return Promise.all(
+    tables.map(async (table) => {
+      const chosen = await chooseNewest(db, table, range, { bytesMax, filesMax })
+      const may_lack_commits_since = await findMissingSinceOf(db, account_id, table.identity.endpoint_id ?? only)
+      return { ...chosen, complete: chosen.complete && may_lack_commits_since === null, may_lack_commits_since }
+    }),
+  )
 }
 
 type Source = AsyncGenerator<DeliveredFile, boolean, undefined>
@@ -134,7 +150,7 @@ async function chooseNewest(
   { endpoints, wanted, leavesOut }: ResolvedTable,
   range: TimeRange,
   { bytesMax, filesMax }: { readonly bytesMax: number; readonly filesMax: number },
-): Promise<ChosenFiles> {
+): Promise<Omit<ChosenFiles, 'may_lack_commits_since'>> {
   const files: ChosenFile[] = []
   const merged = new Map<string, RowRange[]>()
   let bytes = 0

@@ -7,9 +7,11 @@
  * accepts data receives endpoints only after the database knows that it does: drains depend on it.
  */
 import { AppError } from '#errors.ts'
+import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { gather } from '#lib/gather.ts'
 import { Semaphore } from '#lib/semaphore.ts'
+import { type DatabasePosition, findRollback } from '#model/database-position.ts'
 import { digestSections } from '#model/section-digest.ts'
 import {
   type CommittedSeqs,
@@ -20,7 +22,7 @@ import {
   sectionKindOf,
 } from '#model/snapshot-sections.ts'
 import { listCommittedSeqs } from '#store/commits.ts'
-import { awaitRunningChanges, currentEpoch } from '#store/epoch.ts'
+import { awaitRunningChanges, currentPosition } from '#store/epoch.ts'
 import { getNodeRegion, recordSnapshotsSent } from '#store/nodes.ts'
 import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
 import { readConsistently, type Store, transact } from '#store/store.ts'
@@ -37,7 +39,7 @@ export type SnapshotsOptions = SectionCacheOptions & {
 /** The lines of a response. The last one is the line `end`. */
 export type SnapshotLines = readonly Buffer[]
 
-type Collected = { readonly epoch: number; readonly lines: SnapshotLines }
+type Collected = { readonly position: DatabasePosition; readonly lines: SnapshotLines }
 
 type Versions = ReadonlyMap<string, string>
 
@@ -60,7 +62,7 @@ type Poll = Omit<SnapshotRequest, 'have' | 'digest'> & { readonly have: Have }
 
 type Sent = { readonly node_id: string; readonly region: string; readonly epoch: number }
 
-type Known = { readonly epoch: number; readonly versions: SectionVersions }
+type Known = { readonly position: DatabasePosition; readonly versions: SectionVersions }
 
 type Difference = { readonly changed: readonly string[]; readonly removed: readonly string[] }
 
@@ -70,7 +72,7 @@ export class Snapshots {
   /** Sections are built for one node at a time. Others waiting for the same change then find them in the cache. */
   readonly #building = new Semaphore(1)
   /** Read from one state of the database, which may be newer than the epoch of the feed. */
-  #known: Known = { epoch: -1, versions: new Map() }
+  #known: Known | undefined
   /** By region, newest first. A process that polls after a change names what it has by the digest of one of these. */
   readonly #offered = new Map<string, readonly Offer[]>()
   /** One buffer for all processes that lack the same sections. */
@@ -85,7 +87,7 @@ export class Snapshots {
     this.#cache = new SectionCache(options)
     options.feed.subscribe(async () => {
       this.#known = await readConsistently(options.store, async (db) => ({
-        epoch: await currentEpoch(db),
+        position: await currentPosition(db),
         versions: await listSectionVersions(db),
       }))
       for (const [region, offers] of this.#offered) {
@@ -102,13 +104,15 @@ export class Snapshots {
   async poll(asked: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines | undefined> {
     const { store, feed } = this.#options
     const region = await getNodeRegion(store.db, asked.node_id)
+    const refused = this.#refusedBy(asked)
+    if (refused !== undefined) return [toEndLine(refused, region, { removed: [] })]
     const request = { ...asked, have: asked.have ?? this.#haveOf(region, asked) }
     let compared: Offer | undefined
     let isDifferent = request.epoch < 0
     const isDue = () => {
       const offer = this.#offer(region)
-      // An older copy of the database was restored: the node must not report changes as applied that are yet to be made.
-      if (request.epoch > this.#known.epoch) isDifferent = true
+      // Another state of the database: the node refuses it, or an operator said that nodes follow it.
+      if (request.epoch > this.#position.epoch || this.#refusedBy(request) !== undefined) isDifferent = true
       // Most changes affect other regions, so the offer is the same object as before.
       else if (!isDifferent && offer !== compared) isDifferent = !isEmpty(differenceFrom(request, offer))
       compared = offer
@@ -116,7 +120,12 @@ export class Snapshots {
     }
     await this.#inTurn(request.node_id, () => feed.waitUntil(isDue, request.wait_ms, signal))
     if (!isDue()) return undefined
-    const { epoch, lines } = await this.#collect(region, request, signal)
+    const position = this.#refusedBy(request)
+    if (position !== undefined) return [toEndLine(position, region, { removed: [] })]
+    const {
+      position: { epoch },
+      lines,
+    } = await this.#collect(region, request, signal)
     // Only a process that knows keys accepts data.
     if (request.kinds.includes('keys')) await this.#recordSent({ node_id: request.node_id, region, epoch })
     return lines
@@ -152,6 +161,17 @@ export class Snapshots {
     }
   }
 
+  get #position(): DatabasePosition {
+    return must(this.#known, 'the first read of the epoch').position
+  }
+
+  /** Returns the position of the database if the process would refuse it. It is told nothing else. */
+  #refusedBy({ position, refusing }: Pick<SnapshotRequest, 'position' | 'refusing'>): DatabasePosition | undefined {
+    if (position === undefined) return undefined
+    const isRefused = findRollback({ position, isRefusing: refusing === true }, this.#position) !== undefined
+    return isRefused ? this.#position : undefined
+  }
+
   async #collect(region: string, request: Poll, signal: AbortSignal): Promise<Collected> {
     const cached = this.#fromCache(region, request)
     if (cached !== undefined) return cached
@@ -162,26 +182,26 @@ export class Snapshots {
   #fromCache(region: string, request: Poll): Collected | undefined {
     const offer = this.#offer(region)
     const difference = differenceFrom(request, offer)
-    const { epoch } = this.#known
+    const position = this.#position
     const known = this.#collected.get(difference)
-    if (known?.epoch === epoch) return known
+    if (known?.position === position) return known
     const found = this.#cache.find(region, offer.versions, difference.changed)
     if (found === undefined) return undefined
-    const lines = [...found.values(), toEndLine(epoch, region, difference)]
+    const lines = [...found.values(), toEndLine(position, region, difference)]
     const bytes = lines.reduce((sum, line) => sum + line.byteLength, 0)
-    if (bytes > controlLimits.snapshotBytesShared) return { epoch, lines }
-    const collected = { epoch, lines: [Buffer.concat(lines)] }
+    if (bytes > controlLimits.snapshotBytesShared) return { position, lines }
+    const collected = { position, lines: [Buffer.concat(lines)] }
     this.#collected.set(difference, collected)
     return collected
   }
 
   #build(region: string, request: Poll): Promise<Collected> {
     return readConsistently(this.#options.store, async (db) => {
-      const epoch = await currentEpoch(db)
+      const position = await currentPosition(db)
       const versions = versionsFor(region, await listSectionVersions(db, region))
       const difference = compare(request, this.#toSections(region, versions))
       const lines = await this.#cache.build(db, region, versions, difference.changed)
-      return { epoch, lines: [...lines.values(), toEndLine(epoch, region, difference)] }
+      return { position, lines: [...lines.values(), toEndLine(position, region, difference)] }
     })
   }
 
@@ -202,7 +222,7 @@ export class Snapshots {
 
   /** Returns the same object as before if nothing changed in the region. */
   #offerOf(region: string, before?: Offer): Offer {
-    const versions = versionsFor(region, this.#known.versions)
+    const versions = versionsFor(region, this.#known?.versions ?? new Map())
     if (before !== undefined && isSame(before.versions, versions)) return before
     const sections = this.#toSections(region, versions)
     const ofKinds = (kinds: readonly SectionKind[]) => sections.filter(({ kind }) => kind !== undefined && kinds.includes(kind))
@@ -254,7 +274,7 @@ function isSame(one: Versions, other: Versions): boolean {
   return one.size === other.size && one.entries().every(([name, version]) => other.get(name) === version)
 }
 
-function toEndLine(epoch: number, region: string, { removed }: Difference): Buffer {
-  const end: SectionsEnd = { kind: 'end', epoch, region, removed: [...removed] }
+function toEndLine(position: DatabasePosition, region: string, { removed }: Pick<Difference, 'removed'>): Buffer {
+  const end: SectionsEnd = { kind: 'end', epoch: position.epoch, region, removed: [...removed], position }
   return Buffer.from(`${JSON.stringify(end)}\n`)
 }

@@ -81,7 +81,8 @@ export class Committer {
     { artifacts, views, startedAt }: Uploaded,
     { target }: BoundDestination,
   ): SegmentCommit {
-    const { clock, seal } = this.#options
+    const { clock, seal, endpoints } = this.#options
+    const { position } = endpoints
     const unmarked: SegmentCommit = {
       id,
       endpoint_id: name.endpointId,
@@ -97,6 +98,7 @@ export class Committer {
       destination: { id: target.id, bucket: target.bucket, region: target.region },
       artifacts,
       views: boundQuality(views),
+      ...(position && { position }),
     }
     const key = objectKey(target.prefix, name, { type: 'marker' })
     return withMarker(unmarked, key, encodeMarker(unmarked, seal))

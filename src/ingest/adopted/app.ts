@@ -79,7 +79,7 @@ export async function startAdoptedIngest(
     message: () => ({
       process: 'ingest',
       node_id: nodeId,
-      applied_epoch: epoch,
+      ...feed.inUse(epoch),
       healthy: false,
       reasons: [reason],
       disk_full: false,

@@ -2,6 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PackageCheck } from 'lucide-react'
 import { type Commit, commitsQuery } from '../../api/endpoints.ts'
+import { Callout } from '../../design/callout.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { formatBytes, formatCount, formatDuration } from '../../design/format.ts'
 import { Skeleton } from '../../design/skeleton.tsx'
@@ -9,6 +10,7 @@ import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
+import { MayLackCommits } from '../../shell/may-lack-commits.tsx'
 import { useMay } from '../../shell/session.tsx'
 import { CommitCharts, delayOf } from './commit-charts.tsx'
 import { CommitFiles } from './commit-files.tsx'
@@ -25,6 +27,7 @@ export function EndpointCommits() {
   if (commits.isError) return <Failure error={commits.error} onRetry={() => void commits.refetch()} />
   if (commits.data === undefined) return <Skeleton rows={6} height="figure" />
   const rows = commits.data.pages.flatMap(({ items }) => items)
+  const since = commits.data.pages[0]?.may_lack_commits_since ?? null
   const columns: readonly TableColumn<Commit>[] = [
     { title: 'Delivered', cell: ({ uploaded_at }) => <Time at={uploaded_at} /> },
     { title: 'Segment', cell: ({ seq }) => <code>{seq}</code> },
@@ -50,6 +53,13 @@ export function EndpointCommits() {
   ]
   return (
     <div className={style.stack}>
+      {since !== null && (
+        <Callout kind="warn" title="This may not be everything">
+          <p>
+            <MayLackCommits since={since} />
+          </p>
+        </Callout>
+      )}
       {rows.length > 0 && <CommitCharts commits={rows} />}
       <Table
         label="Commits"

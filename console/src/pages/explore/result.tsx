@@ -8,6 +8,7 @@ import { formatBytes, formatCount, formatDuration } from '../../design/format.ts
 import { Menu, MenuItem } from '../../design/menu.tsx'
 import { TabBar, tabClass } from '../../design/tabs.tsx'
 import { Time } from '../../design/time.tsx'
+import { MayLackCommits } from '../../shell/may-lack-commits.tsx'
 import { drawingOf } from './chart-data.ts'
 import { save, toCsv, toJsonLines } from './download.ts'
 import style from './explore.module.css'
@@ -85,17 +86,23 @@ function LeftOut({ result: { tables, truncated, row_count } }: { readonly result
   return (
     <Callout kind="warn" title="This is not everything">
       {truncated !== null && <p>These are the first {plural(row_count, 'row')}. Aggregate in SQL, or add a LIMIT.</p>}
-      {partial.map(({ name, files, missing, oldest }) => (
-        <p key={name}>
-          <code>{name}</code>: only the newest {plural(files, 'file')} {files === 1 ? 'was' : 'were'} read
-          {oldest !== null && (
-            <>
-              , back to <Time at={oldest} exact />
-            </>
-          )}
-          {missing > 0 && `; ${plural(missing, 'file')} no longer in the bucket`}. Choose a shorter time, or use a warehouse.
-        </p>
-      ))}
+      {partial.map(({ name, files, missing, oldest, may_lack_commits_since }) =>
+        may_lack_commits_since !== null ? (
+          <p key={name}>
+            <code>{name}</code>: <MayLackCommits since={may_lack_commits_since} />
+          </p>
+        ) : (
+          <p key={name}>
+            <code>{name}</code>: only the newest {plural(files, 'file')} {files === 1 ? 'was' : 'were'} read
+            {oldest !== null && (
+              <>
+                , back to <Time at={oldest} exact />
+              </>
+            )}
+            {missing > 0 && `; ${plural(missing, 'file')} no longer in the bucket`}. Choose a shorter time, or use a warehouse.
+          </p>
+        ),
+      )}
     </Callout>
   )
 }

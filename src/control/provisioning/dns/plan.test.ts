@@ -22,7 +22,16 @@ const aNode = (ipv4: readonly string[], ipv6: readonly string[] = [], applied_ep
     credential: 'active',
     delivery: null,
   },
-  ingest: { applied_epoch, healthy: true, reasons: [], disk_full: false, leaving: false, last_seen_at: at, healthy_at: at },
+  ingest: {
+    applied_epoch,
+    healthy: true,
+    reasons: [],
+    disk_full: false,
+    leaving: false,
+    kept_position: null,
+    last_seen_at: at,
+    healthy_at: at,
+  },
 })
 const aRecord = (values: readonly string[], more: Partial<DnsRecord> = {}): DnsRecord => ({
   ...{ name: 'abc.fra.inlet.test', type: 'A', endpoint_id: 'e1', region: 'fra', target: 'here', published: values, ttl: 30 },

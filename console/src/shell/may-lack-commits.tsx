@@ -1,0 +1,11 @@
+import { Time } from '../design/time.tsx'
+
+/** Said beside whatever is made from commits, while the database may lack some. */
+export function MayLackCommits({ since }: { readonly since: string }) {
+  return (
+    <>
+      Some of what was delivered since <Time at={since} exact /> may be missing: the database went back to an older state, and the
+      operator has to run <code>inlet commits rebuild</code>. The files are in the bucket.
+    </>
+  )
+}

@@ -1,0 +1,44 @@
+/**
+ * What `inlet restore` leaves for the next start of control: that the database is an older copy which somebody put back on purpose.
+ *
+ * Owns: the file, and what follows from it in the database. Law: it takes effect once, also if the start is interrupted.
+ */
+import { z } from 'zod'
+import { type Files, writeDurably } from '#lib/files.ts'
+import { parseJson } from '#lib/json.ts'
+import { UserError } from '#lib/user-error.ts'
+import { Timestamp } from '#model/timestamp.ts'
+import { applyChange, beginGeneration, currentPosition } from './epoch.ts'
+import { noteMissingCommits } from './missing-commits.ts'
+import type { Store } from './store.ts'
+
+const Restored = z.strictObject({ generation: z.int().min(1), begun_at: Timestamp })
+
+export async function writeRestored(
+  files: Files,
+  path: string,
+  { begun_at }: { readonly begun_at: string },
+  now: number,
+): Promise<void> {
+  await writeDurably(
+    files,
+    path,
+    Buffer.from(`${JSON.stringify({ generation: now, begun_at } satisfies z.infer<typeof Restored>)}\n`),
+  )
+}
+
+/** Begins a generation for a restored database, and notes that it may lack commits. Returns whether it was restored. Throws a UserError. */
+export async function followRestored(store: Store, files: Files, path: string, now: number): Promise<boolean> {
+  const bytes = await files.read(path)
+  if (bytes === undefined) return false
+  const { data } = Restored.safeParse(parseJson(Buffer.from(bytes).toString('utf8')))
+  if (data === undefined) throw new UserError(`${path} is damaged: remove it, and run inlet database accept`)
+  const { generation } = await currentPosition(store.db)
+  if (generation < data.generation)
+    await applyChange(store, async (db) => {
+      await beginGeneration(db, data.generation)
+      await noteMissingCommits(db, null, Date.parse(data.begun_at), now)
+    })
+  await files.remove(path)
+  return true
+}

@@ -1,0 +1,129 @@
+/** A database that lacks commits which nodes remember: nodes say so, and every answer that is made from commits. */
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { clearMissingCommits, listMissingCommits } from '#store/missing-commits.ts'
+import { newRegion, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+async function furnished() {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, output_formats: ['parquet'] })
+  const node = await TestNode.register(control(), region)
+  const commit = async (seq: number) => {
+    const { status, body } = await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, seq)] })
+    expect(status).toBe(200)
+    return body
+  }
+  const compare = async (recorded: object | null, more: object = {}) => {
+    const well = { node_id: node.id, applied_epoch: 1, healthy: true, reasons: [], lag: [] }
+    const { status, body } = await node.call('POST', 'heartbeat', { process: 'delivery', ...well, recorded, ...more })
+    expect(status).toBe(200)
+    return body.recorded
+  }
+  const commits = async () => (await account.get(`/v1/endpoints/${endpoint.id}/commits`)).body
+  const status = async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body
+  return { account, endpoint, node, commit, compare, commits, status }
+}
+
+async function rebuilt(): Promise<void> {
+  const { store } = control()
+  await clearMissingCommits(store.db, await listMissingCommits(store.db))
+}
+
+describe('what a node remembers of the database', () => {
+  test('is what control told it: commits are counted once', async () => {
+    const { commit, compare, commits } = await furnished()
+    const { total } = await commit(1)
+    expect(await commit(1)).toMatchObject({ new: 0, total })
+    expect(await commit(2)).toMatchObject({ new: 1, total: { ...total, commits: total.commits + 1 } })
+    const recorded = { ...total, commits: 2 }
+    expect(await compare(null)).toEqual(recorded)
+    expect(await compare(recorded)).toEqual(recorded)
+    // It may have missed a response.
+    expect(await compare(total)).toEqual(recorded)
+    // Of another database it says nothing.
+    expect(await compare({ database: newId(), commits: 9 })).toEqual(recorded)
+    expect((await commits()).may_lack_commits_since).toBeNull()
+  })
+
+  test('shows in every answer if the database has fewer, and jobs wait', async () => {
+    const { account, endpoint, commit, compare, commits, status } = await furnished()
+    const { total } = await commit(1)
+    await compare(null)
+    const before = Date.now()
+    expect(await compare({ ...total, commits: 5 })).toEqual(total)
+    const since = (await commits()).may_lack_commits_since
+    // The last heartbeat that this database knows.
+    expect(Date.parse(since)).toBeGreaterThan(before - 10_000)
+    expect(Date.parse(since)).toBeLessThanOrEqual(before)
+    const receipt = await account.get(`/v1/endpoints/${endpoint.id}/commits?node_id=${newId()}&segment_seq=1`)
+    expect(receipt.body).toMatchObject({ items: [], may_lack_commits_since: since })
+    expect((await status()).status_reasons.join()).toContain(`commits since ${since} may be missing`)
+    const { body: view } = await account.post('/v1/views', {
+      name: 'orders',
+      definition: { columns: [{ name: 'n', type: 'BIGINT', path: '$.n' }] },
+    })
+    await account.post(`/v1/views/${view.id}/publish`)
+    expect((await account.get(`/v1/views/${view.id}/dlq-files`)).body.may_lack_commits_since).toBe(since)
+    const query = { sql: `select count(*) from raw."${endpoint.name}"` }
+    const { body: answer } = await account.post('/v1/query', query)
+    expect(answer.tables).toMatchObject([{ complete: false, may_lack_commits_since: since }])
+    const asView = await account.post('/v1/query', { sql: 'select count(*) from orders' })
+    expect(asView.body.tables).toMatchObject([{ complete: false, may_lack_commits_since: since }])
+    for (const job of [`/v1/endpoints/${endpoint.id}/compact`, `/v1/views/${view.id}/backfill`]) {
+      const { status, body } = await account.post(job, job.endsWith('backfill') ? { endpoint_id: endpoint.id } : {})
+      expect([status, body.detail], job).toEqual([
+        409,
+        expect.stringContaining(`may lack commits since ${since}: the operator has to run inlet commits rebuild first`),
+      ])
+    }
+    // The node was told, and does not claim it again.
+    await rebuilt()
+    await compare(total)
+    expect((await commits()).may_lack_commits_since).toBeNull()
+    expect((await status()).status_reasons.join()).not.toContain('may be missing')
+  })
+
+  test('concerns the region of the node alone', async () => {
+    const [mine, others] = [await furnished(), await furnished()]
+    const { total } = await mine.commit(1)
+    await mine.compare({ ...total, commits: 1_000_000 })
+    expect((await mine.commits()).may_lack_commits_since).not.toBeNull()
+    expect((await others.commits()).may_lack_commits_since).toBeNull()
+    await rebuilt()
+  })
+
+  test('a node that refuses the configuration has applied nothing, and is noted once', async () => {
+    const { account, node, compare, commits, status } = await furnished()
+    await node.heartbeat()
+    expect((await status()).status).not.toBe('deploying')
+    const { position } = await node.snapshot()
+    const kept_position = { ...position, epoch: (position?.epoch ?? 0) + 7, version: 'later' }
+    const refusing = { applied_epoch: -1, kept_position }
+    await node.heartbeat(refusing, refusing)
+    expect((await status()).status_reasons.join()).toContain(
+      `node ${node.id} keeps its configuration of epoch ${kept_position.epoch}`,
+    )
+    expect((await commits()).may_lack_commits_since).not.toBeNull()
+    await rebuilt()
+    await node.heartbeat(refusing, refusing)
+    expect((await commits()).may_lack_commits_since).toBeNull()
+    // It is sent no configuration, at once, however long it would wait.
+    const answer = await node.call('POST', 'snapshot', {
+      ...{ node_id: node.id, epoch: kept_position.epoch, kinds: ['keys'], have: {}, wait_ms: 30_000, position: kept_position },
+    })
+    expect(
+      String(answer.body)
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).kind),
+    ).toEqual(['end'])
+    await node.heartbeat()
+    await compare(null)
+    expect((await account.get('/v1/endpoints')).status).toBe(200)
+    expect((await status()).status_reasons.join()).not.toContain('keeps its configuration')
+  })
+})

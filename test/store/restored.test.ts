@@ -1,0 +1,60 @@
+/** What a restored or accepted database says of itself: the generation that nodes follow, and commits that may be missing. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemFiles } from '#lib/files.ts'
+import { currentPosition } from '#store/epoch.ts'
+import { clearMissingCommits, findMissingSince, listMissingCommits, noteMissingCommits } from '#store/missing-commits.ts'
+import { followRestored, writeRestored } from '#store/restored.ts'
+import { transact } from '#store/store.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
+import { iso, t0 } from './fixtures.ts'
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-restored-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+describeDatabases('a restored database', (kind) => {
+  test('begins a generation once, and may lack commits of every region since the backup', async () => {
+    await using store = await newStore(kind)
+    const path = join(directory, 'restored.json')
+    const before = await currentPosition(store.db)
+    expect(before).toMatchObject({ generation: 0, database: expect.stringMatching(/^[\da-f-]{36}$/) })
+    expect(await followRestored(store, systemFiles, path, t0)).toBe(false)
+    await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
+    expect(await followRestored(store, systemFiles, path, t0)).toBe(true)
+    const restored = await currentPosition(store.db)
+    expect(restored).toEqual({ ...before, generation: t0, epoch: before.epoch + 1, version: expect.any(String) })
+    expect(await findMissingSince(store.db, ['loc', 'fra'])).toEqual(
+      new Map([
+        ['loc', t0 - 5_000],
+        ['fra', t0 - 5_000],
+      ]),
+    )
+    // The start was interrupted before the file was removed.
+    await clearMissingCommits(store.db, await listMissingCommits(store.db))
+    await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
+    expect(await followRestored(store, systemFiles, path, t0 + 1)).toBe(true)
+    expect(await currentPosition(store.db)).toEqual(restored)
+    expect(await listMissingCommits(store.db)).toEqual([])
+    await writeFile(path, '{')
+    await expect(followRestored(store, systemFiles, path, t0)).rejects.toThrow(
+      'is damaged: remove it, and run inlet database accept',
+    )
+  })
+
+  test('what is noted while commits are rebuilt stays noted', async () => {
+    await using store = await newStore(kind)
+    const note = (region: string, since: number, now: number) =>
+      transact(store, (db) => noteMissingCommits(db, region, since, now))
+    await note('loc', t0 - 10, t0)
+    await note('fra', t0 - 10, t0)
+    const begun = await listMissingCommits(store.db)
+    await note('loc', t0 - 5, t0 + 1)
+    await clearMissingCommits(store.db, begun)
+    expect(await listMissingCommits(store.db)).toEqual([{ region: 'loc', since: t0 - 10, noted_at: t0 + 1 }])
+  })
+})
