@@ -27,7 +27,8 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => {
   await rm(scratch, { recursive: true, force: true })
-  await populated[Symbol.asyncDispose]()
+  // Undefined if populating failed.
+  await (populated as AsyncDisposable | undefined)?.[Symbol.asyncDispose]()
 })
 
 /** mulberry32: small, and the same everywhere. */

@@ -33,6 +33,16 @@ export type Populated = {
 /** Starts an installation, uses it, and kills it. The directory is removed with the installation. */
 export async function populate(): Promise<Populated & AsyncDisposable> {
   const inlet = await Installation.create({ environment: { INLET_LOG_LEVEL: 'warn' } })
+  try {
+    return { ...(await useAndKill(inlet)), [Symbol.asyncDispose]: () => inlet[Symbol.asyncDispose]() }
+  } catch (error) {
+    // Otherwise its processes would outlive the test.
+    await inlet[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+async function useAndKill(inlet: Installation): Promise<Populated> {
   const accepted: Record<string, number> = {}
   const send = async (id: string, numbers: readonly (number | string)[], key?: string) => {
     const body = numbers.map((n) => `${JSON.stringify({ n })}\n`).join('')
@@ -63,14 +73,7 @@ export async function populate(): Promise<Populated & AsyncDisposable> {
   await inlet.kill('ingest')
   await inlet.kill('delivery')
   const rows = await readRowsOfCopy(inlet.directory)
-  return {
-    directory: inlet.directory,
-    delivered,
-    held,
-    accepted,
-    rows,
-    [Symbol.asyncDispose]: () => inlet[Symbol.asyncDispose](),
-  }
+  return { directory: inlet.directory, delivered, held, accepted, rows }
 }
 
 async function compact(inlet: Installation, endpoint: string): Promise<void> {
