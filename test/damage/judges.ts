@@ -185,9 +185,13 @@ export const judgeOutbox: Judge = async ({ data, populated }) => {
   return { end: 'repaired', said: lines.join('') || lost.join(' ') || 'its segment is delivered again' }
 }
 
-export const judgeKeys: Judge = async ({ data, path, populated }) => {
+/** A file of keys, or their counts. */
+export const judgeKeys: Judge = async ({ data, populated }) => {
   const { lines, logger } = listen()
-  const original = await readFile(join(populated.directory, path))
+  const intact = dataPaths(populated.directory).storedRequests
+  const names = (await systemFiles.list(intact)).map(({ name }) => name).filter((name) => name.endsWith('.requests'))
+  // Two of them, if the hour changed.
+  const original = Buffer.concat(await Promise.all(names.map((name) => readFile(join(intact, name)))))
   const ids: Buffer[] = []
   for (let at = 0; at + STORED_REQUEST_BYTES <= original.length; at += STORED_REQUEST_BYTES) {
     const request = decodeStoredRequest(original, at)
@@ -197,7 +201,7 @@ export const judgeKeys: Judge = async ({ data, path, populated }) => {
   const { storedRequests: directory } = dataPaths(data)
   const ignored = () => undefined
   const keys = new RequestFiles({ directory, files: systemFiles, logger, onOpened: ignored, onRemoved: ignored })
-  await keys.refresh(0)
+  await keys.prepare(0)
   try {
     const problems = keys.problems()
     if (problems.length > 0) return { end: 'refused', said: problems.join('\n') }

@@ -8,6 +8,9 @@ import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { dataPaths } from '#data-paths.ts'
+import { readCounts } from '#ingest/idempotency/request-counts.ts'
+import { STORED_REQUEST_BYTES } from '#ingest/idempotency/stored-request.ts'
+import { systemFiles } from '#lib/files.ts'
 import { openStore } from '#store/store.ts'
 import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
@@ -69,6 +72,8 @@ async function useAndKill(inlet: Installation): Promise<Populated> {
   await inlet.kill('control')
   await send(delivered, [7, 8], 'in-the-outbox')
   await until('a report in the outbox', async () => (await readdir(join(inlet.directory, 'node/outbox'))).length > 0, 30_000)
+  // Counts are lower bounds, written a moment later: what is not counted yet is not missed either.
+  await until('the counts of keys', () => areKeysCounted(inlet.directory), 30_000)
   await send(held, [9], 'open')
   await inlet.kill('ingest')
   await inlet.kill('delivery')
@@ -81,6 +86,17 @@ async function compact(inlet: Installation, endpoint: string): Promise<void> {
   await until('the compaction', async () => (await inlet.ok('GET', `/v1/jobs/${job.id}`)).finished_at !== null, 30_000)
   const { status } = await inlet.ok('GET', `/v1/jobs/${job.id}`)
   if (status !== 'succeeded') throw new Error(`the compaction ended as ${status}`)
+}
+
+async function areKeysCounted(directory: string): Promise<boolean> {
+  const { storedRequests } = dataPaths(directory)
+  const counts = (await readCounts(systemFiles, storedRequests)) ?? new Map()
+  const files = (await readdir(storedRequests)).filter((name) => name.endsWith('.requests'))
+  const isCounted = async (name: string) => {
+    const bytes = await systemFiles.bytes(join(storedRequests, name))
+    return counts.get(Number.parseInt(name, 10))?.written === (bytes ?? 0) / STORED_REQUEST_BYTES
+  }
+  return files.length > 0 && (await Promise.all(files.map(isCounted))).every((is) => is)
 }
 
 export async function listFiles(directory: string): Promise<readonly string[]> {
