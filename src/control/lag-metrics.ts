@@ -20,7 +20,7 @@ const values = [
   ['quarantined_segments', 'damaged files that were kept'],
   ['unowned_segments', 'segments of any kind whose endpoint is gone'],
   ['undelivered_bytes', 'bytes of segments that are not committed, open ones included'],
-  ['scrub_findings', 'damage that the scrub found, on nodes or in buckets, and that the last look at it still saw'],
+  ['scrub_findings', 'damage on nodes or in buckets that the last scrub still found'],
   ['oldest_undelivered_seconds', 'seconds since the oldest uncommitted segment was sealed'],
 ] as const
 
