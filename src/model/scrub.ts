@@ -84,6 +84,8 @@ export const FindingKind = z.enum([
   'segment_quarantined',
   /** A directory or file of the node cannot be read. */
   'unreadable',
+  /** A file or directory that the node or the installation had is not there. */
+  'missing',
   /** The outbox has a report that cannot be sent. */
   'report_damaged',
   /** A file of remembered idempotency keys. */

@@ -7,7 +7,8 @@
  */
 import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
-import type { Files } from '#lib/files.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import { errorCode, type Files } from '#lib/files.ts'
 import { type LogFiles, listLogs, listSegments, type SegmentFile } from './directory.ts'
 import { readHighWater } from './high-water.ts'
 import { LogListings } from './log-listings.ts'
@@ -58,6 +59,18 @@ export class SegmentDirectory {
   async highWater(logName: string): Promise<number | undefined> {
     const found = await readHighWater(this.#files, join(this.#directory, logName)).catch(() => undefined)
     return typeof found === 'object' ? found.seq : undefined
+  }
+
+  /** Returns why the highest seq of the log cannot be read; undefined if it can, or there is none. */
+  async highWaterProblem(logName: string): Promise<string | undefined> {
+    try {
+      const found = await readHighWater(this.#files, join(this.#directory, logName))
+      return found === 'damaged'
+        ? 'is damaged: the next start of ingest continues after the highest seq that a file has'
+        : undefined
+    } catch (error) {
+      return `cannot be read (${errorCode(error) ?? errorMessage(error)})`
+    }
   }
 
   /** Whether the log has segments that are neither delivered nor quarantined. */

@@ -1,11 +1,20 @@
-/** `inlet scrub`: verifies what is on this node and what was delivered. Reads only. */
+/**
+ * `inlet scrub`: verifies what is on this node and what was delivered.
+ *
+ * Law: reads only, so that it also works as another user than the one that Inlet runs as. What cannot be verified is a finding, and the rest is
+ * verified all the same.
+ */
+import { basename } from 'node:path'
 import type { Config } from '#config.ts'
 import { MarkerSeal } from '#delivery/commit/marker-seal.ts'
+import { nextStepOf } from '#delivery/scrub/advice.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'
 import { readLocalSeqs } from '#delivery/scrub/seq-gaps.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
-import type { Finding } from '#model/scrub.ts'
+import { UserError } from '#lib/user-error.ts'
+import type { Finding, FindingKind } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { countCommits } from '#store/commits-to-scrub.ts'
@@ -17,13 +26,16 @@ import { formatBytes } from '../segments/format.ts'
 import { openCommandStore } from '../store.ts'
 import { readDelivered } from './database.ts'
 
+const theNode = 'the node'
+const theBuckets = 'the buckets'
+
 export type ScrubFlags = JsonFlags & { readonly sizesOnly: boolean }
 
 type Result = {
   readonly findings: readonly Finding[]
-  /** Null: there is no node here. */
+  /** Null: there is no node here, or it cannot be read. */
   readonly node: NodeTally | null
-  /** Null: there is no database here. */
+  /** Null: there is no database here, or it cannot be read. */
   readonly buckets: BucketTally | null
 }
 
@@ -32,8 +44,12 @@ export async function scrub(this: CliContext, flags: ScrubFlags): Promise<void> 
   const config = await this.readConfig()
   const findings: Finding[] = []
   const onFinding = (finding: Finding) => findings.push(finding)
-  const node = await verifyNode(config, onFinding)
-  const buckets = await verifyBuckets(this, config, flags, onFinding)
+  const node = await orUnreadable(theNode, onFinding, () => verifyNode(config, onFinding))
+  const buckets = await orUnreadable(theBuckets, onFinding, () => verifyBuckets(this, config, flags, onFinding))
+  if (node === null && buckets === null && findings.length === 0)
+    throw new UserError(
+      `nothing was verified: ${config.paths.data} has neither a node nor a database. Set INLET_DATA_DIR to the data directory of Inlet, or INLET_DATABASE_URL to its database`,
+    )
   const result: Result = { findings, node, buckets }
   printResult(this, flags, result, describe(result))
   if (findings.length > 0) this.process.exitCode = 1
@@ -41,7 +57,21 @@ export async function scrub(this: CliContext, flags: ScrubFlags): Promise<void> 
 
 async function verifyNode({ paths }: Config, onFinding: (finding: Finding) => void): Promise<NodeTally | null> {
   const files = systemFiles
-  if ((await files.changedAt(paths.wal)) === undefined) return null
+  const [hasId, hasLog] = [await isThere(paths.nodeId), await isThere(paths.wal)]
+  if (!hasId && !hasLog) return null
+  if (!hasId) onFinding(describeOwn('missing', 'node/id', 'the id of this node is missing, and its log is there'))
+  if (!hasLog)
+    onFinding(
+      describeOwn('missing', 'node/wal', 'the log of this node is missing: segments that were not delivered are not here'),
+    )
+  await orUnreadable('node/id', onFinding, () => files.read(paths.nodeId))
+  await orUnreadable('node/marker-key', onFinding, async () => {
+    // Delivery creates the key before the outbox.
+    if ((await MarkerSeal.read(paths.markerKey)) !== undefined || !(await isThere(paths.outbox))) return
+    const message =
+      'the key by which this node signs its markers is missing: signatures were not verified, and the next start creates another key'
+    onFinding(describeOwn('missing', 'node/marker-key', message))
+  })
   return scrubNode({
     segments: new SegmentDirectory({ directory: paths.wal, files }),
     outbox: new OutboxFiles({ directory: paths.outbox, files }),
@@ -60,14 +90,21 @@ async function verifyBuckets(
   const { paths, databaseUrl, commitsKeptDays } = config
   const { clock } = context
   const files = systemFiles
-  // A node that joined another machine has no database: the buckets are verified where control is.
-  if (databaseUrl === '' && (await files.bytes(paths.database)) === undefined) return null
+  if (databaseUrl === '' && !(await isThere(paths.database))) {
+    // A node that joined another machine has no database: the buckets are verified where control is.
+    const ofControl = await findTracesOfControl(paths)
+    if (ofControl !== undefined)
+      onFinding(describeOwn('missing', 'inlet.db', `the database is missing, and ${ofControl} is there: no bucket was verified`))
+    return null
+  }
   await using store = await openCommandStore(context)
   const { stores, close } = await openObjectStores(config, { clock })
-  const nodeId = Buffer.from((await files.read(paths.nodeId)) ?? [])
+  const nodeId = Buffer.from((await files.read(paths.nodeId).catch(() => undefined)) ?? [])
     .toString()
     .trim()
-  const reported = new Set((await new OutboxFiles({ directory: paths.outbox, files }).list()).map(({ id }) => id))
+  const outbox = new OutboxFiles({ directory: paths.outbox, files })
+  const reports = await outbox.list().catch(() => undefined)
+  const reported = new Set(reports?.map(({ id }) => id))
   const segments = new SegmentDirectory({ directory: paths.wal, files })
   const localSeqs = (log: string) => readLocalSeqs(segments, log)
   const total = await countCommits(store.db)
@@ -78,9 +115,10 @@ async function verifyBuckets(
   const delivered = readDelivered(store.db, Math.max(0, clock.now() - commitsKeptDays * 86_400_000))
   const scrub = new BucketScrub({
     ...{ delivered, stores, clock, signal, onFinding },
-    own: nodeId === '' ? undefined : { nodeId, seal: await MarkerSeal.open(paths.markerKey), localSeqs },
+    own: nodeId === '' ? undefined : { nodeId, seal: await MarkerSeal.read(paths.markerKey).catch(() => undefined), localSeqs },
     readsContent: !sizesOnly,
-    isReported: (id) => reported.has(id),
+    // With an outbox that cannot be read, any commit of this node may wait in it.
+    isReported: (id) => (reports === undefined ? nodeId !== '' && id.startsWith(nodeId) : reported.has(id)),
     requestMs: 0,
     onRead: () => undefined,
     onCommits: (count) => {
@@ -100,30 +138,62 @@ async function verifyBuckets(
   }
 }
 
-function describe({ findings, node, buckets }: Result): string {
-  const lines = findings.map(({ kind, where, message, next_step }) => `${kind}  ${where}\n  ${message}\n  → ${next_step}\n`)
-  const ofNode =
-    node === null
-      ? 'this node     there is none in this data directory\n'
-      : `this node     ${node.segments} segments, ${node.reports} reports to control\n`
-  return `${lines.join('')}${ofNode}${describeBuckets(buckets)}${
-    findings.length === 0 ? 'nothing is damaged\n' : `${findings.length} ${findings.length === 1 ? 'finding' : 'findings'}\n`
-  }`
+/** Returns the name of something that only control leaves in its data directory; undefined if there is nothing. */
+async function findTracesOfControl(paths: Config['paths']): Promise<string | undefined> {
+  // A node that joined may have a folder of buckets that it shares with control.
+  const more = (await isThere(paths.node)) ? [] : [paths.buckets]
+  for (const path of [paths.secretKey, paths.operatorToken, `${paths.database}.lock`, ...more])
+    if (await isThere(path)) return basename(path)
+  return undefined
 }
 
-function describeBuckets(buckets: BucketTally | null): string {
-  if (buckets === null) return 'the buckets   not verified: the database is on another machine, run inlet scrub there\n'
+async function isThere(path: string): Promise<boolean> {
+  return (await systemFiles.changedAt(path)) !== undefined
+}
+
+/** Returns null, and reports why, if `read` throws. */
+async function orUnreadable<T>(where: string, onFinding: (finding: Finding) => void, read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read()
+  } catch (error) {
+    onFinding(describeOwn('unreadable', where, `cannot be verified: ${errorMessage(error)}`))
+    return null
+  }
+}
+
+function describeOwn(kind: FindingKind, where: string, message: string): Finding {
+  return { kind, endpoint_id: null, where, message, next_step: nextStepOf(kind) }
+}
+
+function describe({ findings, node, buckets }: Result): string {
+  const lines = findings.map(({ kind, where, message, next_step }) => `${kind}  ${where}\n  ${message}\n  → ${next_step}\n`)
+  const isUnread = (wheres: readonly string[]) => findings.some(({ where }) => wheres.includes(where))
+  const noNode = isUnread([theNode]) ? 'not verified: see above' : 'there is none in this data directory'
+  const noBuckets = isUnread([theBuckets, 'inlet.db'])
+    ? 'not verified: see above'
+    : 'not verified: the database is on another machine, run inlet scrub there'
+  const ofNode = node === null ? noNode : `${plural(node.segments, 'segment')}, ${plural(node.reports, 'report')} to control`
+  const ofBuckets = buckets === null ? `the buckets   ${noBuckets}\n` : describeBuckets(buckets)
+  const end = findings.length === 0 ? 'nothing is damaged' : plural(findings.length, 'finding')
+  return `${lines.join('')}this node     ${ofNode}\n${ofBuckets}${end}\n`
+}
+
+function describeBuckets(buckets: BucketTally): string {
   const { commits, files, readFiles, readBytes, expired, unverifiable, gaps } = buckets
   const more = [
-    ...(expired === 0 ? [] : [`${expired} files have expired: a rule of the bucket removed them by their age`]),
+    ...(expired === 0 ? [] : [`${plural(expired, 'file')} expired: a rule of the bucket removed them by their age`]),
     ...(unverifiable === 0
       ? []
       : [`${unverifiable} could not be verified: the role may not read, or the destination was deleted`]),
   ]
   for (const { endpoint_id, from, to } of gaps)
     more.push(
-      `no segment and no commit has seq ${from === to ? from : `${from} to ${to}`} of ${endpoint_id}: skipped by a failed append or a crash, discarded, or removed before its delivery`,
+      `${endpoint_id} has no segment and no commit with seq ${from === to ? from : `${from} to ${to}`}: skipped by a failed append or a crash, discarded, or removed before its delivery`,
     )
   const read = `${readFiles} of them read in full (${formatBytes(readBytes)})`
-  return `the buckets   ${commits} commits, ${files} files, ${read}\n${more.map((line) => `              ${line}\n`).join('')}`
+  return `the buckets   ${plural(commits, 'commit')}, ${plural(files, 'file')}, ${read}\n${more.map((line) => `              ${line}\n`).join('')}`
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

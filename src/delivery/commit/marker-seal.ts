@@ -6,7 +6,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { parseJson } from '#lib/json.ts'
-import { readOrCreate } from '#lib/read-or-create.ts'
+import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
 
 const keyChars = 43
 
@@ -19,10 +19,13 @@ export class MarkerSeal {
 
   /** Reads the node's key. The first start creates it. */
   static async open(path: string): Promise<MarkerSeal> {
-    const key = await readOrCreate(path, () => randomBytes(32).toString('base64url'))
-    if (key.length < keyChars)
-      throw new Error(`${path} is damaged: it has fewer than ${keyChars} characters; delete it to create a new one`)
-    return new MarkerSeal(key)
+    return sealOf(path, await readOrCreate(path, () => randomBytes(32).toString('base64url')))
+  }
+
+  /** The same for a reader that creates nothing. Returns undefined if there is no key. */
+  static async read(path: string): Promise<MarkerSeal | undefined> {
+    const key = await readTrimmed(path)
+    return key === undefined ? undefined : sealOf(path, key)
   }
 
   /** Signs the content of a marker. Depends on the order of its fields, not on white space. */
@@ -38,4 +41,10 @@ export class MarkerSeal {
     const [given, expected] = [Buffer.from(String(signature)), Buffer.from(this.sign(content))]
     return given.length === expected.length && timingSafeEqual(given, expected)
   }
+}
+
+function sealOf(path: string, key: string): MarkerSeal {
+  if (key.length < keyChars)
+    throw new Error(`${path} is damaged: it has fewer than ${keyChars} characters; delete it to create a new one`)
+  return new MarkerSeal(key)
 }

@@ -9,7 +9,8 @@ const nextSteps: Readonly<Record<Exclude<FindingKind, 'file_missing' | 'file_cha
     'put an intact copy in its place, if there is one; otherwise its delivery keeps the original as .quarantine, delivers the intact frames and counts the lost records',
   segment_quarantined:
     'export what is intact (inlet segments export), look at the reason, then discard the file (inlet segments discard)',
-  unreadable: 'make it readable, and check the disk',
+  unreadable: 'make it readable for the user that Inlet runs as (run inlet scrub as that user, too), and check the disk',
+  missing: 'bring it back, from where it was moved to or from a backup, before Inlet starts again',
   report_damaged: 'nothing: delivery sets the report aside and delivers or adopts its segment again',
   keys_damaged: 'requests whose keys are lost may be stored twice if they are sent again within 24 hours: look for duplicates',
   marker_missing: `${bringBack}: readers that go by markers do not see the files of the segment`,

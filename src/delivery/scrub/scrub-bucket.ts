@@ -58,7 +58,8 @@ export type BucketTally = {
 
 export type OwnNode = {
   readonly nodeId: string
-  readonly seal: MarkerSeal
+  /** Undefined: the key is missing or damaged, so signatures are not verified. */
+  readonly seal: MarkerSeal | undefined
   readonly localSeqs: (endpointId: string) => Promise<LocalSeqs>
 }
 
@@ -202,7 +203,7 @@ export class BucketScrub {
 
   async #explainMarker(store: ObjectStore, { node_id }: CommitToScrub, key: string, changed: string): Promise<string> {
     const { own, signal } = this.#options
-    if (own?.nodeId !== node_id) return changed
+    if (own?.nodeId !== node_id || own.seal === undefined) return changed
     const body = await store.get(key, signal)
     return body !== undefined && own.seal.isOwn(body)
       ? 'is a marker that this node signed, but not the one of its commit'
@@ -281,7 +282,7 @@ export class BucketScrub {
       return 'the database has no commit of it, and it is damaged or not a marker of Inlet'
     if (marker.endpoint_id !== endpoint.id) return undefined
     if (clock.now() - Date.parse(marker.uploaded_at) < scrubLimits.unreportedMs) return undefined
-    if (own?.nodeId === marker.node_id && !own.seal.isOwn(body) && 'wal_bytes' in marker)
+    if (own?.nodeId === marker.node_id && own.seal?.isOwn(body) === false && 'wal_bytes' in marker)
       return 'the database has no commit of it, and this node did not sign it: someone else may have written it'
     return `the database has no commit ${id} of ${marker.records} records`
   }

@@ -14,7 +14,7 @@ import { nextStepOf } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 
 export type ScrubNodeOptions = {
-  readonly segments: Pick<SegmentDirectory, 'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater'>
+  readonly segments: Pick<SegmentDirectory, 'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater' | 'highWaterProblem'>
   readonly outbox: Pick<OutboxFiles, 'list' | 'read'>
   /** Called with the size of each part that was read. */
   readonly onRead: (bytes: number) => Promise<void> | void
@@ -26,11 +26,13 @@ export type NodeTally = { segments: number; reports: number }
 
 /** Throws only the signal's reason: what cannot be read is a finding. */
 export async function scrubNode(options: ScrubNodeOptions): Promise<NodeTally> {
-  const { segments, signal } = options
+  const { segments, signal, onFinding } = options
   const tally: NodeTally = { segments: 0, reports: 0 }
   await orUnreadable(options, null, 'wal', async () => {
     for (const logName of await segments.logNames())
       await orUnreadable(options, logName, logName, async () => {
+        const problem = await segments.highWaterProblem(logName)
+        if (problem !== undefined) onFinding(finding('unreadable', logName, `${logName}/high-water`, problem))
         for (const segment of (await segments.readLog(logName)).segments) {
           signal.throwIfAborted()
           if (segment.state === 'open') continue
