@@ -13,6 +13,7 @@ import { type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { NotedSegment } from './open-segments.ts'
 import { noteQuarantine } from './quarantine.ts'
+import type { SealObserver } from './seal-observer.ts'
 import { type SegmentIdentity, segmentName } from './segment-file.ts'
 
 /** Returns those of the segments whose commits control has recorded. Throws while it cannot be asked. */
@@ -27,6 +28,7 @@ export type MissingSegmentsOptions = {
   readonly clock: Clock
   readonly logger: Logger
   readonly findDelivered: FindDelivered | undefined
+  readonly observer?: Pick<SealObserver, 'recovering'>
   readonly onLost: (records: number) => void
 }
 
@@ -75,10 +77,11 @@ export class MissingSegments {
   }
 
   async #keepTrace(segment: NotedSegment): Promise<void> {
-    const { directory, files, clock, logger, onLost } = this.#options
+    const { directory, files, clock, logger, observer, onLost } = this.#options
     const { logName, seq, records } = segment
     const path = join(directory, logName, segmentName(segment, 'quarantine'))
     const reason = `the file was removed before it was sealed: its records are lost, ${records} of them at least were acknowledged`
+    await observer?.recovering(logName, seq).lost()
     await writeDurably(files, path, Buffer.alloc(0))
     await noteQuarantine(files, path, { reason, at: isoTimestamp(clock.now()), damage: [], records_lost: records })
     logger.error({ log: logName, seq, path, lostRecords: records }, 'segment file removed before it was sealed; records lost')

@@ -130,7 +130,8 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   try {
     const { scanBufferBytes } = options.limits
     const { findSaltKey, observer } = options
-    const onFrame = observer === undefined ? undefined : (frame: Frame) => observer.recovered(logName, seq, frame)
+    const observed = observer?.recovering(logName, seq)
+    const onFrame = observed && ((frame: Frame) => observed.recovered(frame))
     const inspection = { bufferBytesMax: scanBufferBytes, findSaltKey, ...(onFrame !== undefined && { onFrame }) }
     const inspected = await inspectSegment(file, orphan, end, false, inspection)
     if (inspected === 'other version') throw new OtherVersionError()
@@ -143,7 +144,8 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
       bytes = await sealInPlace(repair, file, { ...found, salt: found.salt }, end)
       logger.info(facts, lostBytes === 0 ? 'segment recovered' : 'segment recovered without its torn tail')
     } else {
-      if (found.tally.frames === 0 && !found.hasProvenDamage) await options.beforeForgotten()
+      if (found.hasProvenDamage) await observed?.lost()
+      else if (found.tally.frames === 0) await options.beforeForgotten()
       const replaced = await replaceByIntactFrames(repair, file, orphan, found, options.clock.now() * 1_000)
       bytes = replaced.bytes
       const { quarantine } = replaced
@@ -166,7 +168,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
 
 /** A file that is too short for a header never had a frame, unless it was cut. It must not hold back what came later. */
 async function removeWithoutHeader(options: RecoveryOptions, orphan: Orphan, bytes: number): Promise<void> {
-  const { files, clock, logger, onLost, beforeForgotten } = options
+  const { files, clock, logger, observer, onLost, beforeForgotten } = options
   const { logName, seq, path, acknowledged } = orphan
   const lostRecords = acknowledged?.records ?? 0
   if (lostRecords === 0) {
@@ -175,6 +177,7 @@ async function removeWithoutHeader(options: RecoveryOptions, orphan: Orphan, byt
     logger.warn({ log: logName, seq, path, bytes }, 'segment without a complete header removed')
     return
   }
+  await observer?.recovering(logName, seq).lost()
   const reason = cutReason(lostRecords)
   const quarantine = await keepOriginal(files, clock, path, orphan, { reason, damage: [{ offset: 0, bytes }], lostRecords })
   await files.remove(path)

@@ -5,6 +5,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import type { SealObserver } from '#wal/seal-observer.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { type SegmentIdentity, segmentName } from '#wal/segment-file.ts'
 import { Wal } from '#wal/wal.ts'
@@ -22,6 +23,8 @@ let wal: Wal
 /** Commits that control has. */
 let committed: Set<string>
 let isControlAway = false
+/** What the observer of the log learnt since the last start: how many frames are intact, and whether others are lost. */
+let observed: (number | 'lost')[]
 
 beforeEach(async () => {
   disk = new FaultyDisk(seededRandom(5))
@@ -37,7 +40,7 @@ describe('a segment that was removed', () => {
     await upkeep()
     await append(2)
     await killed(async () => remove(await openPath()))
-    expect(wal.lost).toEqual({ segments: 1, records: 10 })
+    expect([wal.lost, observed]).toEqual([{ segments: 1, records: 10 }, ['lost']])
     const [trace] = await segments.list()
     expect(trace).toMatchObject({ logName: 'log', seq: 0, state: 'quarantined', bytes: 0 })
     expect(trace && (await segments.quarantineNote(trace))).toMatchObject({
@@ -111,6 +114,7 @@ describe('a segment that was cut', () => {
     const footer = sealed && (await footerOf(sealed))
     expect(footer?.damagedRecords ?? 20).toBe(note?.records_lost)
     expect((footer?.records ?? 0) + (note?.records_lost ?? 0)).toBe(20)
+    expect(observed).toEqual(footer === undefined ? ['lost'] : [footer.records, 'lost'])
     expect(wal.lost).toEqual({ segments: 1, records: note?.records_lost })
   })
 
@@ -136,6 +140,7 @@ describe('a segment that was cut', () => {
       await write(path, frame, await disk.mount().bytes(path))
     })
     expect([wal.lost.segments, await states()]).toEqual([0, ['log 0 sealed']])
+    expect(observed).toEqual([20])
   })
 })
 
@@ -212,7 +217,18 @@ async function restart(): Promise<void> {
     if (isControlAway) throw new Error('control is away')
     return asked.filter((segment) => committed.has(segmentName(segment, 'wal')))
   }
-  wal = new Wal({ directory, files, clock, findDelivered, logger: createLogger('test', 'silent') })
+  const learnt: typeof observed = []
+  observed = learnt
+  const observer: SealObserver = {
+    observes: () => false,
+    appended: () => undefined,
+    recovering: () => ({
+      recovered: () => void learnt.push(Number(learnt.pop() ?? 0) + 1),
+      lost: () => Promise.resolve(void learnt.push('lost')),
+    }),
+    beforeSeal: () => undefined,
+  }
+  wal = new Wal({ directory, files, clock, findDelivered, observer, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 100_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await turns()

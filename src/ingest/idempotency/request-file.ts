@@ -3,17 +3,19 @@
  *
  * Owns: the file and where each request is in it. Does not own: for how long it is kept (stored-requests.ts).
  * Law: what `append` was given survives a crash once `sync` has resolved. A damaged request harms no other one: it is skipped, and its place
- * stays taken. Only an end that was never written completely is cut, and the original of a damaged file is kept before.
+ * stays taken, as that of a forgotten one does, which loses its id. Only an end that was never written completely is cut, and the original of a damaged file is kept before.
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import { copyBytes, type Files, type OpenFile, replaceDurably } from '#lib/files.ts'
 import { DigestIndex } from './digest-index.ts'
+import { DIGEST_BYTES } from './idempotency-key.ts'
 import { decodeStoredRequest, encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
 
 const READ_REQUESTS = 4_096
 const SECTOR_BYTES = 512
 const noBytes = Buffer.alloc(STORED_REQUEST_BYTES)
+const noId = Buffer.alloc(DIGEST_BYTES)
 
 export class RequestFile {
   readonly #file: OpenFile
@@ -100,6 +102,25 @@ export class RequestFile {
     this.#isSynced = places === this.#places
   }
 
+  /** Returns how many were forgotten, durably. Throws if the file cannot be read or written. */
+  async forget(isForgotten: (request: StoredRequest) => boolean): Promise<number> {
+    let forgotten = 0
+    const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
+    for (let first = 0; first < this.#places; first += READ_REQUESTS) {
+      const got = await this.#file.read(bytes, first * STORED_REQUEST_BYTES)
+      for (let at = 0; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
+        const request = decodeStoredRequest(bytes, at)
+        if (request === undefined || request.id.equals(noId) || !isForgotten(request)) continue
+        encodeStoredRequest({ ...request, id: noId }, bytes, at)
+        const place = bytes.subarray(at, at + STORED_REQUEST_BYTES)
+        await this.#file.write([place], first * STORED_REQUEST_BYTES + at)
+        forgotten += 1
+      }
+    }
+    if (forgotten > 0) await this.#file.sync()
+    return forgotten
+  }
+
   async close(): Promise<void> {
     await this.#file.close()
   }
@@ -114,11 +135,9 @@ export class RequestFile {
         const request = decodeStoredRequest(bytes, at)
         const isUnwritten = request === undefined && isPartlyWritten(bytes, at, this.#places * STORED_REQUEST_BYTES)
         unwritten = isUnwritten ? unwritten + 1 : 0
-        if (request !== undefined) this.#add(request)
-        else {
-          this.#damagedAtStart += 1
-          this.#places += 1
-        }
+        if (request === undefined) this.#damagedAtStart += 1
+        if (request === undefined || request.id.equals(noId)) this.#places += 1
+        else this.#add(request)
       }
     }
     unwritten = Math.max(0, Math.min(unwritten, this.#places - written))

@@ -142,6 +142,13 @@ export class RequestFiles {
     await (await this.#open(hour)).append(requests)
   }
 
+  /** Returns how many were forgotten, durably. Throws if a file cannot be read or written. */
+  async forget(isForgotten: (request: StoredRequest) => boolean): Promise<number> {
+    let forgotten = 0
+    for (const file of this.#hours.values()) forgotten += await file.forget(isForgotten)
+    return forgotten
+  }
+
   async sync(): Promise<void> {
     for (const file of this.#hours.values()) await file.sync()
   }

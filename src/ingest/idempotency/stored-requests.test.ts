@@ -77,13 +77,34 @@ describe('a repetition', () => {
     await send(live, 'a', '1', endpoint, message('plant/7'))
     const crashed = await start({ max: 10 })
     const frame = { layout: 'lines', receivedAtMicros: clock.now() * 1000, recordCount: 1, envelope: message('plant/7') } as const
-    crashed.recovered(endpoint, 1, { ...frame, payload: Buffer.from('1') })
+    crashed.recovering(endpoint, 1).recovered({ ...frame, payload: Buffer.from('1') })
     for (const requests of [live, crashed]) {
       expect(await send(requests, 'a', '1', endpoint, message('plant/7'))).toMatchObject({ isRepeated: true })
       const reused = expect.objectContaining({ outcome: 'idempotency_key_reused' })
       await expect(send(requests, 'a', '1', endpoint, message('plant/8'))).rejects.toEqual(reused)
       await requests.stop()
     }
+  })
+
+  test('is stored if the records of the first time are lost, also after a restart', async () => {
+    const message = (key: string) => encodeEnvelope({ protocol: 'http', idempotency_key: key })
+    const first = await start()
+    const repeated = (requests: StoredRequests, key: string) => send(requests, key, '1', endpoint, message(key))
+    const receipts = new Map<string, number>()
+    for (const key of ['a', 'b', 'c']) receipts.set(key, (await repeated(first, key)).seq)
+    await first.stop()
+    const second = await start()
+    // Segment b keeps its frame, and lost others; segment a lost all.
+    const intact = second.recovering(endpoint, receipts.get('b') ?? 0)
+    const frame = { layout: 'lines', receivedAtMicros: clock.now() * 1000, recordCount: 1, envelope: message('b') } as const
+    intact.recovered({ ...frame, payload: Buffer.from('1') })
+    await Promise.all([intact.lost(), second.recovering(endpoint, receipts.get('a') ?? 0).lost()])
+    await second.stop()
+    const third = await start()
+    for (const [key, seq] of [...receipts].slice(1)) expect(await repeated(third, key)).toMatchObject({ seq, isRepeated: true })
+    for (const isRepeated of [false, true]) expect(await repeated(third, 'a')).toMatchObject({ isRepeated })
+    expect(third.damaged).toBe(0)
+    await third.stop()
   })
 
   test('waits for the first time while that is on its way, and takes its place if it fails', async () => {

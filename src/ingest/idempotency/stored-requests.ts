@@ -16,7 +16,7 @@ import { idempotencyLimits } from '#model/limits.ts'
 import { idempotencyKeyIn } from '#model/record-envelope.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Frame, type FrameInput, payloadBytes } from '#wal/frame.ts'
-import type { SealObserver } from '#wal/seal-observer.ts'
+import type { RecoveryObserver, SealObserver } from '#wal/seal-observer.ts'
 import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../fair-shares.ts'
 import { ingestLimits } from '../limits.ts'
 import { Rejection, tryAgain } from '../rejection.ts'
@@ -46,6 +46,8 @@ export class StoredRequests implements Service, SealObserver {
   readonly #written: RequestFiles
   /** Durable in the log, but in no file of this directory yet. By id. */
   readonly #unwritten = new Map<string, StoredRequest>()
+  /** The ids of the intact requests of each segment that lost others, and whose requests are in the files still. By endpoint and seq. */
+  readonly #lost = new Map<string, ReadonlySet<string>>()
   /** On their way to the log. */
   readonly #appending = new Map<FrameInput, RequestDigests>()
   /** The last request of each id that has no answer yet. */
@@ -171,13 +173,19 @@ export class StoredRequests implements Service, SealObserver {
     }
   }
 
-  /** A frame that a crash left in an unsealed segment. */
-  recovered(logName: string, seq: number, { envelope, payload, receivedAtMicros, recordCount }: Frame): void {
-    const key = idempotencyKeyIn(envelope)
-    if (key === undefined) return
-    const request = digestsOf(logName, key, { envelope, payload: [payload] })
-    if (this.#unwritten.has(textOf(request))) return
-    this.#add({ ...request, seq, records: recordCount, bytes: payload.byteLength, storedAtMs: receivedAtMicros / 1000 })
+  /** A request whose records are lost is new again. */
+  recovering(logName: string, seq: number): RecoveryObserver {
+    const intact = new Set<string>()
+    return {
+      recovered: (frame) => {
+        const id = this.#recovered(logName, seq, frame)
+        if (id !== undefined) intact.add(id)
+      },
+      lost: async () => {
+        this.#lost.set(segmentOf({ endpointId: logName, seq }), intact)
+        await this.#write()
+      },
+    }
   }
 
   /** Returns undefined if there is nothing to wait for. Never rejects: a full disk must not hold the segments whose delivery makes room. */
@@ -220,12 +228,29 @@ export class StoredRequests implements Service, SealObserver {
     }
   }
 
+  /** Returns the id of the request in a frame that a crash left in an unsealed segment; undefined for one without a key. */
+  #recovered(logName: string, seq: number, { envelope, payload, receivedAtMicros, recordCount }: Frame): string | undefined {
+    const key = idempotencyKeyIn(envelope)
+    if (key === undefined) return undefined
+    const request = digestsOf(logName, key, { envelope, payload: [payload] })
+    const id = textOf(request)
+    if (!this.#unwritten.has(id))
+      this.#add({ ...request, seq, records: recordCount, bytes: payload.byteLength, storedAtMs: receivedAtMicros / 1000 })
+    return id
+  }
+
+  #isLost(request: StoredRequest): boolean {
+    const intact = this.#lost.size === 0 ? undefined : this.#lost.get(segmentOf(request))
+    return intact !== undefined && !intact.has(textOf(request))
+  }
+
   async #find(request: RequestDigests): Promise<StoredRequest | undefined> {
     const oldestMs = this.#oldestMs()
     const unwritten = this.#unwritten.get(textOf(request))
-    if (unwritten !== undefined) return unwritten.storedAtMs < oldestMs ? undefined : unwritten
+    if (unwritten !== undefined) return unwritten.storedAtMs < oldestMs || this.#isLost(unwritten) ? undefined : unwritten
     try {
-      return await this.#written.find(request.id, oldestMs)
+      const written = await this.#written.find(request.id, oldestMs)
+      return written === undefined || this.#isLost(written) ? undefined : written
     } catch (error) {
       if (!(error instanceof UnreadableRequestsError)) throw error
       this.#refused.add(request.endpointId)
@@ -261,6 +286,7 @@ export class StoredRequests implements Service, SealObserver {
   async #writeOnce(): Promise<void> {
     const appended: StoredRequest[] = []
     try {
+      await this.#forgetLost()
       for (const [hour, requests] of Map.groupBy(this.#unwritten.values(), ({ storedAtMs }) =>
         Math.floor(storedAtMs / HOUR_MS),
       )) {
@@ -276,6 +302,20 @@ export class StoredRequests implements Service, SealObserver {
       if (this.#failure === undefined) this.#options.logger.error({ err: error }, 'idempotency keys not written; retrying')
       this.#failure = error
     }
+  }
+
+  /** Until it succeeds, `#isLost` tells. */
+  async #forgetLost(): Promise<void> {
+    const segments = [...this.#lost]
+    if (segments.length === 0) return
+    for (const [id, request] of this.#unwritten) {
+      if (!this.#isLost(request)) continue
+      this.#unwritten.delete(id)
+      this.#shares.share(request.endpointId).release(1)
+    }
+    const keys = await this.#written.forget((request) => this.#isLost(request))
+    for (const [segment, intact] of segments) if (this.#lost.get(segment) === intact) this.#lost.delete(segment)
+    if (keys > 0) this.#options.logger.warn({ keys }, 'idempotency keys of lost records forgotten: these requests are new again')
   }
 
   async #runUpkeep(): Promise<void> {
@@ -296,6 +336,10 @@ const whose: Readonly<Record<Bound, string>> = {
   endpoint: 'the endpoint uses up its share',
   account: 'the account uses up its share',
   node: 'the endpoints use up all',
+}
+
+function segmentOf({ endpointId, seq }: Pick<StoredRequest, 'endpointId' | 'seq'>): string {
+  return `${endpointId} ${seq}`
 }
 
 function textOf({ id }: RequestDigests): string {
