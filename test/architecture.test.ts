@@ -27,7 +27,7 @@ const mayImport: Record<string, readonly string[]> = {
   ingest: ['auth', 'node', 'pages', 'wal', 'model', 'lib'],
   delivery: ['node', 'objects', 'records', 'views', 'wal', 'model', 'lib'],
   control: ['auth', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
-  cli: ['auth', 'client', 'delivery', 'duckdb', 'node', 'objects', 'query', 'store', 'wal', 'model', 'lib'],
+  cli: ['auth', 'client', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'wal', 'model', 'lib'],
 }
 
 /** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */

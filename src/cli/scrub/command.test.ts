@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readConfig } from '#config.ts'
+import { RequestFiles } from '#ingest/idempotency/request-files.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
 import type { Finding } from '#model/scrub.ts'
 import { runCli } from '../../../test/support/cli.ts'
 
@@ -99,4 +102,39 @@ test('everything that cannot be read is a finding, and hides no other', async ()
       ['unreadable', 'the buckets'],
     ],
   })
+})
+
+test('idempotency keys that are damaged or gone are findings, an end that is being written is not', async () => {
+  await aNode()
+  const directory = join(data, 'node/stored-requests')
+  const hour = Math.floor(Date.now() / 3_600_000)
+  const request = (n: number) => ({
+    ...{ endpointId: logName, id: Buffer.alloc(16, n), body: Buffer.alloc(16, n), seq: n },
+    ...{ records: 1, bytes: 9, storedAtMs: Date.now() },
+  })
+  const quiet = () => undefined
+  const logger = createLogger('ingest', 'silent')
+  const keys = new RequestFiles({ directory, files: systemFiles, logger, onOpened: quiet, onRemoved: quiet })
+  await keys.append(hour, [1, 2, 3, 4].map(request))
+  await keys.append(hour - 1, [5, 6].map(request))
+  await keys.sync()
+  await keys.writeCounts()
+  await keys.close()
+  const [path, earlier] = [join(directory, `${hour}.requests`), join(directory, `${hour - 1}.requests`)]
+  const bytes = await readFile(path)
+  await writeFile(path, Buffer.concat([bytes, Buffer.alloc(100)]))
+  expect(await scrub()).toMatchObject({ code: 0, seen: [] })
+  bytes[80 + 3] = (bytes[80 + 3] ?? 0) ^ 1
+  await writeFile(path, bytes)
+  await writeFile(earlier, (await readFile(earlier)).subarray(0, 80))
+  expect((await scrub()).seen).toEqual([
+    ['keys_damaged', `stored-requests/${hour - 1}.requests`],
+    ['keys_damaged', `stored-requests/${hour}.requests`],
+  ])
+  await rm(earlier)
+  await replaceByDirectory(`node/stored-requests/${hour}.requests`)
+  expect((await scrub()).seen).toEqual([
+    ['keys_damaged', `stored-requests/${hour - 1}.requests`],
+    ['unreadable', `stored-requests/${hour}.requests`],
+  ])
 })

@@ -11,9 +11,11 @@ import { nextStepOf } from '#delivery/scrub/advice.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'
 import { readLocalSeqs } from '#delivery/scrub/seq-gaps.ts'
+import { verifyRequests } from '#ingest/idempotency/verify-requests.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
+import { idempotencyLimits } from '#model/limits.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { openObjectStores } from '#objects/open.ts'
@@ -34,7 +36,7 @@ export type ScrubFlags = JsonFlags & { readonly sizesOnly: boolean }
 type Result = {
   readonly findings: readonly Finding[]
   /** Null: there is no node here, or it cannot be read. */
-  readonly node: NodeTally | null
+  readonly node: (NodeTally & { readonly keys: number }) | null
   /** Null: there is no database here, or it cannot be read. */
   readonly buckets: BucketTally | null
 }
@@ -44,7 +46,7 @@ export async function scrub(this: CliContext, flags: ScrubFlags): Promise<void> 
   const config = await this.readConfig()
   const findings: Finding[] = []
   const onFinding = (finding: Finding) => findings.push(finding)
-  const node = await orUnreadable(theNode, onFinding, () => verifyNode(config, onFinding))
+  const node = await orUnreadable(theNode, onFinding, () => verifyNode(this, config, onFinding))
   const buckets = await orUnreadable(theBuckets, onFinding, () => verifyBuckets(this, config, flags, onFinding))
   if (node === null && buckets === null && findings.length === 0)
     throw new UserError(
@@ -55,7 +57,11 @@ export async function scrub(this: CliContext, flags: ScrubFlags): Promise<void> 
   if (findings.length > 0) this.process.exitCode = 1
 }
 
-async function verifyNode({ paths }: Config, onFinding: (finding: Finding) => void): Promise<NodeTally | null> {
+async function verifyNode(
+  { clock }: CliContext,
+  { paths }: Config,
+  onFinding: (finding: Finding) => void,
+): Promise<Result['node']> {
   const files = systemFiles
   const [hasId, hasLog] = [await isThere(paths.nodeId), await isThere(paths.wal)]
   if (!hasId && !hasLog) return null
@@ -72,13 +78,32 @@ async function verifyNode({ paths }: Config, onFinding: (finding: Finding) => vo
       'the key by which this node signs its markers is missing: signatures were not verified, and the next start creates another key'
     onFinding(describeOwn('missing', 'node/marker-key', message))
   })
-  return scrubNode({
+  const tally = await scrubNode({
     segments: new SegmentDirectory({ directory: paths.wal, files }),
     outbox: new OutboxFiles({ directory: paths.outbox, files }),
     onRead: () => undefined,
     onFinding,
     signal: new AbortController().signal,
   })
+  const keys = await orUnreadable('stored-requests', onFinding, () => verifyKeys(clock.now(), paths, onFinding))
+  return { ...tally, keys: keys ?? 0 }
+}
+
+/** Returns how many idempotency keys are intact. */
+async function verifyKeys(now: number, paths: Config['paths'], onFinding: (finding: Finding) => void): Promise<number> {
+  let keys = 0
+  const rows = await verifyRequests(systemFiles, paths.storedRequests, now - idempotencyLimits.rememberedMs)
+  for (const { name, intact, damaged, gone, unreadable } of rows) {
+    const where = `stored-requests/${name}`
+    keys += intact
+    if (unreadable !== undefined) onFinding(describeOwn('unreadable', where, `cannot be read (${unreadable})`))
+    if (damaged > 0) onFinding(describeOwn('keys_damaged', where, `${plural(damaged, 'idempotency key')} damaged`))
+    if (gone > 0) {
+      const message = `${plural(gone, 'idempotency key')} gone: the file was cut, removed or replaced`
+      onFinding(describeOwn('keys_damaged', where, message))
+    }
+  }
+  return keys
 }
 
 async function verifyBuckets(
@@ -172,7 +197,10 @@ function describe({ findings, node, buckets }: Result): string {
   const noBuckets = isUnread([theBuckets, 'inlet.db'])
     ? 'not verified: see above'
     : 'not verified: the database is on another machine, run inlet scrub there'
-  const ofNode = node === null ? noNode : `${plural(node.segments, 'segment')}, ${plural(node.reports, 'report')} to control`
+  const ofNode =
+    node === null
+      ? noNode
+      : `${plural(node.segments, 'segment')}, ${plural(node.reports, 'report')} to control, ${plural(node.keys, 'idempotency key')}`
   const ofBuckets = buckets === null ? `the buckets   ${noBuckets}\n` : describeBuckets(buckets)
   const end = findings.length === 0 ? 'nothing is damaged' : plural(findings.length, 'finding')
   return `${lines.join('')}this node     ${ofNode}\n${ofBuckets}${end}\n`
