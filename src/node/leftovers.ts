@@ -13,6 +13,7 @@ export type NodePaths = {
   readonly deliverySnapshot: string
   readonly deliveryBlocked: string
   readonly markerKey: string
+  readonly scrubState: string
 }
 
 export async function removeNodeLeftovers(
@@ -20,7 +21,9 @@ export async function removeNodeLeftovers(
   { nodeId, walNodeId, ...paths }: NodePaths,
   process: 'ingest' | 'delivery',
 ): Promise<void> {
-  const ofDelivery = [paths.deliverySnapshot, paths.deliveryBlocked, paths.markerKey].map((path) => basename(path))
+  const ofDelivery = [paths.deliverySnapshot, paths.deliveryBlocked, paths.markerKey, paths.scrubState].map((path) =>
+    basename(path),
+  )
   await removeLeftovers(files, dirname(nodeId), (name) => ofDelivery.includes(name) === (process === 'delivery'))
   if (process === 'ingest') await removeLeftovers(files, dirname(walNodeId), (name) => name === basename(walNodeId))
 }

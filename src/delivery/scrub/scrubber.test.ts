@@ -127,3 +127,23 @@ test('a scrub that is off reports nothing', async () => {
   expect(scrubber.addTo([], () => true)).toEqual([])
   await scrubber.stop()
 })
+
+test('a restart does not put the first pass off, and a clock that was ahead no later one', async () => {
+  const clock = new ManualClock(Date.parse('2026-11-20T08:00:00.000Z'))
+  const dueAt = async () => JSON.parse(await readFile(join(directory, 'scrub.json'), 'utf8')).due_at
+  const first = aScrubber(clock)
+  await first.start()
+  await first.stop()
+  expect(await dueAt()).toBe('2026-11-20T09:00:00.000Z')
+  clock.advance(scrubLimits.firstPassMs - scrubLimits.lookMs)
+  const second = aScrubber(clock)
+  await second.start()
+  await aPass(second, clock, 0)
+  await second.stop()
+  const path = join(directory, 'scrub.json')
+  await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, 'utf8')), due_at: '2031-01-01T00:00:00.000Z' }))
+  const third = aScrubber(clock)
+  await third.start()
+  await aPass(third, clock, weekMs)
+  await third.stop()
+})

@@ -36,6 +36,8 @@ export type ScrubberOptions = Pick<ScrubNodeOptions, 'segments' | 'outbox'> &
 
 type Running = NonNullable<ScrubState['running']>
 
+const neverScrubbed: Omit<ScrubState, 'due_at'> = { running: null, completed: null, findings: [], unlisted: 0 }
+
 export class Scrubber implements Service {
   readonly name = 'scrubber'
   readonly #options: ScrubberOptions
@@ -52,8 +54,8 @@ export class Scrubber implements Service {
       intervalMs: scrubLimits.lookMs,
       failureDelayMsMax: scrubLimits.retryMsMax,
       run: (signal) => this.#runIfDue(signal),
-      failure: 'scrub interrupted; it goes on later',
-      recovery: 'scrub goes on',
+      failure: 'scrub failed; retrying',
+      recovery: 'scrub resumed',
       level: 'warn',
       clock,
       logger,
@@ -64,13 +66,12 @@ export class Scrubber implements Service {
     const { intervalMs, files, path, clock } = this.#options
     if (intervalMs === 0) return
     const firstAt = clock.now() + Math.min(intervalMs, scrubLimits.firstPassMs)
-    this.#state = (await readScrubState(files, path)) ?? {
-      due_at: isoTimestamp(firstAt),
-      running: null,
-      completed: null,
-      findings: [],
-      unlisted: 0,
-    }
+    const stored = await readScrubState(files, path)
+    // A clock that was ahead must not put the next pass off for longer than the interval.
+    const dueAt = stored === undefined ? firstAt : Math.min(Date.parse(stored.due_at), clock.now() + intervalMs)
+    this.#state = { ...(stored ?? neverScrubbed), due_at: isoTimestamp(dueAt) }
+    // Otherwise a process that restarts before its first pass would never begin one.
+    if (stored === undefined) await this.#save()
     await this.#looks.start()
   }
 
