@@ -80,7 +80,8 @@ export class MissingSegments {
     const { directory, files, clock, logger, observer, onLost } = this.#options
     const { logName, seq, records } = segment
     const path = join(directory, logName, segmentName(segment, 'quarantine'))
-    const reason = `the file was removed before it was sealed: its records are lost, ${records} of them at least were acknowledged`
+    const lost = records === 0 ? 'acknowledged records may be lost' : `at least ${records} acknowledged records are lost`
+    const reason = `the open segment's file was removed; ${lost}`
     await observer?.recovering(logName, seq).lost()
     await writeDurably(files, path, Buffer.alloc(0))
     await noteQuarantine(files, path, { reason, at: isoTimestamp(clock.now()), damage: [], records_lost: records })

@@ -197,7 +197,7 @@ function withLoss(found: Inspection, { acknowledged }: Orphan): Inspection {
 }
 
 function cutReason(records: number): string {
-  return `the end is missing: ${records} records at least were acknowledged`
+  return `cut: at least ${records} records were acknowledged`
 }
 
 /** A poisoned file must not be synced again, and damage must not be overwritten. */

@@ -44,7 +44,7 @@ describe('a segment that was removed', () => {
     const [trace] = await segments.list()
     expect(trace).toMatchObject({ logName: 'log', seq: 0, state: 'quarantined', bytes: 0 })
     expect(trace && (await segments.quarantineNote(trace))).toMatchObject({
-      reason: expect.stringMatching(/^the file was removed before it was sealed: .* 10 of them at least/),
+      reason: "the open segment's file was removed; at least 10 acknowledged records are lost",
       records_lost: 10,
     })
     // The log goes on, and later starts report nothing again.
@@ -109,7 +109,7 @@ describe('a segment that was cut', () => {
     const quarantined = listed.find(({ state }) => state === 'quarantined')
     const note = quarantined && (await segments.quarantineNote(quarantined))
     expect(listed.some(({ state }) => state === 'sealed') ? 'sealed' : undefined).toBe(left)
-    expect(note).toMatchObject({ reason: 'the end is missing: 20 records at least were acknowledged' })
+    expect(note).toMatchObject({ reason: 'cut: at least 20 records were acknowledged' })
     const sealed = listed.find(({ state }) => state === 'sealed')
     const footer = sealed && (await footerOf(sealed))
     expect(footer?.damagedRecords ?? 20).toBe(note?.records_lost)

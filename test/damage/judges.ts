@@ -200,13 +200,14 @@ export const judgeKeys: Judge = async ({ data, populated }) => {
   if (ids.length === 0) throw new Error('the original has no keys')
   const { storedRequests: directory } = dataPaths(data)
   const ignored = () => undefined
-  const keys = new RequestFiles({ directory, files: systemFiles, logger, onOpened: ignored, onRemoved: ignored })
-  await keys.prepare(0)
+  const clock = { monotonic: () => 0, surelyBefore: () => Number.NEGATIVE_INFINITY }
+  const keys = new RequestFiles({ directory, files: systemFiles, clock, logger, onOpened: ignored, onRemoved: ignored })
+  await keys.prepare()
   try {
     const problems = keys.problems()
     if (problems.length > 0) return { end: 'refused', said: problems.join('\n') }
     let missing = 0
-    for (const id of ids) if ((await keys.find(id, 0)) === undefined) missing += 1
+    for (const id of ids) if ((await keys.find(id)) === undefined) missing += 1
     if (missing === 0) return { end: 'no harm' }
     if (keys.damaged < missing) throw new Silent(`${missing} keys are forgotten, and ${keys.damaged} counted`)
     return { end: 'shown', said: lines.join('') }

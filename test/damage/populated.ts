@@ -90,11 +90,11 @@ async function compact(inlet: Installation, endpoint: string): Promise<void> {
 
 async function areKeysCounted(directory: string): Promise<boolean> {
   const { storedRequests } = dataPaths(directory)
-  const counts = (await readCounts(systemFiles, storedRequests)) ?? new Map()
+  const counts = await readCounts(systemFiles, storedRequests)
   const files = (await readdir(storedRequests)).filter((name) => name.endsWith('.requests'))
   const isCounted = async (name: string) => {
     const bytes = await systemFiles.bytes(join(storedRequests, name))
-    return counts.get(Number.parseInt(name, 10))?.written === (bytes ?? 0) / STORED_REQUEST_BYTES
+    return counts?.hours.get(Number.parseInt(name, 10))?.written === (bytes ?? 0) / STORED_REQUEST_BYTES
   }
   return files.length > 0 && (await Promise.all(files.map(isCounted))).every((is) => is)
 }

@@ -16,10 +16,12 @@ const endpoint = '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f'
 const entryBytes = 80
 
 let directory = ''
-const logger = createLogger('test', 'silent')
+const logged: string[] = []
+const logger = createLogger('test', null, undefined, { write: (line) => void logged.push(line) })
 let clock = new ManualClock()
 let checked = new CheckedClock({ machine: clock, logger })
 beforeEach(async () => {
+  logged.length = 0
   directory = await mkdtemp(join(tmpdir(), 'inlet-requests-'))
   clock = new ManualClock()
   checked = new CheckedClock({ machine: clock, logger })
@@ -101,8 +103,11 @@ describe('damage in a file', () => {
     // Those that were stored again are known from now on, in places of their own.
     await requests.stop()
     expect((await readFile(path)).subarray(0, 30 * entryBytes)).toEqual(before)
+    expect(logged.join()).toContain('idempotency keys damaged')
+    logged.length = 0
     const later = await start()
     expect(later.damaged).toBe(lost.length)
+    expect(logged.filter((line) => line.includes('"level":"error"'))).toEqual([])
     for (let key = 0; key < 30; key += 1) expect(await send(later, String(key))).toMatchObject({ isRepeated: true })
     expect(await quarantined()).toEqual([before])
     await later.stop()
@@ -132,10 +137,13 @@ describe('damage in a file', () => {
   test('the copy goes with the keys', async () => {
     const path = await fileWith(3)
     await overwrite(path, 1, garbage(1))
-    await (await start()).stop()
+    const requests = await start()
     clock.advance(26 * 3_600_000)
-    await (await start()).stop()
-    expect(await readdir(directory)).toEqual([])
+    await until('the files to go', async () => {
+      clock.advance(10_000)
+      return (await readdir(directory)).length === 0
+    })
+    await requests.stop()
   })
 })
 
@@ -149,14 +157,17 @@ describe('a file with fewer requests than it had', () => {
     const path = await fileWith(30)
     await change(path)
     for (let again = 0; again < 2; again += 1) {
+      logged.length = 0
       const requests = await start()
       expect(requests.damaged).toBe(gone)
       expect(requests.problems()).toEqual([expect.stringMatching(`^${gone} idempotency keys .* are damaged or gone`)])
+      // Later starts find nothing new.
+      expect(logged.filter((line) => line.includes('"level":"error"'))).toHaveLength(again === 0 ? 1 : 0)
       await send(requests, `new ${again}`)
       await requests.stop()
     }
-    clock.advance(27 * 3_600_000)
     const later = await start()
+    clock.advance(27 * 3_600_000)
     await until('the loss to be forgotten', () => {
       clock.advance(10_000)
       return later.damaged === 0
@@ -172,6 +183,38 @@ describe('a file with fewer requests than it had', () => {
     const requests = await start()
     expect(requests.damaged).toBe(20)
     await requests.stop()
+  })
+
+  test('after the counts were lost, and a start that added nothing', async () => {
+    const path = await fileWith(30)
+    await rm(join(directory, 'counts'))
+    await (await start()).stop()
+    await rm(path)
+    const requests = await start()
+    expect(requests.damaged).toBe(30)
+    await requests.stop()
+  })
+
+  test('a start that cannot read the directory forgets no loss', async () => {
+    const path = await fileWith(30)
+    await truncate(path, 20 * entryBytes)
+    await (await start()).stop()
+    await rename(directory, `${directory}-moved`)
+    await writeFile(directory, '')
+    const requests = await start()
+    expect(requests.problems()).toHaveLength(1)
+    await rm(directory)
+    await rename(`${directory}-moved`, directory)
+    await truncate(path, 15 * entryBytes)
+    await until('the directory to be read', () => {
+      clock.advance(10_000)
+      return !requests.problems().some((problem) => problem.includes('cannot be read'))
+    })
+    expect(requests.damaged).toBe(15)
+    await requests.stop()
+    const later = await start()
+    expect(later.damaged).toBe(15)
+    await later.stop()
   })
 
   test('counts that are missing or damaged are no loss', async () => {
@@ -214,6 +257,22 @@ describe('a file that cannot be read', () => {
     })
     expect(requests.refused()).toEqual([])
     expect(await send(requests, '1')).toMatchObject({ isRepeated: true })
+    expect(await send(requests, 'new')).toMatchObject({ isRepeated: false })
+    await requests.stop()
+  })
+
+  test('refuses nothing once it is moved away: what was in it is gone', async () => {
+    const path = await fileWith(3)
+    await rename(path, `${path}-moved`)
+    await mkdir(path)
+    const requests = await start()
+    await expect(send(requests, 'new')).rejects.toMatchObject({ outcome: 'not_stored' })
+    await rmdir(path)
+    await until('the file to be given up', () => {
+      clock.advance(10_000)
+      return !requests.problems().some((problem) => problem.includes('cannot be read'))
+    })
+    expect([requests.damaged, requests.refused()]).toEqual([3, []])
     expect(await send(requests, 'new')).toMatchObject({ isRepeated: false })
     await requests.stop()
   })

@@ -47,7 +47,14 @@ export class RequestFile {
       // Also for a file that exists: who created it may have died before its name was durable.
       await files.syncDirectory(dirname(path))
       if (!isNew) await opened.#load(files, quarantinePath, written)
-      opened.#synced = Math.min(written, opened.#places)
+      // A crash left them uncounted, and perhaps unsynced.
+      const isDurable =
+        opened.#places <= written ||
+        (await file.sync().then(
+          () => true,
+          () => false,
+        ))
+      opened.#synced = isDurable ? opened.#places : written
       return opened
     } catch (error) {
       await file.close()
@@ -63,6 +70,11 @@ export class RequestFile {
   /** How many are durable for sure, damaged ones included. */
   get written(): number {
     return this.#synced
+  }
+
+  /** How many there are, damaged ones included, durable or not. */
+  get places(): number {
+    return this.#places
   }
 
   get indexBytes(): number {

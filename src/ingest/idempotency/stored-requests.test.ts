@@ -196,24 +196,52 @@ describe('a clock that is wrong forgets no key', () => {
     await requests.stop()
   })
 
-  test('files of earlier days go after a day without control, and at once with it', async () => {
-    for (const isAway of [true, false]) {
-      const before = await start()
-      await send(before, 'a')
-      await before.stop()
-      clock.advance(2 * day)
+  test('if that of control is as wrong at a start, also after the next one', async () => {
+    const before = await start()
+    await send(before, 'a')
+    await before.stop()
+    clock.jump(30 * hourMs)
+    for (let again = 0; again < 3; again += 1) {
       restarted()
+      checked.observe(clock.now(), clock.monotonic())
       const requests = await start()
-      if (isAway) clock.advance(23 * hourMs)
-      expect([isAway, (await keyFiles()).length]).toEqual([isAway, 1])
-      if (isAway) clock.advance(3 * hourMs)
-      else checked.observe(clock.now(), clock.monotonic())
-      await until('the file to go', async () => {
-        clock.advance(10_000)
-        return (await readdir(directory)).length === 0
-      })
+      // After a crash, a frame that was stored by the right time.
+      const envelope = encodeEnvelope({ protocol: 'http', idempotency_key: 'b' })
+      const frame = { layout: 'lines', receivedAtMicros: (clock.now() - 30 * hourMs) * 1000, recordCount: 1, envelope } as const
+      requests.recovering(endpoint, 0).recovered({ ...frame, payload: Buffer.from('1') })
+      for (const body of ['1', '1']) {
+        expect(await send(requests, 'a')).toMatchObject({ isRepeated: true })
+        expect(await send(requests, 'b', body, endpoint, envelope)).toMatchObject({ isRepeated: true })
+        await requests.beforeSeal()
+      }
+      clock.advance(hourMs)
       await requests.stop()
     }
+  })
+
+  test.each([true, false])('files of earlier days go once the node has run for a day, with control: %s', async (isThere) => {
+    const before = await start()
+    await send(before, 'a')
+    await before.stop()
+    clock.advance(2 * day)
+    // Starts do not begin the day anew.
+    for (const ranHours of [13, 10, 3]) {
+      restarted()
+      if (isThere) checked.observe(clock.now(), clock.monotonic())
+      const requests = await start()
+      expect(await keyFiles()).toHaveLength(1)
+      clock.advance(ranHours * hourMs)
+      await requests.stop()
+    }
+    restarted()
+    const requests = await start()
+    if (!isThere) clock.advance(day)
+    checked.observe(clock.now(), clock.monotonic())
+    await until('the file to go', async () => {
+      clock.advance(10_000)
+      return (await readdir(directory)).length === 0
+    })
+    await requests.stop()
   })
 })
 

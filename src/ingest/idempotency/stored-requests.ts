@@ -12,7 +12,6 @@ import { errorCode, type Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { idempotencyLimits } from '#model/limits.ts'
 import { idempotencyKeyIn } from '#model/record-envelope.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Frame, type FrameInput, payloadBytes } from '#wal/frame.ts'
@@ -62,7 +61,7 @@ export class StoredRequests implements Service, SealObserver {
     const { max, directory, files, clock, logger } = options
     this.#options = options
     this.#written = new RequestFiles({
-      ...{ directory, files, logger },
+      ...{ directory, files, logger, clock },
       onOpened: (counts) => {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).force(count)
       },
@@ -123,7 +122,7 @@ export class StoredRequests implements Service, SealObserver {
   }
 
   async start(): Promise<void> {
-    await this.#written.prepare(this.#oldestMs())
+    await this.#written.prepare()
     await this.#upkeep.start()
   }
 
@@ -197,7 +196,7 @@ export class StoredRequests implements Service, SealObserver {
   async stop(): Promise<void> {
     await this.#upkeep.stop()
     await this.beforeSeal()
-    await this.#written.writeCounts().catch(() => undefined)
+    await this.#written.writeCounts(true).catch(() => undefined)
     await this.#written.close()
   }
 
@@ -245,11 +244,10 @@ export class StoredRequests implements Service, SealObserver {
   }
 
   async #find(request: RequestDigests): Promise<StoredRequest | undefined> {
-    const oldestMs = this.#oldestMs()
     const unwritten = this.#unwritten.get(textOf(request))
-    if (unwritten !== undefined) return unwritten.storedAtMs < oldestMs || this.#isLost(unwritten) ? undefined : unwritten
+    if (unwritten !== undefined) return this.#isOld(unwritten) || this.#isLost(unwritten) ? undefined : unwritten
     try {
-      const written = await this.#written.find(request.id, oldestMs)
+      const written = await this.#written.find(request.id)
       return written === undefined || this.#isLost(written) ? undefined : written
     } catch (error) {
       if (!(error instanceof UnreadableRequestsError)) throw error
@@ -287,9 +285,7 @@ export class StoredRequests implements Service, SealObserver {
     const appended: StoredRequest[] = []
     try {
       await this.#forgetLost()
-      for (const [hour, requests] of Map.groupBy(this.#unwritten.values(), ({ storedAtMs }) =>
-        Math.floor(storedAtMs / HOUR_MS),
-      )) {
+      for (const [hour, requests] of Map.groupBy(this.#unwritten.values(), ({ storedAtMs }) => hourOf(storedAtMs))) {
         await this.#written.append(hour, requests)
         appended.push(...requests)
       }
@@ -320,15 +316,14 @@ export class StoredRequests implements Service, SealObserver {
 
   async #runUpkeep(): Promise<void> {
     await this.beforeSeal()
-    if (!this.#written.isReadable) await this.#written.refresh(this.#oldestMs())
+    if (!this.#written.isReadable) await this.#written.refresh()
     if (this.#written.isReadable) this.#refused.clear()
-    await this.#written.removeOld(this.#oldestMs())
+    await this.#written.removeOld()
     await this.#written.writeCounts()
   }
 
-  /** Requests that were stored before may be forgotten. */
-  #oldestMs(): number {
-    return this.#options.clock.surelyBefore(idempotencyLimits.rememberedMs)
+  #isOld({ storedAtMs }: StoredRequest): boolean {
+    return storedAtMs < this.#written.oldestMs(hourOf(storedAtMs))
   }
 }
 
@@ -336,6 +331,10 @@ const whose: Readonly<Record<Bound, string>> = {
   endpoint: 'the endpoint uses up its share',
   account: 'the account uses up its share',
   node: 'the endpoints use up all',
+}
+
+function hourOf(timeMs: number): number {
+  return Math.floor(timeMs / HOUR_MS)
 }
 
 function segmentOf({ endpointId, seq }: Pick<StoredRequest, 'endpointId' | 'seq'>): string {

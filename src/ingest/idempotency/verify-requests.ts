@@ -26,7 +26,7 @@ const READ_REQUESTS = 4_096
 /** Returns a row for each hour that has not ended before `oldestMs`. Throws if the directory cannot be read. */
 export async function verifyRequests(files: Files, directory: string, oldestMs: number): Promise<readonly RequestFileCheck[]> {
   // Counts are written after the requests, so a file has at least what they say.
-  const counts = (await readCounts(files, directory)) ?? new Map()
+  const counts = (await readCounts(files, directory))?.hours ?? new Map<number, { written: number; gone: number }>()
   const names = (await files.list(directory)).map(({ name }) => name)
   const hours = new Set([...counts.keys(), ...names.flatMap((name) => /^(\d{1,9})\.requests$/.exec(name)?.[1] ?? []).map(Number)])
   const rows: RequestFileCheck[] = []
