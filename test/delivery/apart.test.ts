@@ -94,6 +94,7 @@ test.each([
     'the log to be empty',
     async () => !(await readdir(join(node.config.paths.wal, endpoint.id))).some((name) => name.endsWith('.wal')),
   )
+  await until('the new entry to be sent', async () => (await entriesWith(node, endpoint.id)).length === 0)
   expect(await readdir(node.config.paths.outbox)).toEqual([expect.stringMatching(/\.damaged$/)])
 })
 
