@@ -3,6 +3,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
 import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
 
 const narrow = { width: 380, height: 760 }
 
@@ -126,6 +127,8 @@ describeInBrowser('the keyboard', () => {
     test('an endpoint that is created and deleted again', async () => {
       await page.goto(`${home}/endpoints`)
       await page.getByRole('button', { name: 'Create endpoint' }).first().press('Enter')
+      const region = page.getByRole('dialog').getByLabel('Region')
+      await until('a region is proposed', async () => (await region.inputValue()) !== '')
       await page.getByRole('dialog').getByLabel('Name').fill('short-lived')
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()
