@@ -1,4 +1,4 @@
-/** What control looks for in the data directory before it uses the database. */
+/** Checks of the data directory, made before control uses the database. */
 import type { Clock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'

@@ -1,4 +1,4 @@
-/** What a person can do about each kind of finding. Nothing of it is done by itself. */
+/** Advice for each kind of finding. Inlet does none of it by itself. */
 import { parseArtifactKind } from '#model/artifact.ts'
 import type { FindingKind } from '#model/scrub.ts'
 

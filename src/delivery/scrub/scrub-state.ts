@@ -15,7 +15,7 @@ const Pass = z.object({
 })
 export type Pass = z.infer<typeof Pass>
 
-/** What survives a restart: a pass may take longer than a process lives. */
+/** State kept over restarts: a pass may take longer than a process lives. */
 const ScrubState = z.object({
   due_at: Timestamp,
   /** The pass in progress. Its endpoints up to `after` are done, and its own findings are `found`. */
