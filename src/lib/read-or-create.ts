@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { errorCode, systemFiles } from './files.ts'
+import { basename, dirname } from 'node:path'
+import { errorCode, removeLeftovers, systemFiles } from './files.ts'
 import { UserError } from './user-error.ts'
 
 /**
@@ -41,6 +41,8 @@ async function create(path: string, generate: () => string): Promise<string> {
   } finally {
     await rm(draft, { force: true })
   }
+  // Drafts of processes that were killed, or that now find the file.
+  await removeLeftovers(systemFiles, dirname(path), (name) => name === basename(path))
   const text = await readTrimmed(path)
   if (text === undefined) throw new Error(`${path} was removed while it was created`)
   return text

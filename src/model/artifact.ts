@@ -77,6 +77,12 @@ export function printArtifactKind(kind: ArtifactKind): string {
   }
 }
 
+/** Whether the text names the kind of a marker. */
+export function isMarkerKind(text: string): boolean {
+  const kind = parseArtifactKind(text)
+  return kind !== undefined && isMarker(kind)
+}
+
 export function isMarker({ type }: ArtifactKind): boolean {
   return type === 'marker' || type === 'addition-marker'
 }

@@ -7,7 +7,7 @@
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { AppError } from '#errors.ts'
-import { isMarker, parseArtifactKind } from '#model/artifact.ts'
+import { isMarkerKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import { inChunks } from './chunks.ts'
 import { fromJson, fromJsonOrNull } from './columns.ts'
@@ -167,11 +167,6 @@ function listed(commit_id: string, artifacts: ArtifactFiles): readonly ListedFil
   const markerKey = Object.entries(artifacts).find(([kind]) => isMarkerKind(kind))?.[1].key
   const marker_id = markerKey?.slice(markerKey.lastIndexOf('/') + 1, -'.json'.length) ?? commit_id
   return Object.entries(artifacts).map(([kind, artifact]) => ({ kind, marker_id, artifact }))
-}
-
-function isMarkerKind(text: string): boolean {
-  const kind = parseArtifactKind(text)
-  return kind !== undefined && isMarker(kind)
 }
 
 /** Returns ids of compactions of an endpoint that were planned and not published, oldest first. */

@@ -74,6 +74,8 @@ async function useAndKill(inlet: Installation): Promise<Populated> {
   await until('a report in the outbox', async () => (await readdir(join(inlet.directory, 'node/outbox'))).length > 0, 30_000)
   // Counts are lower bounds, written a moment later: what is not counted yet is not missed either.
   await until('the counts of keys', () => areKeysCounted(inlet.directory), 30_000)
+  const { recordedCommits } = dataPaths(inlet.directory)
+  await until('the number of recorded commits', async () => (await systemFiles.bytes(recordedCommits)) !== undefined, 30_000)
   await send(held, [9], 'open')
   await inlet.kill('ingest')
   await inlet.kill('delivery')

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const bucket = 'scrubbed'
 
-test('a file whose content changed in the bucket is a reason of the status', async () => {
+test('a file whose content changed in the bucket is a reason of the status until it is repaired', async () => {
   await using inlet = await Installation.create()
   await inlet.start('control', 'ingest', 'delivery')
   const { id } = await inlet.endpoint({ bucket, output_formats: ['parquet'] })
@@ -15,7 +15,8 @@ test('a file whose content changed in the bucket is a reason of the status', asy
   await inlet.committed(id, [body.segment_seq])
   await inlet.end('delivery', 'SIGTERM')
   const [path = ''] = inlet.artifacts(bucket, id, 'parquet')
-  const bytes = readFileSync(path)
+  const intact = readFileSync(path)
+  const bytes = Buffer.from(intact)
   bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1
   writeFileSync(path, bytes)
   const due = { due_at: '2026-01-01T00:00:00.000Z', running: null, completed: null, findings: [], unlisted: 0 }
@@ -27,4 +28,9 @@ test('a file whose content changed in the bucket is a reason of the status', asy
   await until('the damage is in the status', isFound, 60_000)
   const [reason = ''] = (await reasons()).filter((each) => each.includes('the scrub found'))
   expect(reason).toMatch(/^the scrub found 1 damaged file: .*\.parquet .*; inlet scrub on node .* lists all and says what to do$/)
+
+  await inlet.end('delivery', 'SIGTERM')
+  writeFileSync(path, intact)
+  await inlet.start('delivery')
+  await until('the damage is gone from the status', async () => !(await isFound()), 60_000)
 })

@@ -1,6 +1,9 @@
 /** Advice for each kind of finding. Inlet does none of it by itself. */
-import { parseArtifactKind } from '#model/artifact.ts'
+import { isMarkerKind, parseArtifactKind } from '#model/artifact.ts'
 import type { FindingKind } from '#model/scrub.ts'
+
+/** For a quarantined segment that is an empty file. */
+export const nothingIsLeft = 'nothing of it is left: look at the reason, then discard the file (inlet segments discard)'
 
 const bringBack = 'bring the object back, from a version or a copy of the bucket'
 
@@ -20,6 +23,8 @@ const nextSteps: Readonly<Record<Exclude<FindingKind, 'file_missing' | 'file_cha
 
 /** `kind` is the artifact's, as its commit names it. */
 export function nextStepOf(finding: FindingKind, kind?: string): string {
+  if (finding === 'marker_missing' && kind !== undefined && !isMarkerKind(kind))
+    return `${bringBack}: readers that go by markers need it once the files that were merged are removed`
   if (finding !== 'file_missing' && finding !== 'file_changed') return nextSteps[finding]
   const { type } = parseArtifactKind(kind ?? '') ?? {}
   switch (type) {

@@ -8,7 +8,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
-import { isMarker, markerFolder, parseArtifactKind, parseCompactionMarkerKey, parseMarkerKey } from '#model/artifact.ts'
+import { isMarkerKind, markerFolder, parseCompactionMarkerKey, parseMarkerKey } from '#model/artifact.ts'
 import type { CompactionMarker } from '#model/compaction.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import {
@@ -74,6 +74,8 @@ export type ScrubBucketOptions = {
   readonly requestMs: number
   /** Whether a commit of this node waits for control. */
   readonly isReported: (id: string) => boolean
+  /** Verifies nothing but what these are about. */
+  readonly only?: readonly Finding[]
   readonly onRead: (bytes: number) => Promise<void> | void
   readonly onFinding: (finding: Finding) => void
   readonly onCommits?: (count: number) => void
@@ -85,10 +87,12 @@ type Checked = 'intact' | 'missing' | 'unverifiable' | { readonly changed: strin
 
 export class BucketScrub {
   readonly #options: ScrubBucketOptions
+  readonly #only: ReadonlySet<string> | undefined
   readonly tally: BucketTally = { commits: 0, files: 0, readFiles: 0, readBytes: 0, expired: 0, unverifiable: 0, gaps: [] }
 
   constructor(options: ScrubBucketOptions) {
     this.#options = options
+    this.#only = options.only && new Set(options.only.map(({ where }) => where))
   }
 
   /** Throws what reading the database threw, or the signal's reason. A bucket that cannot be reached is a finding. */
@@ -105,7 +109,7 @@ export class BucketScrub {
   }
 
   async #scrub(endpoint: EndpointToScrub, keptSince: string): Promise<void> {
-    const { delivered, signal, clock, onCommits, own } = this.#options
+    const { delivered, signal, clock, onCommits, own, only } = this.#options
     const seqs = new CommittedSeqs()
     const expired = new ExpiredFiles(clock.now())
     for (let after: string | null = null; ; ) {
@@ -125,12 +129,19 @@ export class BucketScrub {
       if (page.is_last || last === undefined) break
       after = last.uploaded_at
     }
+    if (this.#only === undefined) await this.#findGaps(endpoint, seqs, expired)
+    if (only === undefined || only.some(({ kind }) => kind === 'commit_missing'))
+      for (const target of endpoint.targets) await this.#findUnknownMarkers(endpoint, target, keptSince)
+  }
+
+  /** Call it when all commits were verified. */
+  async #findGaps(endpoint: EndpointToScrub, seqs: CommittedSeqs, expired: ExpiredFiles): Promise<void> {
+    const { own } = this.#options
     const { missing, expired: count } = expired.close()
     this.tally.expired += count
     for (const { kind, bucket, key } of missing) this.#report(endpoint, missingKind(kind), bucket, key, isGone, kind)
     const gaps = own === undefined ? [] : seqs.gaps(endpoint.id, await own.localSeqs(endpoint.id))
     this.tally.gaps.push(...gaps.slice(0, scrubLimits.findingsMax - this.tally.gaps.length))
-    for (const target of endpoint.targets) await this.#findUnknownMarkers(endpoint, target, keptSince)
   }
 
   /** Returns what is wrong with the files of a commit. */
@@ -145,10 +156,11 @@ export class BucketScrub {
     const findings: Finding[] = []
     for (const file of [...files, ...merged]) {
       const { kind, key } = file
+      if (!this.#isWanted(bucket, key)) continue
       const checked = await this.#check(store, file)
       if (checked === 'intact') expired.found(kind, uploadedAt)
       else if (checked === 'missing') {
-        if ('marker_key' in file || expired.isMissing({ kind, key, bucket, uploadedAt }))
+        if ('marker_key' in file || this.#only !== undefined || expired.isMissing({ kind, key, bucket, uploadedAt }))
           findings.push(describe(endpoint.id, missingKind(kind), bucket, key, isGone, kind))
       } else if (checked !== 'unverifiable' && 'unreadable' in checked) {
         findings.push(describe(endpoint.id, 'unreadable', bucket, key, checked.unreadable))
@@ -159,11 +171,16 @@ export class BucketScrub {
       }
     }
     for (const file of merged) {
+      if (!this.#isWanted(bucket, file.marker_key)) continue
       const problem = await this.#verifyCompactionMarker(store, endpoint, target, file)
       if (problem !== undefined)
         findings.push(describe(endpoint.id, problem.kind, bucket, file.marker_key, problem.message, file.kind))
     }
     return findings
+  }
+
+  #isWanted(bucket: string, key: string): boolean {
+    return this.#only === undefined || this.#only.has(`${bucket}/${key}`)
   }
 
   async #check(store: ObjectStore, { kind, key, bytes, sha256 }: ExpectedFile): Promise<Checked> {
@@ -309,11 +326,6 @@ function keysOf({ target, files, merged }: CommitToScrub): readonly string[] {
   return [...files, ...merged]
     .map(({ key }) => `${bucket}/${key}`)
     .concat(merged.map(({ marker_key }) => `${bucket}/${marker_key}`))
-}
-
-function isMarkerKind(text: string): boolean {
-  const kind = parseArtifactKind(text)
-  return kind !== undefined && isMarker(kind)
 }
 
 function missingKind(kind: string): FindingKind {

@@ -10,12 +10,14 @@ import type { OutboxFiles } from '#node/outbox-files.ts'
 import type { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import type { Segment } from '../segments.ts'
-import { nextStepOf } from './advice.ts'
+import { nextStepOf, nothingIsLeft } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 
 export type ScrubNodeOptions = {
   readonly segments: Pick<SegmentDirectory, 'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater' | 'highWaterProblem'>
   readonly outbox: Pick<OutboxFiles, 'list' | 'read'>
+  /** Reads no other segments than those that these are about. */
+  readonly only?: readonly Finding[]
   /** Called with the size of each part that was read. */
   readonly onRead: (bytes: number) => Promise<void> | void
   readonly onFinding: (finding: Finding) => void
@@ -26,7 +28,8 @@ export type NodeTally = { segments: number; reports: number }
 
 /** Throws only the signal's reason: what cannot be read is a finding. */
 export async function scrubNode(options: ScrubNodeOptions): Promise<NodeTally> {
-  const { segments, signal, onFinding } = options
+  const { segments, signal, onFinding, only } = options
+  const wanted = only && new Set(only.map(({ where }) => where))
   const tally: NodeTally = { segments: 0, reports: 0 }
   await orUnreadable(options, null, 'wal', async () => {
     for (const logName of await segments.logNames())
@@ -37,7 +40,8 @@ export async function scrubNode(options: ScrubNodeOptions): Promise<NodeTally> {
           signal.throwIfAborted()
           if (segment.state === 'open') continue
           tally.segments += 1
-          await (segment.state === 'sealed' ? verifySealed(options, segment) : reportQuarantined(options, segment))
+          if (segment.state === 'quarantined') await reportQuarantined(options, segment)
+          else if (wanted?.has(nameOf(segment)) !== false) await verifySealed(options, segment)
         }
       })
   })
@@ -70,7 +74,8 @@ async function reportQuarantined({ segments, onFinding }: ScrubNodeOptions, segm
   const note = await segments.quarantineNote(segment)
   const lost = note === undefined || note.records_lost === 0 ? '' : `; at least ${note.records_lost} records are lost`
   const message = `a damaged segment was kept: ${note?.reason ?? 'what is damaged was not recorded'}${lost}`
-  onFinding(finding('segment_quarantined', segment.logName, nameOf(segment), message))
+  const found = finding('segment_quarantined', segment.logName, nameOf(segment), message)
+  onFinding(segment.bytes === 0 ? { ...found, next_step: nothingIsLeft } : found)
 }
 
 async function verifyReports(options: ScrubNodeOptions, tally: NodeTally): Promise<void> {

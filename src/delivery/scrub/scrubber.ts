@@ -2,8 +2,8 @@
  * Verifies everything on this node and everything that it is to look after in the buckets, slowly and over and over.
  *
  * Owns: when a pass runs, its findings, and how they are reported. Does not own: what a finding is (scrub-node.ts, scrub-bucket.ts).
- * Law: it repairs and removes nothing. A finding stays until a pass no longer has it, also over a restart. A pass reads no more bytes a second
- * than configured.
+ * Law: it repairs and removes nothing. A finding stays until it is no longer there, also over a restart: what was found is looked at again long
+ * before the next pass. The scrub reads no more bytes a second than configured.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -17,7 +17,7 @@ import { missingLog, toLag } from '../held-log.ts'
 import { BytePace } from './byte-pace.ts'
 import { scrubLimits } from './limits.ts'
 import { BucketScrub, type ScrubBucketOptions } from './scrub-bucket.ts'
-import { type ScrubNodeOptions, scrubNode } from './scrub-node.ts'
+import { type NodeTally, type ScrubNodeOptions, scrubNode } from './scrub-node.ts'
 import { readScrubState, type ScrubState, writeScrubState } from './scrub-state.ts'
 
 export type ScrubberOptions = Pick<ScrubNodeOptions, 'segments' | 'outbox'> &
@@ -44,6 +44,8 @@ export class Scrubber implements Service {
   readonly #looks: Periodic
   readonly #pace: BytePace
   #state: ScrubState | undefined
+  /** On the monotonic clock: when what was found is looked at again. At once after a start, which may follow a repair. */
+  #lookAgainAt = 0
 
   constructor(options: ScrubberOptions) {
     const { bytesPerSecond, clock, logger } = options
@@ -115,37 +117,45 @@ export class Scrubber implements Service {
     const { clock, isConfigured } = this.#options
     const state = this.#state
     if (state === undefined || !isConfigured()) return
+    await this.#lookAgainIfDue(state, signal)
     if (state.running === null && clock.now() < Date.parse(state.due_at)) return
     state.running ??= await this.#begin(signal)
-    await this.#scrubBuckets(state.running, signal)
+    await this.#scrubBuckets(state, state.running, signal)
     await this.#complete(state, state.running)
   }
 
   /** What is on the node comes first: it exists only once. */
   async #begin(signal: AbortSignal): Promise<Running> {
-    const { segments, outbox, clock } = this.#options
-    const started_at = isoTimestamp(clock.now())
+    const started_at = isoTimestamp(this.#options.clock.now())
     const tally = { segments: 0, commits: 0, files: 0, read_bytes: 0 }
     const running: Running = { started_at, after: null, found: [], unlisted: 0, tally }
-    const onRead = (bytes: number) => this.#pace.spend(bytes, signal)
-    const onFinding = (finding: Finding) => this.#add(running, finding)
-    const found = await scrubNode({ segments, outbox, onRead, onFinding, signal })
+    const found = await this.#scrubNode((finding) => this.#add(running, finding), signal)
     tally.segments = found.segments
     return running
   }
 
-  async #scrubBuckets(running: Running, signal: AbortSignal): Promise<void> {
+  #scrubNode(onFinding: (finding: Finding) => void, signal: AbortSignal, only?: readonly Finding[]): Promise<NodeTally> {
+    const { segments, outbox } = this.#options
+    const onRead = (bytes: number) => this.#pace.spend(bytes, signal)
+    return scrubNode({ segments, outbox, onRead, onFinding, signal, ...(only && { only }) })
+  }
+
+  #bucketScrub(onFinding: (finding: Finding) => void, signal: AbortSignal, only?: readonly Finding[]): BucketScrub {
     const { delivered, stores, own, isReported, bytesPerSecond, clock } = this.#options
+    return new BucketScrub({
+      ...{ delivered, stores, own, isReported, clock, signal, onFinding, ...(only && { only }) },
+      readsContent: bytesPerSecond > 0,
+      requestMs: scrubLimits.requestMs,
+      onRead: (bytes) => this.#pace.spend(bytes, signal),
+    })
+  }
+
+  async #scrubBuckets(state: ScrubState, running: Running, signal: AbortSignal): Promise<void> {
     for (;;) {
-      const page = await delivered.endpoints(running.after, signal)
+      const page = await this.#options.delivered.endpoints(running.after, signal)
       for (const endpoint of page.endpoints) {
-        const bucket = new BucketScrub({
-          ...{ delivered, stores, own, isReported, clock, signal },
-          readsContent: bytesPerSecond > 0,
-          requestMs: scrubLimits.requestMs,
-          onRead: (bytes) => this.#pace.spend(bytes, signal),
-          onFinding: (finding) => this.#add(running, finding),
-        })
+        await this.#lookAgainIfDue(state, signal)
+        const bucket = this.#bucketScrub((finding) => this.#add(running, finding), signal)
         await bucket.scrub(endpoint, page.kept_since)
         const { commits, files, readBytes, gaps } = bucket.tally
         if (gaps.length > 0) this.#options.logger.notice({ endpoint: endpoint.id, gaps }, 'seqs without a segment or a commit')
@@ -160,6 +170,38 @@ export class Scrubber implements Service {
     }
   }
 
+  /** Takes away what is there no longer, so that a repair shows soon. What is new waits for a pass. */
+  async #lookAgainIfDue(state: ScrubState, signal: AbortSignal): Promise<void> {
+    const { clock, delivered } = this.#options
+    if (this.findings.length === 0 || clock.monotonic() < this.#lookAgainAt) return
+    const still = new Set<string>()
+    const onFinding = (finding: Finding) => still.add(nameOf(finding))
+    await this.#scrubNode(onFinding, signal, this.findings)
+    const byEndpoint = Map.groupBy(this.findings, ({ endpoint_id }) => endpoint_id)
+    for (let after: string | null = null; ; ) {
+      const page = await delivered.endpoints(after, signal)
+      for (const endpoint of page.endpoints) {
+        const found = byEndpoint.get(endpoint.id)
+        if (found === undefined) continue
+        // A bucket that could not be reached hid what is in it.
+        const only = found.some(({ where }) => where === endpoint.id) ? undefined : found
+        await this.#bucketScrub(onFinding, signal, only).scrub(endpoint, page.kept_since)
+      }
+      after = page.next
+      if (after === null) break
+    }
+    this.#lookAgainAt = clock.monotonic() + scrubLimits.lookAgainMs
+    const isStill = (finding: Finding) => still.has(nameOf(finding))
+    this.#sayGone(this.findings.filter((finding) => !isStill(finding)))
+    state.findings = state.findings.filter(isStill)
+    if (state.running !== null) state.running.found = state.running.found.filter(isStill)
+    await this.#save()
+  }
+
+  #sayGone(gone: readonly Finding[]): void {
+    for (const { kind, where } of gone) this.#options.logger.notice({ kind, where }, 'damage is gone')
+  }
+
   #add(running: Running, finding: Finding): void {
     const known = new Set(this.findings.map(nameOf))
     if (running.found.some((other) => nameOf(other) === nameOf(finding))) return
@@ -171,7 +213,7 @@ export class Scrubber implements Service {
   async #complete(state: ScrubState, { started_at, found, unlisted, tally }: Running): Promise<void> {
     const { clock, intervalMs, logger } = this.#options
     const gone = state.findings.filter((finding) => !found.some((other) => nameOf(other) === nameOf(finding)))
-    for (const { kind, where } of gone) logger.notice({ kind, where }, 'damage is gone')
+    this.#sayGone(gone)
     state.completed = { started_at, completed_at: isoTimestamp(clock.now()), ...tally }
     state.findings = found
     state.unlisted = unlisted
