@@ -49,7 +49,7 @@ export type Credentials = {
   readonly verifyToken: (token: string) => Promise<Principal>
   /** Compares in constant time. */
   readonly isOperatorToken: (token: string) => boolean
-  /** Of the console: that of the base URL. */
+  /** The console's, which is that of the base URL. */
   readonly origin: string
   /** Returns whose session the cookies are; undefined if they are of none. */
   readonly findSession: (cookie: string) => Promise<SignedIn | undefined>

@@ -14,7 +14,7 @@ import { Timestamp } from './timestamp.ts'
 
 export const scrubPageLimits = { endpointsMax: 50, commitsMax: 50, lookupsMax: 100 } as const
 
-/** A file that must be in the bucket now.. */
+/** A file that must be in the bucket now. */
 const ExpectedFile = z.object({ kind: z.string(), key: z.string(), bytes: z.int(), sha256: z.string() })
 export type ExpectedFile = z.infer<typeof ExpectedFile>
 

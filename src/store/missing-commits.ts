@@ -63,14 +63,8 @@ export async function findMissingSinceOf(db: Db, account_id: string, endpoint_id
     .where('account_id', '=', account_id)
     .$if(endpoint_id !== undefined, (query) => query.where('id', '=', endpoint_id ?? ''))
     .execute()
-  const since = [
-    ...(
-      await findMissingSince(
-        db,
-        rows.map(({ region }) => region),
-      )
-    ).values(),
-  ]
+  const regions = rows.map(({ region }) => region)
+  const since = [...(await findMissingSince(db, regions)).values()]
   return since.length === 0 ? null : toTime(Math.min(...since))
 }
 

@@ -181,7 +181,7 @@ async function attachFirstView(db: ChangeTx, account_id: string, endpoint_id: st
   await insertBinding(db, account_id, binding, now)
 }
 
-/** A key from before a scope existed keeps what it has: whoever holds it was given no more. */
+/** A key that was created before a scope existed does not get that scope: its holder was never given it. */
 async function findUsableKey({ store, logger }: BootstrapOptions, secret: string): Promise<string | undefined> {
   const key = await findApiKeyByHash(store.db, hashApiKey(secret))
   if (key === undefined) return undefined

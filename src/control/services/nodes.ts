@@ -146,7 +146,7 @@ type Compared = { readonly recorded?: RecordedCommits; readonly noted?: object }
 
 /**
  * Compares what a node remembers of this database with what the database has. Call it before the heartbeat is recorded: the heartbeat before
- * is from the time to which the database went back. Each loss is noted once: the node remembers what it is told from now on.
+ * is from the time to which the database went back. Each loss is noted once: from then on the node remembers the number in the answer.
  */
 async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<Compared> {
   const { node_id, process, kept_position } = heartbeat

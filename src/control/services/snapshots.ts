@@ -165,7 +165,7 @@ export class Snapshots {
     return must(this.#known, 'the first read of the epoch').position
   }
 
-  /** Returns the position of the database if the process would refuse it. It is told nothing else. */
+  /** Returns the position of the database if the process would refuse it: then the answer has nothing else. */
   #refusedBy({ position, refusing }: Pick<SnapshotRequest, 'position' | 'refusing'>): DatabasePosition | undefined {
     if (position === undefined) return undefined
     const isRefused = findRollback({ position, isRefusing: refusing === true }, this.#position) !== undefined

@@ -10,7 +10,7 @@ type Window = Pick<ColumnMetrics['last_24h'], 'values' | 'nulls' | 'cast_failure
 export type Rates = {
   /** Rows that the column was read from. */
   readonly rows: number
-  /** Those of them that became rows of the view: the share of NULLs is of these. */
+  /** Accepted records: the share of NULLs is of these. */
   readonly accepted: number
   readonly nulls: number
   readonly cast_failures: number
