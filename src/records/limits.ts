@@ -23,7 +23,7 @@ export const buildLimits = {
    * holds about three times as much, so a row group is at most this part of DuckDB's memory.
    */
   rowGroupBytes: 16 * MiB,
-  rowGroupShareMax: 1 / 16,
+  rowGroupShareMax: 1 / 20,
   /** Of a compacted file, which stays for long. Whatever does not fit into memory is tried again with the next size. */
   rowGroupBytesCompacted: [64 * MiB, 32 * MiB, 16 * MiB, MiB],
   /** Of zstd: on events, as small as its default of 3, in three quarters of the time. */

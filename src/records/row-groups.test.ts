@@ -65,7 +65,7 @@ test('short rows are not cut at the number that DuckDB takes if it is not told',
 })
 
 test('a row group takes a part of the memory of its database', () => {
-  expect(rowGroupBytesWithin(128 * MiB)).toBe(8 * MiB)
+  expect(rowGroupBytesWithin(100 * MiB)).toBe(5 * MiB)
   expect(rowGroupBytesWithin(1024 * MiB)).toBe(buildLimits.rowGroupBytes)
 })
 
