@@ -102,9 +102,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const outbox = new Outbox({
     directory: paths.outbox,
     async send(commits, signal) {
-      const answer = await control.sendCommits(commits, signal)
-      recordedCommits.heard(answer.total)
-      return answer.recorded
+      return (await recordedCommits.whenSent(() => control.sendCommits(commits, signal))).recorded
     },
     onRecorded: async (entry) => {
       pipeline.markCommitted(entry.id)

@@ -14,7 +14,7 @@ import { parseJson } from '#lib/json.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { RecordedCommits as Recorded } from '#model/node-protocol.ts'
+import { type CommitsRecorded, RecordedCommits as Recorded } from '#model/node-protocol.ts'
 
 /** The number is written again after so long at most: a write costs two fsyncs. */
 const intervalMs = 10_000
@@ -23,6 +23,8 @@ const intervalMs = 10_000
 const Content = z
   .strictObject({ recorded: Recorded, crc32: z.int() })
   .refine(({ recorded, crc32: sum }) => crc32(JSON.stringify(recorded)) === sum)
+
+type Recording = Pick<CommitsRecorded, 'new' | 'total'>
 
 export type RecordedCommitsOptions = {
   readonly path: string
@@ -94,11 +96,29 @@ export class RecordedCommits implements Service {
     this.#isCompared = false
   }
 
-  /** Control recorded commits. */
-  heard(total: Recorded | undefined): void {
+  /** Sends commits, and learns from the answer how many the database has. */
+  async whenSent<Answer extends Recording>(send: () => Promise<Answer>): Promise<Answer> {
+    const before = this.#known
+    const answer = await send()
+    this.#heard(answer, before)
+    return answer
+  }
+
+  /**
+   * An older database that gets new commits has as many again at some time. So the new ones are counted on top of what it had before, and the
+   * next heartbeat compares.
+   */
+  #heard({ new: added, total }: Recording, before: Recorded | undefined): void {
     if (total === undefined) return
-    const isOlder = total.database === this.#known?.database && total.commits < this.#known.commits
-    if (!isOlder) this.#known = total
+    const known = this.#known
+    if (total.database !== known?.database) {
+      this.#known = total
+      return
+    }
+    // Unless control compared meanwhile: then it has noted the loss.
+    const isBehind = known === before && total.commits < before.commits + added
+    if (isBehind) this.#isCompared = false
+    this.#known = { ...total, commits: Math.max(known.commits, isBehind ? before.commits + added : total.commits) }
   }
 
   async #write(): Promise<void> {
