@@ -12,6 +12,7 @@ import { baseUrlOf, baseUrlProblem, certificateSourcesOf, httpUrl, signInProvide
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
+import { systemFiles } from '#lib/files.ts'
 import { createMetrics, registerTlsMetrics, registerWorkerMetrics } from '#lib/metrics.ts'
 import { reachableUrl } from '#lib/reachable-url.ts'
 import { rootOf } from '#lib/root-certificate.ts'
@@ -35,9 +36,10 @@ import { findRole } from '#store/people.ts'
 import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
+import { hasDamagedLog } from '#store/sqlite-log.ts'
 import { type Db, openStore, type Store, transact } from '#store/store.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
-import { followRestored, isNodeInUse } from './data-directory.ts'
+import { followRestored, isNodeInUse, noteDamagedLog } from './data-directory.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { DeliveredMetrics } from './delivered-metrics.ts'
 import { DeliveryProcesses } from './delivery-processes.ts'
@@ -125,8 +127,10 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
     // Before the database is touched: it may belong to another installation.
     await assertCanListen(config.controlListen, 'INLET_CONTROL_LISTEN')
     await assertCanListen(config.nodeApiListen, 'INLET_NODE_API_LISTEN')
+    const isLogDamaged = store.dialect === 'sqlite' && (await hasDamagedLog(systemFiles, database))
     const applied = await prepareDatabase(store, database)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
+    if (isLogDamaged) await noteDamagedLog(store, database, hooks)
     await followRestored(store, config.paths, hooks)
     const app = await serveStore(store, config, hooks)
     const held = resources.move()

@@ -1,9 +1,11 @@
 /** Checks of the data directory, made before control uses the database. */
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { noteMissingCommits } from '#store/missing-commits.ts'
+import { newestHeartbeat } from '#store/nodes.ts'
 import { followRestored as follow } from '#store/restored.ts'
-import type { Store } from '#store/store.ts'
+import { type Store, transact } from '#store/store.ts'
 
 type NodePaths = Readonly<Record<'ingestSnapshot' | 'deliverySnapshot' | 'wal' | 'outbox', string>>
 
@@ -21,4 +23,18 @@ export async function followRestored(
 ): Promise<void> {
   if (!(await follow(store, systemFiles, restored, clock.now()))) return
   logger.notice('database restored from a backup: nodes follow it; record what was delivered after it (inlet commits rebuild)')
+}
+
+/** Notes that commits may be missing, if the write-ahead log of the database was damaged. SQLite has opened the database without them. */
+export async function noteDamagedLog(
+  store: Store,
+  database: string,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): Promise<void> {
+  const since = (await newestHeartbeat(store.db)) ?? 0
+  await transact(store, (db) => noteMissingCommits(db, null, since, clock.now()))
+  logger.error(
+    { path: `${database}-wal`, since: isoTimestamp(since) },
+    'the log of the database is damaged: what was written last is lost, and commits may be missing; record them again (inlet commits rebuild). docs/how-to/lost-database.md',
+  )
 }

@@ -1,5 +1,5 @@
 /** The database is an older copy, or gone: nodes keep what they know, control says so, and nothing is lost or doubled. */
-import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -115,6 +115,25 @@ describeWith('processes', 'a database that went back', () => {
     expect((await inlet.ingest(id, '{"n":2}')).status).toBe(202)
     await until('both commits', async () => (await commitsOf(id)).items.length === 2)
     expect((await commitsOf(id)).may_lack_commits_since).toBeNull()
+  })
+
+  test('a flipped bit in the log of SQLite is noticed, although the node knows no newer state', async () => {
+    await inlet.start(...processes)
+    const { id } = await inlet.endpoint({ bucket: 'lake' })
+    const log = join(inlet.directory, 'inlet.db-wal')
+    // Emptied, which writes the configuration to the database.
+    await until('a checkpoint', () => statSync(log).size < 50_000, 30_000)
+    const { segment_seq } = (await inlet.ingest(id, '{"n":1}')).body
+    await inlet.committed(id, [segment_seq])
+    for (const name of ['delivery', 'ingest', 'control'] as const) await inlet.kill(name)
+    const bytes = readFileSync(log)
+    bytes[1_000] = (bytes[1_000] ?? 0) ^ 1
+    writeFileSync(log, bytes)
+    await inlet.start(...processes)
+    expect((await commitsOf(id)).may_lack_commits_since).not.toBeNull()
+    expect(inlet.log).toContain('the log of the database is damaged')
+    expect((await inlet.run('commits', 'rebuild')).exitCode).toBe(0)
+    expect(await commitsOf(id)).toMatchObject({ items: [{ seq: segment_seq }], may_lack_commits_since: null })
   })
 
   test('beside a used node an empty database gets no first account, until an operator accepts it', async () => {

@@ -1,12 +1,14 @@
 /** Committed data is on disk: the settings on SQLite, and a killed server on Postgres. */
-import { statSync } from 'node:fs'
+import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { storeLimits } from '#store/limits.ts'
 import { migrate } from '#store/migrate.ts'
+import { hasDamagedLog } from '#store/sqlite-log.ts'
 import { openStore, transact } from '#store/store.ts'
 import { startPostgres } from '../../tools/services/postgres.ts'
 import { newDatabase, openTestStore, type TestStore } from '../support/databases.ts'
@@ -49,6 +51,40 @@ describe('durability on SQLite', () => {
     expect(await sql`pragma busy_timeout`.execute(store.db)).toMatchObject({
       rows: [{ timeout: storeLimits.sqliteBusyTimeoutMs }],
     })
+  })
+
+  test('a log that lost transactions is told from one that a crash cut off', async () => {
+    await using store = await createStore()
+    const endpoint = newId()
+    expect(store.checkpoint?.()).toBe(true)
+    expect(await hasDamagedLog(systemFiles, store.url)).toBe(false)
+    for (let seq = 0; seq < 4; seq += 1) await transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0))
+    const whole = readFileSync(`${store.url}-wal`)
+    const copy = `${store.url}-copy`
+    const judge = async (log: Uint8Array) => {
+      writeFileSync(`${copy}-wal`, log)
+      return hasDamagedLog(systemFiles, copy)
+    }
+    const flipped = (at: number) => whole.map((byte, index) => (index === at ? byte ^ 0x10 : byte))
+    expect(await judge(whole)).toBe(false)
+    // In the header, and in the header and the page of the first frame.
+    for (const at of [0, 13, 17, 30, 33, 41, 50, 60, 1000]) expect([at, await judge(flipped(at))]).toEqual([at, true])
+    // SQLite opens it without an error, and the commits are gone.
+    copyFileSync(store.url, copy)
+    await judge(flipped(1000))
+    const opened = await openStore(copy)
+    expect((await listCommits(opened.db, endpoint, { limit: 9 })).items).toEqual([])
+    await opened.close()
+    // A write that did not end, or of which the disk has some pages only.
+    for (let bytes = 0; bytes < whole.length; bytes += 1789)
+      expect([bytes, await judge(whole.subarray(0, bytes))]).toEqual([bytes, false])
+    expect(await judge(flipped(whole.length - 5))).toBe(false)
+    // After a restart of the log, the end of the former one is behind the new one.
+    expect((await sql<{ busy: number }>`pragma wal_checkpoint(restart)`.execute(store.db)).rows[0]?.busy).toBe(0)
+    await transact(store, (db) => recordCommit(db, aCommit(endpoint, 9), t0))
+    const restarted = readFileSync(`${store.url}-wal`)
+    expect(restarted.length).toBe(whole.length)
+    expect(await judge(restarted)).toBe(false)
   })
 
   test('only the owner can read the file, because it contains signing keys', async () => {
