@@ -157,7 +157,10 @@ export const Endpoint = z.object({
   lag: DeliveryLag.meta({
     description: 'what nodes hold and is not in the bucket, over all nodes, as last reported',
   }),
-  ingest_host: z.string().meta({ description: 'host to send data to: POST {scheme}://{ingest_host}/v1/ingest' }),
+  ingest_host: z.string().meta({ description: 'host to send data to, with a port if it is the address of a node' }),
+  ingest_url: z.string().meta({
+    description: 'URL to send data to with POST; it begins with `https://` if the nodes speak TLS there',
+  }),
   segment_bytes: z.int(),
   segment_max_age_seconds: z.int(),
   output_formats: z.array(OutputFormat),

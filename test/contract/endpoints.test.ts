@@ -386,7 +386,7 @@ describe('the status of an endpoint', () => {
   }
 
   test('deploying until a healthy node has applied its epoch; then active, with the addresses of the node', async () => {
-    const { node, read } = await served()
+    const { endpoint, node, read } = await served()
     expect(await read()).toMatchObject({ status: 'deploying', dns_ipv4: [] })
     await node.heartbeat({ applied_epoch: 0 })
     expect(await read()).toMatchObject({
@@ -401,6 +401,7 @@ describe('the status of an endpoint', () => {
       dns_ipv4: ['127.0.0.1'],
       dns_ipv6: ['::1'],
       ingest_host: '127.0.0.1:9999',
+      ingest_url: `http://127.0.0.1:9999/v1/ingest?endpoint=${endpoint.id}`,
     })
   })
 

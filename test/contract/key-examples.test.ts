@@ -36,7 +36,7 @@ describe('over HTTP', () => {
     const endpoints = [anEndpoint(), anEndpoint()]
     await using node = await IngestNode.start({ snapshot: aSnapshot({ endpoints }) })
     const [endpointId = ''] = endpoints.map((endpoint) => endpoint.id)
-    const code = exampleOf(id, { host: new URL(node.url).host, endpointId, key: secretOf('a') })
+    const code = exampleOf(id, { host: new URL(node.url).host, isSecure: false, endpointId, key: secretOf('a') })
     const directory = await mkdtemp(join(tmpdir(), 'inlet-example-'))
     try {
       await writeFile(join(directory, file), code)
@@ -49,7 +49,7 @@ describe('over HTTP', () => {
 
   test('Vector and Fluent Bit: valid YAML with the address of the endpoint and the key', () => {
     const key = secretOf('a')
-    const named = { host: 'k3v9.fra.ingest.example.com', endpointId: 'e1', key }
+    const named = { host: 'k3v9.fra.ingest.example.com', isSecure: false, endpointId: 'e1', key }
     expect(parse(exampleOf('vector', named)).sinks.inlet).toMatchObject({
       uri: 'https://k3v9.fra.ingest.example.com/v1/ingest',
       request: { headers: { 'X-API-Key': key } },
@@ -60,6 +60,12 @@ describe('over HTTP', () => {
     expect(parse(exampleOf('fluent-bit', { ...named, host: '127.0.0.1:8081' })).pipeline.outputs).toMatchObject([
       { host: '127.0.0.1', port: 8081, uri: '/v1/ingest?endpoint=e1', tls: 'off' },
     ])
+    const secure = { ...named, host: '127.0.0.1:8443', isSecure: true }
+    expect(parse(exampleOf('fluent-bit', secure)).pipeline.outputs).toMatchObject([{ port: 8443, tls: 'on' }])
+    expect(exampleOf('curl', secure)).toContain('https://127.0.0.1:8443/v1/ingest?endpoint=e1')
+    expect(exampleOf('mosquitto', secure)).toContain(
+      '-p 8883 -V mqttv5 \\\n  --tls-use-os-certs -D connect user-property endpoint e1',
+    )
   })
 })
 
@@ -67,7 +73,7 @@ test('over MQTT: mosquitto_pub', async ({ skip }) => {
   skip(!(await isInstalled('mosquitto_pub')), 'mosquitto_pub is not installed')
   await using mqtt = await MqttNode.start({ endpoint: mqttEndpoint() })
   const { hostname, host } = new URL(mqtt.node.url)
-  const target = { host, endpointId: mqtt.endpoint.id, key: secretOf('a'), mqttPort: mqtt.node.mqttPort ?? 0 }
+  const target = { host, isSecure: false, endpointId: mqtt.endpoint.id, key: secretOf('a'), mqttPort: mqtt.node.mqttPort ?? 0 }
   const code = exampleOf('mosquitto', target)
   expect(code).toContain(`-h ${hostname} `)
   await run('sh', ['-c', code])

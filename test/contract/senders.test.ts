@@ -153,7 +153,7 @@ test('Logstash: a batch as its http output sends it', async () => {
 })
 
 describe('the console shows the same', () => {
-  const target = { host: documentedHost, endpointId: 'e1', key: documentedKey }
+  const target = { host: documentedHost, isSecure: true, endpointId: 'e1', key: documentedKey }
   const exampleOf = (id: string) => examplesFor(target).find((each) => each.id === id)?.code ?? ''
 
   test('for Vector', () => {

@@ -59,6 +59,8 @@ describe('a start is ready, and says where', () => {
     const trusting = { NODE_EXTRA_CA_CERTS: join(installation.directory, 'inlet.crt') }
     expect((await login(url, trusting)).stdout).toContain(`Signed in to ${url}`)
     expect((await inlet(['endpoints', 'list'], trusting)).stdout).toContain('default')
+    const sent = await inlet(['send', 'default', '--timeout', '5'], trusting, '{"a":1}')
+    expect(sent).toMatchObject({ stdout: expect.stringContaining('1 record stored') })
     const untrusting = (await inlet(['doctor', '--json'])).stdout
     expect(JSON.parse(untrusting).filter((finding: Finding) => finding.check === 'connection')).toMatchObject([
       { status: 'fail', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },

@@ -7,13 +7,13 @@ import { until } from './until.ts'
 
 const dayMs = 86_400_000
 
-/** The address under which the certificate is valid. */
+/** The address with a name. */
 export const secured = (url: string): string => url.replace('http://127.0.0.1', 'https://localhost')
 
 /** Writes a certificate, `inlet.crt`, for every listener. Returns the settings that do not depend on what the database has. */
 export async function hardenedSettings({ directory, apiUrl, nodeApiUrl }: Installation): Promise<Record<string, string>> {
   const now = Date.now()
-  const { cert, key } = await makeCertificate({ names: ['localhost'], fromMs: now - dayMs, toMs: now + 90 * dayMs })
+  const { cert, key } = await makeCertificate({ names: ['localhost', '127.0.0.1'], fromMs: now - dayMs, toMs: now + 90 * dayMs })
   const [certificateFile, keyFile] = [join(directory, 'inlet.crt'), join(directory, 'inlet.key')]
   writeFileSync(certificateFile, cert)
   writeFileSync(keyFile, key)

@@ -87,9 +87,9 @@ function messageOf(error: unknown): string {
 async function findTarget(context: CliContext, endpoint: string) {
   const { client, apiKey, ingestUrl } = await openRemote(context)
   if (ingestUrl !== undefined) return { url: ingestUrl, apiKey, id: endpoint }
-  const { id, ingest_host } = await findEndpoint(client, endpoint)
-  // A host with a port is that of a node. A name of its own is served with TLS.
-  return { url: `${ingest_host.includes(':') ? 'http' : 'https'}://${ingest_host}`, apiKey, id }
+  const { id, ingest_host, ingest_url } = await findEndpoint(client, endpoint)
+  // A host with a port is that of a node, which may speak TLS. A name of its own is served with TLS.
+  return { url: ingest_host.includes(':') ? new URL(ingest_url).origin : `https://${ingest_host}`, apiKey, id }
 }
 
 async function openInput(file: string): Promise<Input> {

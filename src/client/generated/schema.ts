@@ -535,8 +535,10 @@ readonly undelivered_bytes: number
 readonly oldest_sealed_at: string | null
 readonly oldest_age_seconds: number | null
 }
-/** host to send data to: POST {scheme}://{ingest_host}/v1/ingest */
+/** host to send data to, with a port if it is the address of a node */
 readonly ingest_host: string
+/** URL to send data to with POST; it begins with `https://` if the nodes speak TLS there */
+readonly ingest_url: string
 readonly segment_bytes: number
 readonly segment_max_age_seconds: number
 readonly output_formats: ("segments" | "parquet" | "parquet_views")[]

@@ -24,6 +24,7 @@ const endpoint = {
   dns_ipv4: ['192.0.2.10'],
   dns_ipv6: ['2001:db8::10'],
   ingest_host: 'k3v9x2m7q1za.fra.ingest.example.com',
+  ingest_url: `https://k3v9x2m7q1za.fra.ingest.example.com/v1/ingest?endpoint=${ids.endpoint}`,
   segment_bytes: 67_108_864,
   segment_max_age_seconds: 60,
   output_formats: ['parquet_views', 'parquet'],

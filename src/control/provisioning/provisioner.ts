@@ -32,7 +32,10 @@ import { type ControlOutages, excuseSilence } from './outages.ts'
 import { describeSegments, sumLags } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
-export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
+export type EndpointState = Pick<
+  Endpoint,
+  'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host' | 'ingest_url'
+>
 
 export type ProvisionerOptions = {
   readonly store: Store
@@ -86,13 +89,21 @@ export class Provisioner {
 
   /** Returns where a client of the endpoint sends to now. */
   async findIngestUrl(endpoint: StoredEndpoint): Promise<string> {
-    const { baseUrl, hosts } = this.#options
     const { nowMs, nodes } = await this.observe([endpoint.region])
     const known = nodes.get(endpoint.region) ?? []
-    const serving = servingNodes(endpoint, known, nowMs)
+    return this.#addressOf(endpoint, known, servingNodes(endpoint, known, nowMs)).ingest_url
+  }
+
+  #addressOf(
+    endpoint: StoredEndpoint,
+    known: readonly NodeFacts[],
+    serving: readonly NodeFacts[],
+  ): Pick<EndpointState, 'ingest_host' | 'ingest_url'> {
+    const { baseUrl, hosts } = this.#options
     const reached = serving.length > 0 ? serving : known
     const ingest_host = ingestHost(endpoint, reached, hosts)
-    return ingestUrl({ id: endpoint.id, ingest_host }, reached, { isName: hosts.baseDomain !== null, baseUrl })
+    const isName = hosts.baseDomain !== null
+    return { ingest_host, ingest_url: ingestUrl({ id: endpoint.id, ingest_host }, reached, { isName, baseUrl }) }
   }
 
   /** Returns the state of each endpoint, by id. */
@@ -227,7 +238,7 @@ export class Provisioner {
       // Nodes of one machine may share its addresses.
       dns_ipv4: [...(published?.A ?? new Set(serving.flatMap(({ ipv4 }) => ipv4)))],
       dns_ipv6: [...(published?.AAAA ?? new Set(serving.flatMap(({ ipv6 }) => ipv6)))],
-      ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
+      ...this.#addressOf(endpoint, nodes, serving),
     }
   }
 }

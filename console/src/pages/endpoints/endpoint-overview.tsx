@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { type Endpoint, endpointQuery, resumeEndpoint } from '../../api/endpoints.ts'
-import { ingestAddressOf } from '../../api/ingest-address.ts'
+import { ingestAddressOf, ingestTargetOf } from '../../api/ingest-address.ts'
 import { Button } from '../../design/button.tsx'
 import { Callout, type CalloutKind } from '../../design/callout.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
@@ -142,8 +142,8 @@ function Lag({ endpoint: { lag } }: { readonly endpoint: Endpoint }) {
   )
 }
 
-function exampleOf({ id, ingest_host }: Endpoint): string {
-  return `curl -X POST '${ingestAddressOf({ host: ingest_host, endpointId: id }).url}' \\
+function exampleOf(endpoint: Endpoint): string {
+  return `curl -X POST '${ingestAddressOf(ingestTargetOf(endpoint)).url}' \\
   -H 'X-API-Key: ing_live_…' -H 'Content-Type: application/x-ndjson' \\
   -d '{"type":"order","amount":12.5}'`
 }

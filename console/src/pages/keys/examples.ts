@@ -9,6 +9,8 @@ import { ingestAddressOf } from '../../api/ingest-address.ts'
 type ExampleTarget = {
   /** `ingest_host` of the endpoint. */
   readonly host: string
+  /** Whether nodes speak TLS there. */
+  readonly isSecure: boolean
   readonly endpointId: string
   readonly key: string
   /** `host:port` of MQTT over TCP, where it is not the usual one. */
@@ -131,9 +133,10 @@ func main() {
 }
 
 function mosquitto(target: ExampleTarget): string {
-  const { name, isNamed } = ingestAddressOf(target)
-  const { endpointId, key, mqttPort = isNamed ? 8883 : 1883 } = target
-  const way = isNamed ? '--tls-use-os-certs' : `-D connect user-property endpoint ${endpointId}`
+  const { name, isNamed, isSecure } = ingestAddressOf(target)
+  const { endpointId, key, mqttPort = isSecure ? 8883 : 1883 } = target
+  const naming = isNamed ? [] : [`-D connect user-property endpoint ${endpointId}`]
+  const way = [...(isSecure ? ['--tls-use-os-certs'] : []), ...naming].join(' ')
   return `mosquitto_pub -h ${name} -p ${mqttPort} -V mqttv5 \\
   ${way} \\
   -i sensor-7 -u sensor-7 -P '${key}' \\
@@ -159,7 +162,7 @@ function vector(target: ExampleTarget): string {
 }
 
 function fluentBit(target: ExampleTarget): string {
-  const { name, port, path, isNamed } = ingestAddressOf(target)
+  const { name, port, path, isSecure } = ingestAddressOf(target)
   return `pipeline:
   outputs:
     - name: http
@@ -167,7 +170,7 @@ function fluentBit(target: ExampleTarget): string {
       host: ${name}
       port: ${port}
       uri: ${path}
-      tls: ${isNamed ? 'on' : 'off'}
+      tls: ${isSecure ? 'on' : 'off'}
       format: json_lines
       json_date_format: iso8601
       compress: gzip

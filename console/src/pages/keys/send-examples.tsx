@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type Endpoint, endpointsQuery } from '../../api/endpoints.ts'
+import { ingestTargetOf } from '../../api/ingest-address.ts'
 import { Callout } from '../../design/callout.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { SelectField } from '../../design/field.tsx'
@@ -59,7 +60,7 @@ type ExamplesProps = { readonly apiKey: string; readonly endpoint: Endpoint; rea
 function Examples({ apiKey, endpoint, isPublic }: ExamplesProps) {
   const account = useAccount()
   const search = route.useSearch()
-  const target = { host: endpoint.ingest_host, endpointId: endpoint.id, key: apiKey }
+  const target = { ...ingestTargetOf(endpoint), key: apiKey }
   const examples = isPublic ? pageExamplesFor(target) : examplesFor(target)
   const shown = examples.find(({ id }) => id === search.example) ?? examples[0]
   return (
