@@ -186,6 +186,20 @@ describe('things of an account', () => {
       code: 2,
       err: expect.stringContaining('--set: must be FIELD=VALUE, not "name"'),
     })
+    const set = async (...fields: readonly string[]) => {
+      const { code, err } = await user.inlet(['endpoints', 'create', ...fields.flatMap((field) => ['--set', field])])
+      return [code, err]
+    }
+    expect(await set('name=x', 'name=y')).toEqual([2, expect.stringContaining('--set: name must be given once')])
+    expect(await set('mqtt_config.enabled=true', 'mqtt_config={}')).toEqual([
+      2,
+      expect.stringContaining('mqtt_config.enabled must be given once'),
+    ])
+    expect(await set('name=x', 'mqtt_config={"enabled":true,"enabled":false}')).toEqual([
+      1,
+      expect.stringContaining('--set mqtt_config: Map keys must be unique'),
+    ])
+    expect(await user.json('endpoints', 'list')).toEqual([])
     const file = join(directory, 'broken.yaml')
     writeFileSync(file, 'name: [')
     expect((await user.inlet(['views', 'create', '-f', file])).err).toMatch(/broken\.yaml: .* line 1/)

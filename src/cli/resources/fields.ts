@@ -14,10 +14,16 @@ const bytesMax = 4 * MiB
 /** Reads the fields of the file, which is YAML or JSON, and then those of `--set`. Throws a UserError. */
 export async function readFields({ file, set = [] }: FieldFlags): Promise<Fields> {
   const fields = file === undefined ? {} : await parseFile(file)
+  const given: string[] = []
   for (const each of set) {
     const at = each.indexOf('=')
     if (at < 1) throw new UsageError(`--set: must be FIELD=VALUE, not ${JSON.stringify(each)}`)
-    setField(fields, each.slice(0, at).split('.'), parseValue(each.slice(at + 1)))
+    const path = each.slice(0, at)
+    // One of them would be lost.
+    const lost = given.find((earlier) => earlier === path || earlier.startsWith(`${path}.`))
+    if (lost !== undefined) throw new UsageError(`--set: ${lost} must be given once, and has several values`)
+    given.push(path)
+    setField(fields, path.split('.'), parseValue(each.slice(at + 1), `--set ${path}`))
   }
   return fields
 }
@@ -35,12 +41,16 @@ function cannotRead(error: Error): never {
 }
 
 /** JSON is taken as such. Anything else is text, so that names need no quotes. */
-function parseValue(given: string): unknown {
+function parseValue(given: string, where: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(given)
+    value = JSON.parse(given)
   } catch {
     return given
   }
+  // JSON.parse keeps the last of several values of a field. YAML refuses them.
+  if (typeof value === 'object' && value !== null) parseYaml(given, where)
+  return value
 }
 
 function setField(fields: Fields, [name = '', ...rest]: readonly string[], value: unknown): void {
