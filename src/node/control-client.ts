@@ -216,6 +216,7 @@ const adviceByCode: ReadonlyMap<string, string> = new Map([
   ['UNABLE_TO_GET_ISSUER_CERT', unknownCa],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', unknownCa],
   ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', unknownCa],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'set INLET_CONTROL_URL to an address that the certificate of control is valid for'],
   ['CERT_NOT_YET_VALID', 'set the clock of this machine by NTP'],
   ['CERT_HAS_EXPIRED', 'renew the certificate of control, or set the clock of this machine by NTP'],
 ])

@@ -106,6 +106,17 @@ test.each([
   await expect(register()).rejects.toThrow(message)
 })
 
+test('says what to do about a certificate of control for another name', async () => {
+  const files = { certificateFile: join(directory, 'crt'), keyFile: join(directory, 'key') }
+  const [fromMs, toMs] = [Date.now() - 3_600_000, Date.now() + 3_600_000]
+  await writeCertificate(files, { name: 'control.example', fromMs, toMs })
+  await using server = await impostor(files.certificateFile, files.keyFile)
+  const { register } = await machine({ url: server.url, caFile: files.certificateFile })
+  await expect(register()).rejects.toThrow(
+    /\(set INLET_CONTROL_URL to an address that the certificate of control is valid for\)$/,
+  )
+})
+
 test('a join token pins the root: the node fetches and keeps it, and needs no file of the operator', async () => {
   await using control = await secureControl('chain')
   const { nodeApiUrl: url } = control.app
