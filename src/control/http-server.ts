@@ -96,8 +96,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     if (closing) throw new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 })
     // RFC 9112 §3.2.
-    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      throw new AppError('bad_request', 'the request has no Host header; HTTP/1.1 needs one')
+    const hosts = request.raw.headersDistinct['host']?.length ?? 0
+    if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1'))
+      throw new AppError('bad_request', `the request has ${hosts} Host headers; send one`)
   })
   app.addHook('onSend', async (_request, reply) => {
     // A stop ends connections that are idle when it begins. This one would stay open after the response, and delay the stop.

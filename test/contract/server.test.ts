@@ -344,6 +344,7 @@ describe('limits', () => {
 
   test.each([
     ['no Host', 'GET /healthz HTTP/1.1\r\n\r\n', 400, 'bad_request'],
+    ['two Hosts', 'GET /healthz HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n', 400, 'bad_request'],
     ['two lengths', 'POST /v1/keys HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}', 400, 'bad_request'],
     [
       'a length beside chunks',
