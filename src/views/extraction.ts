@@ -137,7 +137,10 @@ class Texts {
 
   /** What the path finds in each element of a list; NULL in those in which it finds nothing. */
   eachOf(list: string, path: string, extract: Extract): string {
-    const sql = `list_transform(CASE WHEN len(${list}) > 0 THEN ${list} END, lambda element: ${extract}(element, ${quoteLiteral(path)}))`
+    const found = `list_transform(CASE WHEN len(${list}) > 0 THEN ${list} END, lambda element: ${extract}(element, ${quoteLiteral(path)}))`
+    // JSON null is a missing value here too. The other function returns NULL for it.
+    const sql =
+      extract === 'json_extract' ? `list_transform(${found}, lambda item: CASE WHEN item <> 'null' THEN item END)` : found
     const name = this.#ofElements.get(sql) ?? `elements_${this.#ofElements.size}`
     this.#ofElements.set(sql, name)
     return name

@@ -55,6 +55,17 @@ describe('a list of [*]', () => {
     ])
   })
 
+  test('has NULL for JSON null, also if its items are JSON', async () => {
+    const columns = [column('json', 'JSON[]', '$.i[*].v'), column('text', 'VARCHAR[]', '$.i[*].v')]
+    const { rows } = await decide(withListForm({ columns }), ['{"i":[{"v":null},{"v":"null"},{"v":[null]},{}]}'])
+    expect(rows).toEqual([
+      [
+        [null, '"null"', '[null]', null],
+        [null, 'null', '[null]', null],
+      ],
+    ])
+  })
+
   test('of a version without the choice has only what was found, as when it was published', async () => {
     for (const definition of [items, { ...items, lists: 'packed' as const }]) {
       const { rows } = await decide(definition, records)
