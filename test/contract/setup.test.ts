@@ -173,6 +173,37 @@ Not in the files, and kept:
     expect((await inlet('plan', '-f', files)).out).toMatch(/^No changes: the account is as the files say.\n/)
   })
 
+  test('a version that is older than the choice of lists matches files with and without it, and its export keeps what it means', async () => {
+    const { write, inlet, files, apply } = await newPlace()
+    const views = (rest: string) => `views:
+  - name: skus
+${rest}    definition:
+      columns:
+        - { name: skus, type: 'VARCHAR[]', path: '$.items[*].sku' }
+`
+    write('views.yaml', views(''))
+    expect((await apply()).code).toBe(0)
+    const definition = JSON.stringify({ columns: [{ name: 'skus', type: 'VARCHAR[]', path: '$.items[*].sku' }] })
+    await control().store.db.updateTable('views').set({ definition }).where('name', '=', 'skus').execute()
+    expect((await inlet('plan', '-f', files)).out).toMatch(/^No changes/)
+    const to = join(files, 'exported')
+    await inlet('export', '-f', to)
+    expect(readFileSync(join(to, 'views/skus.yaml'), 'utf8')).toContain('\n      lists: packed\n')
+    expect((await inlet('plan', '-f', join(to, 'views'))).out).toMatch(/^No changes/)
+    write('views.yaml', views('    description: new\n'))
+    expect((await inlet('plan', '-f', join(files, 'views.yaml'))).out).toContain(`  ~ view skus
+      description: "" → new
+      (version 1 → 2, with files in a folder of its own)
+      (lists hold NULL for each element of [*] without a value, which version 1 leaves out; to leave them out, set lists: packed)
+`)
+    write('views.yaml', `${views('    description: new\n')}      lists: packed\n`)
+    expect((await inlet('plan', '-f', join(files, 'views.yaml'))).out).toContain(`  ~ view skus
+      description: "" → new
+      (version 1 → 2, with files in a folder of its own)
+
+`)
+  })
+
   test('a key that may only read can plan, but not compare keys', async () => {
     const { write, inlet, files, apply } = await newPlace(['metrics'])
     write('shop.yaml', shop(newRegion()))

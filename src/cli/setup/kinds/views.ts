@@ -1,5 +1,5 @@
 import { UserError } from '#lib/user-error.ts'
-import type { Column, Definition, Filter } from '#model/definition.ts'
+import { type Column, type Definition, type Filter, isListFormed } from '#model/definition.ts'
 import type { DeclaredView } from '#model/setup.ts'
 import type { Account, View } from '../account.ts'
 import { type Applying, type Change, changedByOthers } from '../change.ts'
@@ -22,9 +22,21 @@ function plainDefinition({ columns, filters = [], lists }: Definition): Definiti
   return {
     columns: columns.map(plainColumn),
     ...(filters.length === 0 ? {} : { filters: filters.map(plainFilter) }),
-    // Versions that are older than the choice have none, and no file has to say so.
+    // Versions that are older than the choice have none, and files need not say so.
     ...(lists === 'packed' ? { lists } : {}),
   }
+}
+
+/** Whether lists are packed although the definition does not say so: the version is older than the choice. */
+function isPackedUnsaid(definition: Definition): boolean {
+  return definition.lists === undefined && isListFormed(definition)
+}
+
+/** Returns the settings of a version in the words of the file: one that packs its lists without saying so matches `packed`, and a file that says nothing. */
+function settingsAsIn(file: ViewSettings, version: View): ViewSettings {
+  const settings = settingsOf(version)
+  if (file.definition.lists !== 'packed' || !isPackedUnsaid(version.definition)) return settings
+  return { ...settings, definition: { ...settings.definition, lists: 'packed' } }
 }
 
 function plainColumn({ name, type, path, required, cast_failures, ...rest }: Column): Column {
@@ -46,8 +58,7 @@ export function planViews({ views }: DeclaredSetup, account: Account): readonly 
     const published = versions.find(({ status }) => status === 'published')
     const settings = settingsOf(declared.value)
     if (published === undefined) return [creationOf(declared, versions, settings)]
-    const before = settingsOf(published)
-    const fields = changesOf(before, settings)
+    const fields = changesOf(settingsAsIn(settings, published), settings)
     return fields.length === 0 ? [] : [changeOf(versions, published, settings, fields)]
   })
 }
@@ -73,9 +84,17 @@ function changeOf(versions: readonly View[], published: View, settings: ViewSett
   const version = nextVersion(versions, settings)
   return {
     ...{ action: 'change', kind: 'views', name, fields, version },
-    notes: [`version ${published.version} → ${version}, with files in a folder of its own`],
+    notes: [`version ${published.version} → ${version}, with files in a folder of its own`, ...listNotes(published, settings)],
     run: (applying) => publishNext(name, versions, settings, applying),
   }
+}
+
+/** Says that a change of something else changes lists as well. */
+function listNotes({ version, definition: before }: View, { definition }: ViewSettings): readonly string[] {
+  if (definition.lists === 'packed' || !isPackedUnsaid(before) || !isListFormed(definition)) return []
+  return [
+    `lists hold NULL for each element of [*] without a value, which version ${version} leaves out; to leave them out, set lists: packed`,
+  ]
 }
 
 function nextVersion(versions: readonly View[], settings: ViewSettings): number {
@@ -134,7 +153,9 @@ export function removalOfView(name: string, versions: readonly View[]): Change {
   }
 }
 
+/** Says `packed` also where the version only means it: another account would make the lists aligned. */
 export function exportView(view: View): Settings {
   const { definition, ...settings } = settingsOf(view)
-  return { name: view.name, ...withoutDefaults(settings, defaults), definition }
+  const lists = isPackedUnsaid(view.definition) ? { lists: 'packed' } : {}
+  return { name: view.name, ...withoutDefaults(settings, defaults), definition: { ...definition, ...lists } }
 }
