@@ -1,4 +1,5 @@
 /** Queries for rebuilding commits from buckets: the folders of markers, and the commits already recorded. */
+import { ArtifactFiles } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import { toAccess } from './destinations.ts'
 import type { Db } from './store.ts'
@@ -35,6 +36,22 @@ export async function listMarkerFolders(
     endpoint_id,
     target: { id, bucket, prefix, region, ...toAccess(access) },
   }))
+}
+
+/** Returns whether the newest commit to this place, if there is one, should have a marker in the folder. */
+export async function hasCommitsIn(db: Db, { endpoint_id, target: { id, bucket, prefix } }: MarkerFolder): Promise<boolean> {
+  const row = await db
+    .selectFrom('commits')
+    .select('artifacts')
+    .where('endpoint_id', '=', endpoint_id)
+    .where('destination_id', '=', id)
+    .where('bucket', '=', bucket)
+    .orderBy('uploaded_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (row === undefined) return false
+  // The prefix of a destination may have changed since.
+  return Object.values(ArtifactFiles.parse(JSON.parse(row.artifacts))).some(({ key }) => key.startsWith(prefix))
 }
 
 /** Returns the ids that are recorded commits. */

@@ -1,5 +1,5 @@
 /** `inlet commits rebuild` with directory buckets: it records and rejects markers, and can be repeated. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -15,7 +15,9 @@ import { DirectoryStores } from '#objects/directory.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { startCompaction } from '#store/compaction-jobs.ts'
+import { insertDestination } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
+import { listMissingCommits, noteMissingCommits } from '#store/missing-commits.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { insertVersion, publishView } from '#store/views.ts'
@@ -313,6 +315,48 @@ describeDatabases('inlet commits rebuild', (kind) => {
     }
     expect((await shown(store, place)).commits).toMatchObject([{ seq: 1 }])
     expect((await shown(store, other)).commits).toEqual([])
+  })
+
+  test('a bucket that is gone holds up the jobs of all, until the operator goes on without it', async () => {
+    await using store = await newStore(kind)
+    await transact(store, (db) => noteMissingCommits(db, null, t0, now))
+    const missing = async () => (await listMissingCommits(store.db)).length
+    // Without a destination there is nothing to read.
+    expect(await rebuild(store)).toMatchObject({ code: 0, text: expect.stringContaining('0 recorded') })
+    expect(await missing()).toBe(0)
+    const place = await aPlace(store)
+    await delivered(place, aCommit(place, 1))
+    const gone = await insertDestination(store.db, place.account, { ...aDestination(), name: 'gone', bucket: 'gone' }, t0)
+    const folder = join(data, 'buckets', gone.bucket)
+    await symlink(folder, folder)
+    await transact(store, (db) => noteMissingCommits(db, null, t0, now))
+    const { code, text } = await rebuild(store)
+    expect([code, await missing()]).toEqual([1, 1])
+    expect(text).toMatch(/1 recorded.*reading bucket gone failed.*Commits may still be missing, and jobs wait/s)
+    await rebuild(store, '--skip-unreadable', '--dry-run')
+    await rebuild(store, '--skip-unreadable', '--endpoint', place.endpoint)
+    expect(await missing()).toBe(1)
+    expect((await rebuild(store, '--skip-unreadable')).code).toBe(1)
+    expect(await missing()).toBe(0)
+  })
+
+  test('a bucket without any marker of what it had is not read: its disk may not be mounted', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const commit = await delivered(place, aCommit(place, 1))
+    await transact(store, (db) => recordCommit(db, commit, t0))
+    await transact(store, (db) => noteMissingCommits(db, null, t0, now))
+    const folder = join(data, 'buckets', place.destination.bucket)
+    await rename(folder, `${folder}-elsewhere`)
+    const { code, text } = await rebuild(store)
+    expect([code, text, (await listMissingCommits(store.db)).length]).toEqual([
+      1,
+      expect.stringContaining(`bucket ${place.destination.bucket} has no marker of endpoint ${place.endpoint}`),
+      1,
+    ])
+    await rename(`${folder}-elsewhere`, folder)
+    expect((await rebuild(store)).code).toBe(0)
+    expect(await listMissingCommits(store.db)).toEqual([])
   })
 
   test('a dry run reports and records nothing; --endpoint and --destination narrow the search', async () => {

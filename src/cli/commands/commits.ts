@@ -20,6 +20,12 @@ export const commitsCommands = buildRouteMap({
             withNegated: false,
             brief: 'report what would be recorded, but record nothing',
           },
+          skipUnreadable: {
+            kind: 'boolean',
+            default: false,
+            withNegated: false,
+            brief: 'let jobs begin again although a bucket is unreadable or empty: what only it knew stays missing',
+          },
           json,
         },
       },

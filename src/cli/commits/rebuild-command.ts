@@ -4,7 +4,7 @@ import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
-import { listMarkerFolders, type MarkerFolder } from '#store/marker-folders.ts'
+import { hasCommitsIn, listMarkerFolders, type MarkerFolder } from '#store/marker-folders.ts'
 import { clearMissingCommits, listMissingCommits } from '#store/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../audited.ts'
@@ -16,13 +16,23 @@ import { countMarkers, rebuildFolder, type Tally } from './rebuild.ts'
 
 const problemLinesMax = 100
 
-export type RebuildFlags = JsonFlags & { readonly endpoint?: string; readonly destination?: string; readonly dryRun: boolean }
+export type RebuildFlags = JsonFlags & {
+  readonly endpoint?: string
+  readonly destination?: string
+  readonly dryRun: boolean
+  readonly skipUnreadable: boolean
+}
+
+const stillMissing = `Commits may still be missing, and jobs wait: run this again when the buckets can be read.
+If one is gone for good, delete its destination, or go on without it: inlet commits rebuild --skip-unreadable
+`
 
 export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Promise<void> {
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
   await using store = await openCommandStore(this)
   const folders = await listMarkerFolders(store.db, filter)
-  if (folders.length === 0) throw new UserError('no endpoint and destination in this database match these options')
+  const isFiltered = filter.endpoint_id !== undefined || filter.destination_id !== undefined
+  if (folders.length === 0 && isFiltered) throw new UserError('no endpoint and destination in this database match these options')
   const config = await this.readConfig()
   const { stores, close } = await openObjectStores(config, { clock: this.clock })
   try {
@@ -35,8 +45,9 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
     const { isComplete, allRead } = await audited(store, this.clock, what, () =>
       rebuild(this, store, folders, flags, stores, config),
     )
-    const isWhole = filter.endpoint_id === undefined && filter.destination_id === undefined && !flags.dryRun
-    if (allRead && isWhole) await clearMissingCommits(store.db, missing)
+    const isWhole = !isFiltered && !flags.dryRun
+    if (isWhole && (allRead || flags.skipUnreadable)) await clearMissingCommits(store.db, missing)
+    else if (isWhole && missing.length > 0) this.process.stderr.write(stillMissing)
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -64,9 +75,15 @@ async function rebuild(
   const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
   const problems: string[] = []
   const unreadable = new Set<string>()
+  const empty = new Set<string>()
   const reportUnreadable = ({ id, bucket }: MarkerFolder['target'], error: unknown) => {
     unreadable.add(id)
     problems.push(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
+  }
+  // The other folders of the bucket may be whole.
+  const reportEmpty = ({ endpoint_id, target: { id, bucket } }: MarkerFolder) => {
+    empty.add(id)
+    problems.push(`bucket ${bucket} has no marker of endpoint ${endpoint_id}, which delivered to it: is its disk mounted?`)
   }
   const counted: { readonly folder: MarkerFolder; readonly markers: number }[] = []
   output.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
@@ -76,6 +93,7 @@ async function rebuild(
     try {
       const markers = await countMarkers(stores.open(folder.target), folder)
       if (markers > 0) counted.push({ folder, markers })
+      else if (await hasCommitsIn(store.db, folder)) reportEmpty(folder)
     } catch (error) {
       reportUnreadable(folder.target, error)
     }
@@ -107,5 +125,5 @@ async function rebuild(
     ...(problems.length > problemLinesMax ? [`  … and ${problems.length - problemLinesMax} more`] : []),
   ]
   printResult(context, { json }, { ...tally, dry_run: dryRun, problems }, `${lines.join('\n')}\n`)
-  return { isComplete: problems.length === 0, allRead: unreadable.size === 0 }
+  return { isComplete: problems.length === 0, allRead: unreadable.size + empty.size === 0 }
 }
