@@ -58,14 +58,15 @@ export async function listCommits(
   signal: AbortSignal,
 ): Promise<ListedCommits> {
   const commits = new Map<string, readonly Commit[]>()
-  let mayLackSince: string | null = null
+  let mayLackSince: string | null = null as string | null
   const query = { before: until, limit: pageLimits.max }
   await inParallel(callsAtOnce, endpoints, async (endpoint) => {
     const found: Commit[] = []
     for await (const page of client.listCommits(endpoint, query, { signal, timeoutMs: callTimeoutMs }).pages()) {
       found.push(...page.items.filter(({ uploaded_at }) => uploaded_at >= since))
       // Control of an earlier release does not say it.
-      mayLackSince = page.may_lack_commits_since ?? mayLackSince
+      const pageSince = page.may_lack_commits_since ?? null
+      if (pageSince !== null && (mayLackSince === null || pageSince < mayLackSince)) mayLackSince = pageSince
       if (page.items.some(({ uploaded_at }) => uploaded_at < since)) break
     }
     commits.set(endpoint, found)

@@ -4,9 +4,11 @@ import { MailX } from 'lucide-react'
 import type { ComponentProps } from 'react'
 import { dlqFilesQuery, dlqReasonsQuery, dlqRecordsQuery } from '../../api/dead-letters.ts'
 import { viewQuery } from '../../api/views.ts'
+import { Callout } from '../../design/callout.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Failure } from '../../shell/failure.tsx'
+import { MayLackCommits } from '../../shell/may-lack-commits.tsx'
 import { useAccount } from '../../shell/session.tsx'
 import { DlqFiles } from './dlq-files.tsx'
 import { LetterList } from './letter-list.tsx'
@@ -40,11 +42,20 @@ function Letters({ of, filter, ...rest }: LettersProps) {
   const reasons = useQuery(dlqReasonsQuery(account, of))
   const records = useQuery(dlqRecordsQuery(account, of, filter))
   const files = useInfiniteQuery(dlqFilesQuery(account, of.view, of.endpoint_id))
+  const since = files.data?.pages[0]?.may_lack_commits_since ?? null
+  const incomplete = since !== null && (
+    <Callout kind="warn" title="This may not be everything">
+      <p>
+        <MayLackCommits since={since} />
+      </p>
+    </Callout>
+  )
   // Not by the counters: what jobs rejected before an upgrade is not in them.
-  if (files.data?.pages[0]?.total === 0) return <NoDeadLetters />
+  if (files.data?.pages[0]?.total === 0) return incomplete || <NoDeadLetters />
   if (reasons.isPending || records.isPending || files.isPending) return <Skeleton rows={8} height="figure" />
   return (
     <>
+      {incomplete}
       <ReasonTable of={of} />
       <LetterList of={of} filter={filter} {...rest} />
       <DlqFiles view={of.view} endpoint={of.endpoint_id} />
