@@ -1,0 +1,209 @@
+/**
+ * Delivery composed from its ports. It opens nothing: app.ts does.
+ *
+ * Owns: which part gets which, and the order in which they start and stop. Does not own: what any part does.
+ */
+import type { Clock } from '#lib/clock.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
+import type { Files } from '#lib/files.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { BlockedFile } from '#node/blocked-file.ts'
+import type { CheckedClock } from '#node/checked-clock.ts'
+import type { ControlClient } from '#node/control-client.ts'
+import { Outbox, type OutboxOptions } from '#node/outbox.ts'
+import { RecordedCommits } from '#node/recorded-commits.ts'
+import { SnapshotFeed } from '#node/snapshot-feed.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { KnownCommits } from './adopt/known-commits.ts'
+import { Assignments } from './assignments.ts'
+import type { MarkerSeal } from './commit/marker-seal.ts'
+import { markerSink } from './commit/marker-sink.ts'
+import { ConfigurationCheck } from './convert/configuration-check.ts'
+import type { ConversionPool } from './convert/conversion-pool.ts'
+import { Conversions } from './convert/conversions.ts'
+import type { WorkerAccess } from './convert/worker-access.ts'
+import { DestinationBackoff } from './destination-backoff.ts'
+import { Endpoints } from './endpoints.ts'
+import type { Held } from './held.ts'
+import { Janitor } from './janitor.ts'
+import { runCompaction } from './jobs/compaction-run.ts'
+import { JobWorker } from './jobs/job-worker.ts'
+import { runRemoval } from './jobs/removal-run.ts'
+import { runUnit } from './jobs/unit-run.ts'
+import { deliveryLimits } from './limits.ts'
+import { ParkedSegments } from './parked-segments.ts'
+import { Pipeline } from './pipeline.ts'
+import { DeliveryReport } from './report.ts'
+import { openScrubber, type ScrubConfig } from './scrub/open.ts'
+import { SegmentDelivery } from './segment-delivery.ts'
+import type { SegmentTraces } from './segment-traces.ts'
+import { Uploader } from './upload/uploader.ts'
+
+export type DeliveryPorts = {
+  readonly nodeId: string
+  readonly control: ControlClient
+  readonly files: Files
+  /** Control's time. */
+  readonly clock: CheckedClock
+  /** The machine's own, with which commands on this machine compare. */
+  readonly machine: Clock
+  readonly logger: Logger
+  readonly stores: ObjectStores
+  readonly seal: MarkerSeal
+  readonly conversionPool: ConversionPool
+  readonly access: WorkerAccess
+  readonly tracer: Service | undefined
+  /** Undefined if no segment is traced. */
+  readonly traces: SegmentTraces | undefined
+}
+
+export type DeliveryConfig = ScrubConfig & {
+  readonly paths: Readonly<
+    Record<'deliverySnapshot' | 'wal' | 'recordedCommits' | 'parked' | 'scratch' | 'assignments' | 'deliveryBlocked', string>
+  >
+  readonly deliveryMemoryBytes: number
+  /** Conversions at the same time. */
+  readonly deliveryParallel: number
+}
+
+export type DeliveryPlane = {
+  /** In the order of their start. They stop in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox sends its commits. */
+  readonly services: readonly Service[]
+  /** What this node holds, as of the last scan. */
+  held(): Held
+  /** Call it once, before the services start. */
+  prepare(): Promise<void>
+}
+
+/** Returns the memory of one conversion. */
+export function conversionMemoryBytes({ deliveryMemoryBytes, deliveryParallel }: DeliveryConfig): number {
+  return Math.floor(deliveryMemoryBytes / deliveryParallel)
+}
+
+export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): DeliveryPlane {
+  const { paths } = config
+  const { nodeId, control, files, clock, machine, logger, seal, traces } = ports
+  const path = paths.deliverySnapshot
+  const feed = new SnapshotFeed({ client: control, kinds: ['endpoints', 'views'], path, nodeId, files, clock, logger })
+  const endpoints = new Endpoints()
+  feed.subscribe((snapshot) => endpoints.update(snapshot))
+
+  const segments = new SegmentDirectory({ directory: paths.wal, files })
+  const janitor = new Janitor({ files, segments })
+  const recordedCommits = new RecordedCommits({ path: paths.recordedCommits, files, clock, logger })
+  const outbox = openOutbox(config, ports, recordedCommits, {
+    async onRecorded(entry) {
+      pipeline.markCommitted(entry.id)
+      await traces?.recorded(entry.id)
+      await janitor.removeDelivered(entry)
+    },
+    onLost: ({ id }) => pipeline.deliverAgain(id),
+  })
+  const parked = new ParkedSegments({ directory: paths.parked, files, clock })
+  const conversion = composeConversion(config, ports)
+  const delivery = composeSegmentDelivery(ports, conversion, { segments, parked, outbox, endpoints, feed })
+  const pipeline = new Pipeline({
+    ...{ nodeId, segments, parked, endpoints, clock, logger },
+    deliver: (run) => delivery.run(run),
+    isReported: (id) => outbox.has(id),
+    reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
+  })
+  const scrubber = openScrubber(config, { ...ports, segments, seal, outbox, feed })
+  const jobs = composeJobs(ports, { ...conversion, scratch: paths.scratch }, feed)
+  const report = new DeliveryReport({ ...ports, endpoints, feed, pipeline, scrubber, recordedCommits })
+  const hasSegments = (log: string) => segments.hasUndelivered(log)
+  const assignments = new Assignments({ directory: paths.assignments, endpoints, hasSegments, files, clock, logger })
+  const blockedFile = new BlockedFile({
+    path: paths.deliveryBlocked,
+    blocked: () =>
+      new Map(pipeline.lag().flatMap(({ endpoint_id, blocked_by }) => (blocked_by === null ? [] : [[endpoint_id, blocked_by]]))),
+    ...{ files, clock: machine, logger },
+  })
+  feed.subscribe(() => pipeline.scanSoon())
+  return {
+    services: [
+      ...(ports.tracer === undefined ? [] : [ports.tracer]),
+      ...[feed, assignments, recordedCommits, outbox, pipeline, report, blockedFile, jobs, scrubber],
+    ],
+    held: () => ({
+      isCurrent: !feed.contact.mayLackChanges && pipeline.scannedEpoch === endpoints.epoch,
+      ...{ lags: pipeline.lag(), reportedLags: report.reportedLags, reports: outbox.size, problem: pipeline.problem },
+    }),
+    async prepare() {
+      await janitor.clearScratch(paths.scratch)
+      const retried = await parked.retryAll()
+      if (retried.length > 0) logger.info({ segments: retried.length }, 'parked segments are tried again')
+    },
+  }
+}
+
+function openOutbox(
+  { paths }: DeliveryConfig,
+  { control, files, clock, logger }: DeliveryPorts,
+  recordedCommits: RecordedCommits,
+  events: Pick<OutboxOptions, 'onRecorded' | 'onLost'>,
+): Outbox {
+  return new Outbox({
+    ...{ directory: paths.outbox, files, clock, logger, ...events },
+    async send(commits, signal) {
+      return (await recordedCommits.whenSent(() => control.sendCommits(commits, signal))).recorded
+    },
+  })
+}
+
+type Conversion = { readonly conversions: Conversions; readonly builds: FairSlots; readonly memoryBytes: number }
+
+function composeConversion(config: DeliveryConfig, { conversionPool: pool, access, clock }: DeliveryPorts): Conversion {
+  const { wal, scratch } = config.paths
+  return {
+    conversions: new Conversions({ pool, wal, scratch, access, clock }),
+    builds: new FairSlots({ capacity: config.deliveryParallel, clock }),
+    memoryBytes: conversionMemoryBytes(config),
+  }
+}
+
+function composeSegmentDelivery(
+  { nodeId, control, stores, seal, traces, clock, logger }: DeliveryPorts,
+  conversion: Conversion,
+  parts: {
+    readonly segments: SegmentDirectory
+    readonly parked: ParkedSegments
+    readonly outbox: Outbox
+    readonly endpoints: Endpoints
+    readonly feed: SnapshotFeed
+  },
+): SegmentDelivery {
+  const { endpoints, feed, outbox, ...others } = parts
+  const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
+  const backoff = new DestinationBackoff({ clock })
+  return new SegmentDelivery({
+    ...{ nodeId, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, logger },
+    uploader: new Uploader({
+      parallel: uploadsParallel,
+      parallelPerDestination: uploadsParallelPerDestination,
+      parallelBackingOff: uploadsParallelBackingOff,
+      backoff,
+    }),
+    knownCommits: new KnownCommits({ find: (ids, signal) => control.findCommits(ids, signal), clock, logger }),
+    sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
+    configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, logger }),
+  })
+}
+
+function composeJobs(
+  { nodeId, control, stores, clock, logger }: DeliveryPorts,
+  conversion: Conversion & { readonly scratch: string },
+  feed: SnapshotFeed,
+): JobWorker {
+  const options = { ...conversion, stores, clock }
+  return new JobWorker({
+    ...{ nodeId, control, clock, logger },
+    isConfigured: () => feed.current() !== undefined,
+    run(unit, signal) {
+      if ('compaction' in unit) return runCompaction(unit, options, signal)
+      return 'removal' in unit ? runRemoval(unit, options, signal) : runUnit(unit, options, signal)
+    },
+  })
+}

@@ -1,0 +1,102 @@
+/**
+ * Tells control every two seconds how delivery is.
+ *
+ * Owns: what a heartbeat of delivery says, and which lags control has. Does not own: when it is sent (node/heartbeat.ts).
+ */
+import { EventLoopDelay } from '#lib/event-loop-delay.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { EndpointLag, Heartbeat as Message } from '#model/node-protocol.ts'
+import { boundLags, boundReasons } from '#node/bounded-report.ts'
+import type { CheckedClock } from '#node/checked-clock.ts'
+import { type ControlClient, ControlError } from '#node/control-client.ts'
+import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
+import { heartbeatSink } from '#node/heartbeat-sink.ts'
+import type { RecordedCommits } from '#node/recorded-commits.ts'
+import type { SnapshotFeed } from '#node/snapshot-feed.ts'
+import type { Endpoints } from './endpoints.ts'
+import { LagReports } from './lag-report.ts'
+import type { Pipeline } from './pipeline.ts'
+import { readCpuSeconds, readProcessMemory } from './process-memory.ts'
+import type { Scrubber } from './scrub/scrubber.ts'
+
+export type DeliveryReportOptions = {
+  readonly nodeId: string
+  readonly control: ControlClient
+  readonly conversionPool: { readonly pids: readonly number[] }
+  readonly endpoints: Endpoints
+  readonly feed: SnapshotFeed
+  readonly pipeline: Pipeline
+  readonly scrubber: Scrubber
+  readonly recordedCommits: RecordedCommits
+  readonly clock: CheckedClock
+  readonly logger: Logger
+}
+
+export class DeliveryReport implements Service {
+  readonly name = 'report of delivery'
+  readonly #options: DeliveryReportOptions
+  readonly #heartbeat: Heartbeat
+  readonly #sink: HeartbeatSink
+  readonly #delay: EventLoopDelay
+  readonly #lagReports: LagReports
+  #sentLags: readonly EndpointLag[] = []
+  #reportedLags: readonly EndpointLag[] | undefined
+
+  constructor(options: DeliveryReportOptions) {
+    const { control, feed, recordedCommits, clock, logger } = options
+    this.#options = options
+    this.#delay = new EventLoopDelay(clock)
+    this.#lagReports = new LagReports(clock)
+    this.#sink = heartbeatSink(control, feed, clock, ({ recorded }) => {
+      this.#lagReports.accept()
+      recordedCommits.compared(recorded)
+      this.#reportedLags = this.#sentLags
+    })
+    this.#heartbeat = new Heartbeat({ control: this, message: () => this.#message(), clock, logger })
+  }
+
+  /** The lags that control recorded last; undefined before the first time. */
+  get reportedLags(): readonly EndpointLag[] | undefined {
+    return this.#reportedLags
+  }
+
+  start(): Promise<void> {
+    return this.#heartbeat.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#heartbeat.stop()
+  }
+
+  async sendHeartbeat(message: Message, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#sink.sendHeartbeat(message, signal)
+    } catch (error) {
+      if (error instanceof ControlError && error.status === 409) this.#lagReports.reject()
+      else this.#options.recordedCommits.lostContact()
+      throw error
+    }
+  }
+
+  #message(): Message {
+    const { nodeId, conversionPool, endpoints, feed, pipeline, scrubber, recordedCommits } = this.#options
+    this.#sentLags = scrubber.addTo(pipeline.lag(), (id) => endpoints.find(id) !== undefined)
+    const scrub = scrubber.report()
+    return {
+      process: 'delivery',
+      event_loop_delay_ms: this.#delay.longestMs,
+      event_loop_delay_p50_ms: this.#delay.percentileMs(50),
+      event_loop_delay_p99_ms: this.#delay.percentileMs(99),
+      cpu_seconds: readCpuSeconds(),
+      memory: readProcessMemory(conversionPool.pids),
+      node_id: nodeId,
+      ...feed.inUse(pipeline.scannedEpoch),
+      ...recordedCommits.toCompare(),
+      healthy: pipeline.problem === null,
+      reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
+      ...(scrub && { scrub }),
+      ...this.#lagReports.next(boundLags(this.#sentLags)),
+    }
+  }
+}
