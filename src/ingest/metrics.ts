@@ -39,15 +39,14 @@ export type NodeReadings = {
 }
 
 export function registerNodeMetrics(registry: Registry, readings: NodeReadings): void {
-  const { connections, inFlightBytes, wal, refusals, poolsUsed, largestAccounts } = readings
-  const { counter, counters, gauge, gauges, histogram, histograms } = observableMetrics(registry)
+  const { connections, inFlightBytes, refusals, poolsUsed, largestAccounts } = readings
+  const { counter, counters, gauge, gauges, histograms } = observableMetrics(registry)
   histograms(
     'inlet_ingest_ack_seconds',
     'time from the complete arrival of a request or message until it is durable and acknowledged, by protocol',
     'protocol',
     () => Object.entries(readings.acknowledgements),
   )
-  histogram('inlet_wal_fsync_seconds', 'duration of each fdatasync of the write-ahead log, one for a group of records', wal.syncs)
   counter('inlet_ingest_dropped_connections_total', 'connections closed because there were too many', () => connections.dropped)
   counters(
     'inlet_ingest_quota_refusals_total',
@@ -62,33 +61,7 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     () => connections.unauthenticated,
   )
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
-  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => wal.bytesOnDisk())
-  gauge('inlet_wal_disk_budget_bytes', 'bytes that the WAL may have on disk; above them the node refuses data', () => {
-    return readings.diskBudgetBytes
-  })
-  gauge('inlet_wal_disk_free_bytes', 'free bytes of the file system of the WAL', readings.diskFreeBytes)
-  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => wal.openBytes())
-  gauge(
-    'inlet_wal_oldest_open_seconds',
-    'age of the oldest WAL segment that is still written to; 0 if there is none',
-    () => wal.oldestOpenMs() / 1000,
-  )
-  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => wal.waitingBytes)
-  counter(
-    'inlet_wal_rescued_segments_total',
-    'segments written again because somebody removed their file',
-    () => wal.rescuedSegments,
-  )
-  counter(
-    'inlet_wal_damaged_segments_total',
-    'unsealed segments that a recovery found damaged, cut or missing, with a loss',
-    () => wal.lost.segments,
-  )
-  counter(
-    'inlet_wal_lost_records_total',
-    'acknowledged records that are lost with these segments: at least so many',
-    () => wal.lost.records,
-  )
+  registerWalMetrics(registry, readings)
   gauge('inlet_ingest_idempotency_keys', 'idempotency keys that the node remembers', readings.idempotencyKeys)
   gauge('inlet_ingest_idempotency_index_bytes', 'memory that finds these keys', readings.idempotencyIndexBytes)
   gauge(
@@ -117,5 +90,37 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     'inlet_control_contact_age_seconds',
     'seconds for which changes of the configuration may have been missed',
     () => readings.controlContactAgeMs() / 1000,
+  )
+}
+
+function registerWalMetrics(registry: Registry, { wal, diskBudgetBytes, diskFreeBytes }: NodeReadings): void {
+  const { counter, gauge, histogram } = observableMetrics(registry)
+  histogram('inlet_wal_fsync_seconds', 'duration of each fdatasync of the write-ahead log, one for a group of records', wal.syncs)
+  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => wal.bytesOnDisk())
+  gauge('inlet_wal_disk_budget_bytes', 'bytes that the WAL may have on disk; above them the node refuses data', () => {
+    return diskBudgetBytes
+  })
+  gauge('inlet_wal_disk_free_bytes', 'free bytes of the file system of the WAL', diskFreeBytes)
+  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => wal.openBytes())
+  gauge(
+    'inlet_wal_oldest_open_seconds',
+    'age of the oldest WAL segment that is still written to; 0 if there is none',
+    () => wal.oldestOpenMs() / 1000,
+  )
+  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => wal.waitingBytes)
+  counter(
+    'inlet_wal_rescued_segments_total',
+    'segments written again because somebody removed their file',
+    () => wal.rescuedSegments,
+  )
+  counter(
+    'inlet_wal_damaged_segments_total',
+    'unsealed segments that a recovery found damaged, cut or missing, with a loss',
+    () => wal.lost.segments,
+  )
+  counter(
+    'inlet_wal_lost_records_total',
+    'acknowledged records that are lost with these segments: at least so many',
+    () => wal.lost.records,
   )
 }

@@ -1,0 +1,293 @@
+/**
+ * Ingest composed from its ports. It opens nothing: app.ts does.
+ *
+ * Owns: which part gets which, and the order in which they start and stop. Does not own: what any part does.
+ */
+import type { Registry } from 'prom-client'
+import { KeyUse } from '#auth/key-use.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Files } from '#lib/files.ts'
+import { MetricsText } from '#lib/metrics-text.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
+import type { ServedCertificate } from '#lib/served-certificate.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { BlockedFile } from '#node/blocked-file.ts'
+import type { CheckedClock } from '#node/checked-clock.ts'
+import type { ControlClient } from '#node/control-client.ts'
+import type { HandedCertificate } from '#node/handed-certificate.ts'
+import type { Registration } from '#node/registration.ts'
+import { SnapshotFeed } from '#node/snapshot-feed.ts'
+import { Wal } from '#wal/wal.ts'
+import { Admission } from './admission.ts'
+import { Allowances } from './allowances.ts'
+import { Authenticator } from './authenticator.ts'
+import { Configuration } from './configuration.ts'
+import { ConnectionBudget } from './connection-budget.ts'
+import { Departure } from './departure.ts'
+import { EndpointCounts } from './endpoint-counters.ts'
+import { FairShares } from './fair-shares.ts'
+import { findDeliveredBy } from './find-delivered.ts'
+import { Gate } from './gate.ts'
+import { Cors } from './http/cors.ts'
+import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
+import { HttpServer } from './http/server.ts'
+import { StoredRequests } from './idempotency/stored-requests.ts'
+import { ingestLimits } from './limits.ts'
+import { registerNodeMetrics } from './metrics.ts'
+import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
+import { MqttServer } from './mqtt/server.ts'
+import { Sessions } from './mqtt/sessions.ts'
+import { WebSocketRoute } from './mqtt/websocket-route.ts'
+import { IngestReport } from './report.ts'
+import type { RequestTraces } from './request-traces.ts'
+import { SeriesReport } from './series-report.ts'
+
+export type IngestPorts = {
+  readonly nodeId: string
+  readonly control: ControlClient
+  readonly registration: Registration
+  readonly files: Files
+  /** Control's time. */
+  readonly clock: CheckedClock
+  /** The machine's own, with which commands on this machine compare. */
+  readonly machine: Clock
+  readonly logger: Logger
+  readonly addresses: { readonly http: ListenAddress; readonly mqtt: ListenAddress | null }
+  /** Undefined: the node serves without TLS. */
+  readonly certificate: (ServedCertificate & Service) | undefined
+  /** The same certificate if control hands it to this node. */
+  readonly handed: HandedCertificate | undefined
+  /** Where clients reach this installation, if neither the configuration nor control says so. */
+  readonly ownBaseUrl: string
+  readonly registry: Registry
+  /** Undefined if no supervisor started this process. */
+  readonly supervisorPid: number | undefined
+  readonly tracer: Service | undefined
+  /** Undefined if no request is traced. */
+  readonly traces: RequestTraces | undefined
+}
+
+export type IngestConfig = {
+  readonly paths: Readonly<Record<'ingestSnapshot' | 'storedRequests' | 'wal' | 'ingestBlocked', string>>
+  readonly baseUrl: string | null
+  readonly corsOrigins: ConstructorParameters<typeof Cors>[0] | null
+  readonly diskBudgetBytes: number
+  readonly diskReserveBytes: number
+  readonly idempotencyKeysMax: number
+  readonly leaveSecondsMax: number
+  readonly leaveSecondsMin: number
+  readonly maxConnections: number
+  readonly maxConnectionsPerAddress: number
+  readonly maxInFlightBytes: number
+  readonly maxRequestBytes: number
+  readonly maxUnauthenticatedConnections: number
+  readonly metricsToken: string | null
+  readonly publicKeys: string
+  readonly requestTimeoutSeconds: number
+}
+
+export type IngestPlane = {
+  /** In the order of their start. They stop in reverse: MQTT and HTTP finish accepted requests, which are then reported, and the WAL seals last. */
+  readonly services: readonly Service[]
+  readonly http: HttpServer
+  readonly mqtt: MqttServer
+  readonly departure: Departure
+}
+
+export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestPlane {
+  const { paths } = config
+  const { nodeId, control, registration, files, clock, machine, logger, certificate, handed } = ports
+  const feed = new SnapshotFeed({
+    ...{ client: control, nodeId, registration, files, clock, logger },
+    kinds: ['installation', 'keys', 'endpoints'],
+    path: paths.ingestSnapshot,
+  })
+  const storage = composeStorage(config, ports)
+  const entry = composeEntry(config, ports, storage, { contact: feed.contact, keyIds: () => servers.sessions.keyIds() })
+  const { wal, admission, storedRequests } = storage
+  const { configuration, gate, allowances, keyUse, series } = entry
+  const connections = new ConnectionBudget({
+    max: config.maxConnections,
+    maxUnauthenticated: config.maxUnauthenticatedConnections,
+    maxPerAddress: config.maxConnectionsPerAddress,
+    clock,
+  })
+  const report = new IngestReport({
+    ...{ nodeId, control, feed, configuration, gate, admission, storedRequests, wal, handed, clock, logger },
+    isLeaving: () => departure.isLeaving,
+    onRecorded: (recorded) => departure.heard(recorded),
+  })
+  const servers = composeServers(config, ports, { ...storage, ...entry, connections, feed, report })
+  const { http, mqtt, sessions } = servers
+  const departure = new Departure({
+    secondsMin: config.leaveSecondsMin,
+    secondsMax: config.leaveSecondsMax,
+    announce: () => report.announce(),
+    async endConnections(withinMs) {
+      http.endConnections()
+      await sessions.endInTurns(withinMs)
+    },
+    clock,
+    logger,
+  })
+  registerMetrics(config, ports, { ...storage, ...entry, ...servers, connections, feed })
+  feed.subscribe((snapshot) => {
+    configuration.apply(snapshot)
+    connections.configure(snapshot.endpoints)
+    sessions.apply(snapshot.endpoints)
+    handed?.want(snapshot.certificate)
+    report.sendNow()
+  })
+  const blockedFile = new BlockedFile({
+    path: paths.ingestBlocked,
+    blocked: () => new Map(wal.blocked().map(({ logName, reason }) => [logName, reason])),
+    ...{ files, clock: machine, logger },
+  })
+  const optional = (service: Service | undefined) => (service === undefined ? [] : [service])
+  return {
+    services: [
+      ...optional(ports.tracer),
+      ...[storedRequests, wal, feed, admission, allowances, keyUse, series],
+      ...optional(certificate),
+      ...[http, mqtt, report, blockedFile],
+    ],
+    ...{ http, mqtt, departure },
+  }
+}
+
+type Storage = {
+  readonly disk: FairShares
+  readonly storedRequests: StoredRequests
+  readonly wal: Wal
+  readonly admission: Admission
+}
+
+function composeStorage(config: IngestConfig, { nodeId, control, files, clock, logger, traces }: IngestPorts): Storage {
+  const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
+  const reserve = Math.floor(diskBudgetBytes * ingestLimits.diskPartForNewcomers)
+  const disk = new FairShares(diskBudgetBytes, { reserve })
+  const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
+  const wal = new Wal({
+    directory: paths.wal,
+    ...{ files, clock, logger },
+    observer: storedRequests,
+    findDelivered: findDeliveredBy(control, nodeId),
+    ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
+    onUsage: (logName, bytes) => disk.share(logName).force(bytes),
+    // What waits is in flight, too. Above that, this bound refuses nobody who has a share of the memory.
+    limits: { waitingBytesMax: 2 * maxInFlightBytes },
+  })
+  const space = () => files.space(paths.wal)
+  const admission = new Admission({ wal, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
+  return { disk, storedRequests, wal, admission }
+}
+
+type Entry = {
+  readonly authenticator: Authenticator
+  readonly allowances: Allowances
+  readonly keyUse: KeyUse
+  readonly series: SeriesReport
+  readonly configuration: Configuration
+  readonly gate: Gate
+}
+
+/** What decides whether a request enters. */
+function composeEntry(
+  config: IngestConfig,
+  { nodeId, control, clock, logger }: IngestPorts,
+  { wal, admission, storedRequests }: Storage,
+  { contact, keyIds }: { readonly contact: SnapshotFeed['contact']; readonly keyIds: () => Iterable<string> },
+): Entry {
+  const authenticator = new Authenticator({ contact, publicKeys: config.publicKeys === 'true', clock })
+  const allowances = new Allowances({ nodeId, control, clock, logger })
+  const keyUse = new KeyUse({
+    report: (keys, signal) => control.reportKeyUse({ node_id: nodeId, keys: [...keys] }, signal),
+    connected: keyIds,
+    clock,
+    logger,
+  })
+  const counts = new EndpointCounts()
+  const series = new SeriesReport({ nodeId, counts, control, clock, logger })
+  const configuration = new Configuration({ authenticator, allowances, wal, admission, storedRequests, logger })
+  const gate = new Gate({ configuration, capacity: admission, allowances, keyUse, counts, wal, storedRequests, clock, logger })
+  return { authenticator, allowances, keyUse, series, configuration, gate }
+}
+
+type Servers = {
+  readonly http: HttpServer
+  readonly httpCounters: HttpCounters
+  readonly mqtt: MqttServer
+  readonly mqttCounters: MqttCounters
+  readonly sessions: Sessions
+}
+
+function composeServers(
+  config: IngestConfig,
+  { nodeId, addresses, certificate, ownBaseUrl, registry, traces, clock, logger }: IngestPorts,
+  parts: Entry & { readonly connections: ConnectionBudget; readonly feed: SnapshotFeed; readonly report: IngestReport },
+): Servers {
+  const { gate, authenticator, connections, feed, report } = parts
+  const mqttCounters = new MqttCounters()
+  const sessions = new Sessions({
+    ...{ gate, authenticator, clock, logger },
+    packetMsMax: config.requestTimeoutSeconds * 1000,
+    counters: mqttCounters,
+  })
+  const mqtt = new MqttServer({ listen: addresses.mqtt, connections, certificate, sessions, clock })
+  const httpCounters = new HttpCounters()
+  const http = new HttpServer({
+    ...{ listen: addresses.http, connections, certificate, logger },
+    cors: config.corsOrigins === null ? undefined : new Cors(config.corsOrigins),
+    requestTimeoutSeconds: config.requestTimeoutSeconds,
+    exchange: {
+      ...{ nodeId, authenticator, gate, traces, clock },
+      // Without a setting of its own a node elsewhere would name an address of its machine.
+      baseUrl: () => (config.baseUrl === null ? feed.current()?.token_issuer : undefined) ?? ownBaseUrl,
+      maxRequestBytes: config.maxRequestBytes,
+      counters: httpCounters,
+    },
+    operator: {
+      notReadyReasons: () => report.notReadyReasons(),
+      readyNotes: () => report.notes(),
+      metrics: new MetricsText(registry, clock),
+      metricsToken: config.metricsToken,
+    },
+    upgrade: new WebSocketRoute({ sessions, isSecure: certificate !== undefined, clock }),
+  })
+  return { http, httpCounters, mqtt, mqttCounters, sessions }
+}
+
+function registerMetrics(
+  { diskBudgetBytes, metricsToken }: IngestConfig,
+  { registry, supervisorPid }: IngestPorts,
+  parts: Storage & Entry & Servers & { readonly connections: ConnectionBudget; readonly feed: SnapshotFeed },
+): void {
+  const { disk, storedRequests, wal, admission, allowances, configuration, connections, feed } = parts
+  const { httpCounters, mqttCounters, sessions } = parts
+  registerHttpMetrics(registry, httpCounters)
+  registerMqttMetrics(registry, mqttCounters, {
+    connections: () => sessions.connections,
+    byUsername: metricsToken !== null,
+  })
+  registerNodeMetrics(registry, {
+    ...{ connections, wal, diskBudgetBytes, supervisorPid },
+    inFlightBytes: () => admission.inFlightBytes,
+    acknowledgements: { http: httpCounters.acknowledgements, mqtt: mqttCounters.acknowledgements },
+    diskFreeBytes: () => admission.space?.free_bytes ?? Number.NaN,
+    idempotencyKeys: () => storedRequests.count,
+    idempotencyIndexBytes: () => storedRequests.indexBytes,
+    idempotencyKeysDamaged: () => storedRequests.damaged,
+    appliedEpoch: () => configuration.epoch,
+    controlContactAgeMs: () => feed.contact.ageMs,
+    refusals: () => [...admission.refusals, ...connections.refusals],
+    poolsUsed: () => [
+      ['memory', admission.memory.poolUsedRatio],
+      ['disk', disk.poolUsedRatio],
+      ['connections', connections.shares.poolUsedRatio],
+      ['idempotency_keys', storedRequests.poolUsedRatio],
+    ],
+    largestAccounts: metricsToken === null ? undefined : () => disk.largest(ingestLimits.accountsShown),
+    quotaRefusals: allowances.refusals,
+  })
+}
