@@ -88,6 +88,20 @@ describe('paths', () => {
     expect(await types('{"a":1}', '2')).toEqual({ $: 'JSON' })
   })
 
+  test('a sample with NaN, infinities and trailing commas, which a view reads, counts', async () => {
+    const sample = '{"a":NaN,"b":[1,],"c":"NaN","d":[-inf, 2 , ],"e\\"nan":{"f":Infinity,},}'
+    expect(await types(sample)).toEqual({
+      '$.a': 'DOUBLE',
+      '$.b': 'BIGINT[]',
+      '$.c': 'VARCHAR',
+      '$.d': 'DOUBLE[]',
+      "$['e\"nan'].f": 'DOUBLE',
+    })
+    expect(await codes(sample)).toEqual([])
+    const { warnings } = await suggest('{"a":nano}', { a: 1 })
+    expect(warnings).toMatchObject([{ code: 'invalid_json', message: expect.stringContaining('nano') }])
+  })
+
   test('a map whose keys are data is one column', async () => {
     const samples = Array.from({ length: 40 }, (_, n) => ({ id: n, scores: { [`user-${n}`]: n } }))
     expect(await types(...samples)).toEqual({ '$.id': 'BIGINT', '$.scores': 'JSON' })
