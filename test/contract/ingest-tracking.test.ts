@@ -10,7 +10,8 @@ const key = aKey({ secret: secretOf('s'), endpoint_ids: [endpoint.id] })
 const snapshot = aSnapshot({ endpoints: [endpoint, other], keys: [aKey(), key] })
 
 const basic = { authorization: `Basic ${Buffer.from(`${secretOf('s')}:`).toString('base64')}` }
-type Call = { readonly headers?: Record<string, string>; readonly query?: string }
+/** A header that is null is not sent. */
+type Call = { readonly headers?: Readonly<Record<string, string | null>>; readonly query?: string }
 
 async function post(
   node: IngestNode,
@@ -18,7 +19,9 @@ async function post(
   body: string | Uint8Array<ArrayBuffer>,
   { headers = {}, query = '' }: Call = {},
 ) {
-  const all = { ...basic, 'content-type': 'application/json', ...headers }
+  const all = Object.entries({ ...basic, 'content-type': 'application/json', ...headers }).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as [string, string]],
+  )
   const response = await fetch(`${node.url}${path}${query}`, { method: 'POST', headers: all, body })
   return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> }
 }
@@ -95,6 +98,25 @@ describe('POST /v1/batch', () => {
     expect(await post(node, '/v1/track', 'event=e', form)).toMatchObject({ status: 415 })
     expect((await storedTexts(node)).map((text) => JSON.parse(text))).toEqual(JSON.parse(sent).batch)
   })
+
+  test.each([null, '', 'application/octet-stream', 'Text/JSON; charset=utf-8', 'application/vnd.events+json'])(
+    '200 for JSON of type %j, compressed or not',
+    async (type) => {
+      await using node = await IngestNode.start({ snapshot })
+      const event = '{"type":"track","userId":"u","event":"e"}'
+      for (const [path, body] of [
+        ['/v1/batch', `{"batch":[${event}]}`],
+        ['/v1/b', `{"batch":[${event}]}`],
+        ['/v1/track', event],
+      ] as const) {
+        const plain = { headers: { 'content-type': type } }
+        expect(await post(node, path, Buffer.from(body), plain)).toMatchObject({ status: 200, body: { accepted_records: 1 } })
+        const compressed = { headers: { ...plain.headers, 'content-encoding': 'gzip' } }
+        expect(await post(node, path, gzipSync(body), compressed)).toMatchObject({ status: 200, body: { accepted_records: 1 } })
+      }
+      expect(await storedTexts(node)).toHaveLength(6)
+    },
+  )
 
   test.each([
     ['[{"type":"track"}]', 'not a JSON object'],

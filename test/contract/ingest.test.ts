@@ -87,6 +87,7 @@ describe('202', () => {
     ['application/cloudevents-batch+json; charset=utf-8', '[{"id":"1"}, {"id":"2"}]', 2],
     ['Application/Reports+JSON', '[{"type":"csp-violation"}]', 1],
     ['application/csp-report', '{"csp-report":{}}', 1],
+    ['text/json; charset=UTF-8', '{"a":1}', 1],
     ['application/octet-stream', '{"a":1}\n{"a":2}\n', 2],
     ['application/octet-stream', '{\n"a":1}', 1],
     [null, '{"a":1}\n{"a":2}\n', 2],

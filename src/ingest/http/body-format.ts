@@ -25,16 +25,16 @@ type Types = {
   readonly hint: string
 }
 
+/** Senders that name no format mostly send JSON: HTTP clients name compressed bytes so. A body that could be read in two ways is refused as any JSON is. */
+const jsonNames = ['application/json', 'text/json', 'application/octet-stream', ''] as const
+
 const recordTypes: Types = {
-  names: new Map([
+  names: new Map<string, BodyFormat['type']>([
     ['application/x-ndjson', 'lines'],
     ['application/ndjson', 'lines'],
     ['application/jsonl', 'lines'],
-    ['application/json', 'json'],
     ['application/csp-report', 'json'],
-    // Senders that name no format mostly send JSON. A body that could be read in two ways is refused as any JSON is.
-    ['application/octet-stream', 'json'],
-    ['', 'json'],
+    ...jsonNames.map((name) => [name, 'json'] as const),
   ]),
   withJsonSuffix: 'json',
   hint: 'application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record or an array of them',
@@ -47,16 +47,15 @@ const exportTypes: Types = {
 
 /** Some libraries send text/plain, which browsers send to other origins without a preflight. */
 const eventTypes: Types = {
-  names: new Map([
-    ['application/json', 'json'],
-    ['text/plain', 'json'],
-  ]),
+  names: new Map([...jsonNames, 'text/plain'].map((name) => [name, 'json'])),
+  withJsonSuffix: 'json',
   hint: 'application/json with one event',
 }
 
 /** The library of RudderStack for Node compresses JSON, and then names it as its HTTP client names bytes. */
 const batchTypes: Types = {
   names: new Map([...eventTypes.names.keys(), 'application/x-www-form-urlencoded'].map((name) => [name, 'batch'])),
+  withJsonSuffix: 'batch',
   hint: 'application/json with {"batch":[…]}',
 }
 
