@@ -216,7 +216,8 @@ type Described = {
 function impliedProblems({ method, config, schema }: Described): Readonly<Record<number, ReturnType<typeof problem>>> {
   const scope = config?.scope
   const isChange = mayChange([method].flat()[0] ?? '', scope ?? 'admin')
-  const validated = schema?.body !== undefined || schema?.querystring !== undefined
+  // A change without a body refuses one with fields.
+  const validated = schema?.body !== undefined || schema?.querystring !== undefined || [method].flat()[0] !== 'GET'
   return {
     ...(scope === 'public' ? {} : { 401: problem('the access token or the session is missing or not valid') }),
     ...(scope === 'public'

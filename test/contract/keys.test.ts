@@ -84,6 +84,11 @@ describe('POST /v1/keys/{id}/revoke', () => {
     const account = await control().newAccount()
     const path = `/v1/keys/${account.key_id}/revoke`
     expect(await account.post(`${path}?now=yes`)).toMatchObject({ status: 422, body: { errors: [{ path: 'now' }] } })
+    const withBody = await account.post(path, { now: true })
+    expect(withBody).toMatchObject({
+      status: 422,
+      body: { errors: [{ path: 'now', message: expect.stringContaining('no body') }] },
+    })
     expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
     expect(await account.as('ingest').post(path)).toMatchObject({ status: 403 })
     expect(await account.post(`/v1/keys/${newId()}/revoke`)).toMatchObject({ status: 404 })

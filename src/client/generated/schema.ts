@@ -1590,6 +1590,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 409: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 429: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -1763,6 +1766,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 429: { content: {
@@ -1993,6 +1999,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 409: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 429: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -2083,6 +2092,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 429: { content: {
@@ -2443,6 +2455,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 409: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 429: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -2487,6 +2502,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 429: { content: {
@@ -4180,6 +4198,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 406: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 429: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -4795,6 +4816,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 406: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 429: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -4834,6 +4858,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 429: { content: {
@@ -5519,6 +5546,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 429: { content: {
