@@ -391,8 +391,12 @@ describe('the life cycle of a job', () => {
     })
   })
 
-  test('a re-drive that leaves no dead letter ends the errors of the version that rejected them', async () => {
+  test('a re-drive that leaves no dead letter ends the errors of the version that rejected them, also once that is detached', async () => {
     const { account, first, second, endpoint, redrive, worker } = await furnished({ segments: 2 })
+    const path = `/v1/endpoints/${endpoint.id}/views`
+    const attach = async ({ id: view_id }: { readonly id: string }) => (await account.post(path, { view_id })).body
+    const [binding] = [await attach(first), await attach(second)]
+    expect(await account.delete(`${path}/${binding.id}`)).toMatchObject({ status: 204 })
     const metricsOf = async (id: string) => (await account.get(`/v1/views/${id}/metrics`)).body.endpoints[0]
     const red = { error_rate_pct: 10, has_errors: true, error_count_24h: 2, total_error_count: 2 }
     expect(await metricsOf(first.id)).toMatchObject(red)
