@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
+import { openKeyring } from '#auth/secret-key.ts'
+import { hashApiKey } from '#auth/secrets.ts'
 import { readDelivered } from '#cli/scrub/database.ts'
 import { dataPaths } from '#data-paths.ts'
 import { MarkerSeal } from '#delivery/commit/marker-seal.ts'
@@ -32,8 +34,12 @@ import { Outbox } from '#node/outbox.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { RecordedCommits } from '#node/recorded-commits.ts'
 import { SnapshotFile } from '#node/snapshot-file.ts'
+import { SnapshotSections, type SnapshotUpdate } from '#node/snapshot-sections.ts'
 import { DirectoryStores } from '#objects/directory.ts'
-import { openStore } from '#store/store.ts'
+import { currentPosition } from '#store/epoch.ts'
+import { claimNodeId } from '#store/node-credentials.ts'
+import { findKeyInUse, openSecrets } from '#store/sealed-secrets.ts'
+import { openStore, transact } from '#store/store.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { Wal } from '#wal/wal.ts'
@@ -78,7 +84,12 @@ async function refusedOr(read: () => Promise<Verdict>): Promise<Verdict> {
 }
 
 export class Silent extends Error {
-  override readonly name = 'Silent'
+  override readonly name: string = 'Silent'
+}
+
+/** Something else than what was damaged came to harm. No kind of file may accept that. */
+export class OtherHarmed extends Silent {
+  override readonly name = 'OtherHarmed'
 }
 
 /** Recovers the log as ingest does, and reads it as delivery does. */
@@ -110,8 +121,8 @@ export const judgeLog: Judge = async ({ data, path, populated }) => {
     if (found === records) continue
     isHarmed = true
     // Files of the whole directory may harm every log.
-    const isOwn = path.includes(log) || !path.includes('-0')
-    if (!isOwn && !path.endsWith('salt-key')) throw new Silent(`${log} lost ${records - found} records by damage to ${path}`)
+    const isOfAnother = Object.keys(expected).some((other) => other !== log && path.includes(other))
+    if (isOfAnother) throw new OtherHarmed(`${log} lost ${records - found} records by damage to ${path}`)
     const isSaid = lost > 0 || said.some((line) => line.includes(log))
     if (!isSaid)
       throw new Silent(`${log} lost ${records - found} of ${records} records, and nothing was said: ${said.join('\n')}`)
@@ -225,20 +236,51 @@ export const judgeId: Judge = async ({ data, populated }) =>
     return { end: 'no harm' }
   })
 
-/** A secret that differs is refused by the other side, which has the original or its hash. */
-function judgeSecret(read: (data: string) => Promise<string>): Judge {
+/** The secret is registered as the node does at every start. Control has the hash of the original. */
+export const judgeCredential: Judge = async ({ data }) =>
+  refusedOr(async () => {
+    const { nodeCredential, nodeId, database } = dataPaths(data)
+    const id = (await readFile(nodeId, 'utf8')).trim()
+    const { secret, previousSecret } = await NodeCredential.open(id, nodeCredential)
+    const store = await openStore(database, { mustExist: true })
+    try {
+      const previousHash = previousSecret === null ? null : hashApiKey(previousSecret)
+      const claim = { hash: hashApiKey(secret), previousHash, joinTokenId: null }
+      const answer = await transact(store, (db) => claimNodeId(db, id, claim))
+      return answer === 'claimed'
+        ? { end: 'no harm' }
+        : { end: 'refused', said: `control says that the id of the node is ${answer}` }
+    } finally {
+      await store.close()
+    }
+  })
+
+/** Every secret in the database opens with the key, or control does not start and names it. */
+export const judgeSecretKey: Judge = async ({ data }) =>
+  refusedOr(async () => {
+    const { secretKey, database } = dataPaths(data)
+    const store = await openStore(database, { mustExist: true })
+    try {
+      const inUse = await findKeyInUse(store.db)
+      if (inUse === undefined) throw new Error('the original has no encrypted secrets')
+      await openSecrets(store.db, await openKeyring({ configured: null, path: secretKey, inUse }))
+      return { end: 'no harm' }
+    } finally {
+      await store.close()
+    }
+  })
+
+/** Control and its node read the same file at their next start, so they agree on another secret. People and other machines get 401. */
+function judgeSharedSecret(read: (data: string) => Promise<string>): Judge {
   return async ({ data, populated }) =>
     refusedOr(async () => {
       const [found, original] = [await read(data), await read(populated.directory)]
-      return found === original ? { end: 'no harm' } : { end: 'refused', said: 'the other side knows another secret (401)' }
+      return found === original ? { end: 'no harm' } : { end: 'refused', said: 'others know another secret (401)' }
     })
 }
 
-export const judgeCredential = judgeSecret(
-  async (data) => (await NodeCredential.open('node', dataPaths(data).nodeCredential)).token,
-)
-export const judgeNodeToken = judgeSecret((data) => readOrCreateNodeToken(dataPaths(data).nodeToken))
-export const judgeOperatorToken = judgeSecret((data) => readOrCreateOperatorToken(dataPaths(data).operatorToken))
+export const judgeNodeToken = judgeSharedSecret((data) => readOrCreateNodeToken(dataPaths(data).nodeToken))
+export const judgeOperatorToken = judgeSharedSecret((data) => readOrCreateOperatorToken(dataPaths(data).operatorToken))
 
 /** With another key, markers of before are no longer known as own: their segments are delivered again, under the same names. */
 export const judgeMarkerKey: Judge = async ({ data, populated }) =>
@@ -308,11 +350,32 @@ export const judgeDatabase: Judge = async ({ data, populated }) =>
   refusedOr(async () => {
     const rows = await readRows(data)
     if (rows === populated.rows) return { end: 'no harm' }
+    const rollback = await findRollbackOf(data)
+    if (rollback !== undefined) return { end: 'shown', said: rollback }
     const findings: Finding[] = []
     await scrubBuckets(data, (finding) => findings.push(finding))
     if (findings.length > 0) return { end: 'shown', said: findings.map(({ message }) => message).join('\n') }
     throw new Silent('the database has other rows')
   })
+
+/** Returns why ingest refuses the configuration of this database, as it does when control offers it. */
+async function findRollbackOf(data: string): Promise<string | undefined> {
+  const { ingestSnapshot, database } = dataPaths(data)
+  const sections = new SnapshotSections(['installation', 'keys', 'endpoints'])
+  const updates = await new SnapshotFile({ path: ingestSnapshot, files: systemFiles, logger: listen().logger }).load()
+  let last: SnapshotUpdate | undefined
+  for (const update of updates) {
+    sections.apply(update)
+    last = update
+  }
+  if (last === undefined) throw new Error('the original has no stored configuration')
+  const store = await openStore(database, { mustExist: true })
+  try {
+    return sections.findRollback({ ...last, end: { ...last.end, position: await currentPosition(store.db) } })
+  } finally {
+    await store.close()
+  }
+}
 
 async function scrubBuckets(data: string, onFinding: (finding: Finding) => void): Promise<void> {
   const { buckets, markerKey, nodeId, database } = dataPaths(data)
@@ -345,7 +408,7 @@ export const judgeObject: Judge = async ({ data, path, populated }) => {
   await scrubBuckets(data, (finding) => findings.push(finding))
   const key = path.slice('buckets/'.length)
   const others = findings.filter(({ where }) => where !== key)
-  if (others.length > 0) throw new Silent(`other files are reported: ${JSON.stringify(others)}`)
+  if (others.length > 0) throw new OtherHarmed(`other files are reported: ${JSON.stringify(others)}`)
   if (findings.length > 0) return { end: 'shown', said: findings.map(({ message }) => message).join('\n') }
   // White space at the end of a marker says nothing.
   const textOf = async (directory: string) =>
