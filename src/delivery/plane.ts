@@ -186,7 +186,11 @@ function composeSegmentDelivery(
       parallelBackingOff: uploadsParallelBackingOff,
       backoff,
     }),
-    knownCommits: new KnownCommits({ find: (ids, signal) => control.findCommits(ids, signal), clock, logger }),
+    knownCommits: new KnownCommits({
+      find: async (ids, signal) => (await control.findCommits(ids, signal)).commits,
+      clock,
+      logger,
+    }),
     sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
     configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, logger }),
   })

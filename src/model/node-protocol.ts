@@ -329,5 +329,9 @@ export type CommitsRecorded = z.infer<typeof CommitsRecorded>
 export const CommitLookup = z.strictObject({ ids: z.array(z.string().max(reportedTextMax)).min(1).max(100) })
 export type CommitLookup = z.infer<typeof CommitLookup>
 
-export const CommitsFound = z.object({ commits: z.array(z.object({ id: z.string(), records: z.int().min(0) })) })
+export const CommitsFound = z.object({
+  commits: z.array(z.object({ id: z.string(), records: z.int().min(0) })),
+  /** Whether others may have been recorded before the database went back to an older state. Missing from control of an earlier release. */
+  may_lack: z.boolean().optional(),
+})
 export type CommitsFound = z.infer<typeof CommitsFound>

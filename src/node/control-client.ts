@@ -153,8 +153,8 @@ export class ControlClient {
   }
 
   /** Returns those of the commits that are durable in the store. */
-  async findCommits(ids: readonly string[], signal: AbortSignal): Promise<CommitsFound['commits']> {
-    return (await this.#json(CommitsFound, 'POST', 'commits/lookup', { body: { ids }, signal })).commits
+  async findCommits(ids: readonly string[], signal: AbortSignal): Promise<CommitsFound> {
+    return this.#json(CommitsFound, 'POST', 'commits/lookup', { body: { ids }, signal })
   }
 
   async fetchScrubEndpoints(body: ScrubEndpointsRequest, signal: AbortSignal): Promise<ScrubEndpoints> {

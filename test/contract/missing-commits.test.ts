@@ -50,7 +50,7 @@ describe('what a node remembers of the database', () => {
   })
 
   test('shows in every answer if the database has fewer, and jobs wait', async () => {
-    const { account, endpoint, commit, compare, commits, status } = await furnished()
+    const { account, endpoint, node, commit, compare, commits, status } = await furnished()
     const { total } = await commit(1)
     await compare(null)
     const before = Date.now()
@@ -80,9 +80,12 @@ describe('what a node remembers of the database', () => {
         expect.stringContaining(`may lack commits since ${since}: the operator has to run inlet commits rebuild first`),
       ])
     }
+    const lookup = async () => (await node.call('POST', 'commits/lookup', { ids: ['unknown'] })).body
+    expect(await lookup()).toEqual({ commits: [], may_lack: true })
     // The node was told, and does not claim it again.
     await rebuilt()
     await compare(total)
+    expect(await lookup()).toEqual({ commits: [], may_lack: false })
     expect((await commits()).may_lack_commits_since).toBeNull()
     expect((await status()).status_reasons.join()).not.toContain('may be missing')
   })

@@ -90,7 +90,7 @@ describe('commits', () => {
     const [mine, theirs] = [await inhabited(), await inhabited()]
     const commit = aCommit(theirs.node.id, theirs.endpoint.id, 0)
     await theirs.node.call('POST', 'commits', { commits: [commit] })
-    expect((await mine.node.call('POST', 'commits/lookup', { ids: [commit.id] })).body).toEqual({ commits: [] })
+    expect((await mine.node.call('POST', 'commits/lookup', { ids: [commit.id] })).body.commits).toEqual([])
     expect((await theirs.node.call('POST', 'commits/lookup', { ids: [commit.id] })).body.commits).toHaveLength(1)
   })
 })

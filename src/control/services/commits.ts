@@ -15,7 +15,7 @@ import {
 } from '#store/commits.ts'
 import { assertEverExisted } from '#store/endpoints.ts'
 import { currentPosition } from '#store/epoch.ts'
-import { findMissingSinceOf } from '#store/missing-commits.ts'
+import { findMissingSince, findMissingSinceOf } from '#store/missing-commits.ts'
 import { listForeignEndpoints, listForeignViews } from '#store/node-scope.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../delivered-metrics.ts'
@@ -66,7 +66,8 @@ export function commitService({ store, clock, downloadLinks, delivered }: Commit
 
     /** Returns those of the commits of the node that are recorded. */
     async find(node: NodeIdentity, ids: readonly string[]): Promise<CommitsFound> {
-      return { commits: await findCommits(store.db, node.id, ids) }
+      const missing = await findMissingSince(store.db, [node.region])
+      return { commits: await findCommits(store.db, node.id, ids), may_lack: missing.size > 0 }
     },
 
     /**
