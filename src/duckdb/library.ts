@@ -14,5 +14,14 @@ export async function loadLibrary(): Promise<{ readonly library: Library; readon
   const { default: bindings } = await import('@duckdb/node-bindings')
   const { default: accessors } = await import('@duckdb/node-api/lib/vectors/dataAccessors.js')
   Object.assign(accessors, { textDecoder: new TextDecoder('utf-8', { ignoreBOM: true }) })
+  nameEntries(library)
   return { library, bindings }
+}
+
+/** Names the entries of structs without names, as `list_zip` and `row` return, by position: the client keeps entries by name, so only the last one would remain. */
+function nameEntries({ DuckDBStructLogicalType: { prototype } }: Library): void {
+  const { entryName } = prototype
+  prototype.entryName = function (index) {
+    return entryName.call(this, index) || String(index + 1)
+  }
 }

@@ -72,4 +72,18 @@ describe('text that leaves DuckDB', () => {
   test('is the name of a column, also if it begins with U+FEFF', async () => {
     expect((await connection.query(`SELECT 1 AS "${mark}a"`)).columns).toEqual([`${mark}a`])
   })
+
+  test('is in each entry of a struct without names, as list_zip returns it', async () => {
+    const { rows, types } = await connection.query("SELECT list_zip(['a', 'b'], ['c']), row(1, 'x', row(2, NULL))")
+    expect(rows).toEqual([
+      [
+        [
+          { 1: 'a', 2: 'c' },
+          { 1: 'b', 2: null },
+        ],
+        { 1: 1, 2: 'x', 3: { 1: 2, 2: null } },
+      ],
+    ])
+    expect(types[0]).toBe('STRUCT("1" VARCHAR, "2" VARCHAR)[]')
+  })
 })
