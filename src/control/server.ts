@@ -84,7 +84,7 @@ export type ServerOptions = HttpServerOptions & {
   readonly downloads: Downloads
 }
 
-type Services = {
+export type Services = {
   readonly auditTrail: AuditTrail
   readonly accounts: Accounts
   readonly tokens: Tokens

@@ -1,0 +1,408 @@
+/**
+ * Control composed from its ports. It opens nothing: app.ts does.
+ *
+ * Owns: which part gets which, and the order in which they start and stop. Does not own: what any part does.
+ */
+
+import type { X509Certificate } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import type { Registry } from 'prom-client'
+import { KeyUse } from '#auth/key-use.ts'
+import { createSignIn } from '#auth/lazy-sign-in.ts'
+import { secretsEqual } from '#auth/secrets.ts'
+import type { SignInProvider } from '#auth/sign-in.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Keyring } from '#lib/keyring.ts'
+import { registerTlsMetrics, registerWorkerMetrics } from '#lib/metrics.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
+import { rootOf } from '#lib/root-certificate.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
+import type { StoreTraits } from '#model/object-store.ts'
+import { hasAllowedBuckets } from '#model/object-store.ts'
+import type { Role } from '#model/person.ts'
+import type { OpenedObjectStores } from '#objects/open.ts'
+import type { SignedUrls } from '#objects/signed-urls.ts'
+import type { PreviewWorkers } from '#preview/preview-workers.ts'
+import type { QueryWorkers } from '#query/query-workers.ts'
+import { listCertificates } from '#store/certificates.ts'
+import { currentEpoch } from '#store/epoch.ts'
+import { recordKeyUse } from '#store/key-use.ts'
+import { findRole } from '#store/people.ts'
+import { type Db, type Store, transact } from '#store/store.ts'
+import { registerCertificateMetrics } from './certificate-metrics.ts'
+import { DeliveredMetrics } from './delivered-metrics.ts'
+import { DeliveryProcesses } from './delivery-processes.ts'
+import type { HttpServerOptions } from './http-server.ts'
+import { registerRequestSeconds } from './http-server.ts'
+import { registerLagMetrics } from './lag-metrics.ts'
+import { createLeadership, registerLeadershipMetric } from './leadership.ts'
+import { controlLimits } from './limits.ts'
+import { buildNodeServer } from './node-api/server.ts'
+import { registerNodeMetrics } from './node-metrics.ts'
+import type { Certificates } from './provisioning/certificates/open.ts'
+import { checkLimits } from './provisioning/checks/limits.ts'
+import type { DnsKeeper } from './provisioning/checks/seen.ts'
+import { createChecks } from './provisioning/checks/start.ts'
+import type { DnsProvider } from './provisioning/dns/provider.ts'
+import { publishedNodes } from './provisioning/dns/published-nodes.ts'
+import { createDnsPublishing, DnsPublisher } from './provisioning/dns/publisher.ts'
+import type { HostOptions } from './provisioning/ingest-host.ts'
+import { ControlOutages } from './provisioning/outages.ts'
+import { Provisioner } from './provisioning/provisioner.ts'
+import { buildServer, type Services } from './server.ts'
+import { Accounts } from './services/accounts.ts'
+import { AuditTrail } from './services/audit-trail.ts'
+import { createAutomaticCompactions } from './services/automatic-compactions.ts'
+import { bindingService } from './services/bindings.ts'
+import { BucketFiles } from './services/bucket-files.ts'
+import { announceChanges } from './services/changes.ts'
+import { createCheckpoints } from './services/checkpoints.ts'
+import { type Commits, commitService } from './services/commits.ts'
+import { compactionService } from './services/compactions.ts'
+import { deliveredRecordService } from './services/delivered-records.ts'
+import { destinationService } from './services/destinations.ts'
+import { dlqFileService } from './services/dlq-files.ts'
+import { DownloadLinks } from './services/download-links.ts'
+import { createDrainRemoval } from './services/drains.ts'
+import { endpointService } from './services/endpoints.ts'
+import { EpochFeed, registerEpochMetric } from './services/epoch-feed.ts'
+import { createHousekeeping } from './services/housekeeping.ts'
+import { inventoryService } from './services/inventory.ts'
+import { issuedCertificates } from './services/issued-certificates.ts'
+import { JobLeases } from './services/job-leases.ts'
+import { jobService } from './services/jobs.ts'
+import { joinTokenService } from './services/join-tokens.ts'
+import { keyService } from './services/keys.ts'
+import { type NodeAccess, nodeAccess } from './services/node-access.ts'
+import { nodeService } from './services/nodes.ts'
+import { peopleService } from './services/people.ts'
+import { Queries } from './services/queries.ts'
+import { quotaService } from './services/quotas.ts'
+import { scrubService } from './services/scrubs.ts'
+import { seriesService } from './services/series.ts'
+import { createSettlements } from './services/settlements.ts'
+import { createWindowRemoval, rateLimitStore } from './services/shared-rate-limits.ts'
+import { Snapshots } from './services/snapshots.ts'
+import { Suggestions } from './services/suggestions.ts'
+import { testEventService } from './services/test-events.ts'
+import { Tokens } from './services/tokens.ts'
+import { viewService } from './services/views.ts'
+import { registerUsageMetrics } from './usage-metrics.ts'
+
+export type ControlPorts = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly baseUrl: string
+  readonly hosts: HostOptions
+  readonly secrets: Readonly<Record<'downloads' | 'sessions' | 'join' | 'operatorToken', string>> & { readonly keyring: Keyring }
+  readonly signedUrls: SignedUrls
+  readonly objects: OpenedObjectStores
+  readonly storeTraits: StoreTraits
+  /** Undefined if Inlet publishes no records. */
+  readonly dnsProvider: DnsProvider | undefined
+  readonly signInProvider: SignInProvider | null
+  readonly previewWorkers: PreviewWorkers
+  readonly queryWorkers: QueryWorkers
+  readonly registry: Registry
+}
+
+export type ControlConfig = {
+  readonly addressRequestsPerMinute: number
+  readonly apiRequestsPerMinute: number
+  readonly auditKeptDays: number
+  readonly awsPrincipalArn: string | null
+  readonly baseDomain: string | null
+  readonly commitsKeptDays: number
+  readonly dnsNamesPerSecond: number | null
+  readonly dnsProvider: 'static' | 'rfc2136' | 'route53' | null
+  readonly dnsServer: ListenAddress | null
+  readonly dnsTtlSeconds: number
+  readonly exchangeRequestsPerMinute: number
+  readonly metricsToken: string | null
+  readonly oidcRole: Role | null
+  readonly publicKeys: string
+  readonly requestTimeoutSeconds: number
+  readonly trustProxy: string | null
+}
+
+export type ControlCore = ReturnType<typeof composeCore>
+
+export type ControlPlane = {
+  /** In the order of their start. They stop in reverse: the feed first, so that long polls end before the listener waits for its requests. */
+  readonly services: readonly Service[]
+  readonly server: FastifyInstance
+  readonly nodeServer: FastifyInstance
+  /** Refuses new requests, waits for those in flight while `stopServices` runs, and cuts them off when the signal aborts. */
+  closeServers(signal: AbortSignal, stopServices: () => Promise<void>): Promise<void>
+}
+
+const dayMs = 86_400_000
+
+/** What everything else of control stands on. `newestHeartbeatMs` is from before this process. */
+export function composeCore(config: ControlConfig, ports: ControlPorts, newestHeartbeatMs: number | null) {
+  const { store, clock, logger, baseUrl, hosts, secrets, storeTraits } = ports
+  const { keyring } = secrets
+  const outages = new ControlOutages(clock, newestHeartbeatMs)
+  const readEpoch = async () => {
+    const epoch = await currentEpoch(store.db)
+    outages.noteContact()
+    return epoch
+  }
+  const feed = new EpochFeed({ readEpoch, clock, logger })
+  const applyChange = announceChanges(store, feed)
+  const reportKeyUse = (ids: readonly string[]) => transact(store, (db) => recordKeyUse(db, ids, clock.now()))
+  const keyUse = new KeyUse({ report: reportKeyUse, clock, logger })
+  const dnsKeeper: DnsKeeper = config.dnsProvider === null ? 'nobody' : ports.dnsProvider === undefined ? 'operator' : 'inlet'
+  const publicKeys = config.publicKeys === 'true'
+  return {
+    ...{ outages, feed, applyChange, keyUse, dnsKeeper, publicKeys },
+    leadership: createLeadership(store, { clock, logger }),
+    tokens: new Tokens({ store, keyring, applyChange, feed, keyUse, clock, logger, issuer: baseUrl }),
+    auditTrail: new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger }),
+    accounts: new Accounts({
+      ...{ store, applyChange, feed, clock, logger },
+      hasAllowedBuckets: hasAllowedBuckets(storeTraits),
+    }),
+    people: peopleService({ store, baseUrl, providerRole: config.oidcRole, publicKeys, clock, logger }),
+    provisioner: new Provisioner({ store, clock, hosts, baseUrl, outages, dnsKeeper }),
+  }
+}
+
+/** The rest of control, once there are certificates. `developmentCa` is the root of the certificates that control issues by itself. */
+export async function composeControl(
+  config: ControlConfig,
+  ports: ControlPorts,
+  core: ControlCore,
+  certificates: Certificates,
+  { developmentCa }: { readonly developmentCa: Buffer | undefined },
+): Promise<ControlPlane> {
+  const { store, clock, logger, baseUrl, objects, registry, secrets } = ports
+  const objectStores = objects.stores
+  const byTenant = config.metricsToken !== null
+  registerMetrics(ports, core, certificates, byTenant)
+  const downloadLinks = new DownloadLinks({ store, objectStores, logger })
+  const delivered = new DeliveredMetrics(registry, { byView: byTenant, clock })
+  const parts: Parts = {
+    downloadLinks,
+    delivered,
+    commits: commitService({ store, clock, downloadLinks, delivered }),
+    bucketFiles: new BucketFiles({ store, objectStores, logger }),
+    access: nodeAccess({ store, joinSecret: secrets.join, clock, logger }),
+    dns: openDns(config, ports, core),
+    rootCertificate() {
+      const { cert } = certificates.nodeApi?.options ?? {}
+      return cert && rootOf(cert)
+    },
+    developmentCa,
+  }
+  const http = {
+    ...{ baseUrl, logger, clock },
+    requestSeconds: registerRequestSeconds(registry),
+    requestTimeoutMs: config.requestTimeoutSeconds * 1000,
+  }
+  let isStopping = false
+  const nodeServer = await buildNodeApi(config, ports, core, certificates, parts, http)
+  const server = await buildApi(config, ports, core, certificates, parts, { ...http, isStopping: () => isStopping })
+  return {
+    ...{ server, nodeServer },
+    services: listServices(config, ports, core, certificates, parts),
+    async closeServers(signal, stopServices) {
+      isStopping = true
+      const servers = [nodeServer, server]
+      const closeConnections = () => {
+        for (const { server: each } of servers) each.closeAllConnections()
+      }
+      signal.addEventListener('abort', closeConnections, { once: true })
+      if (signal.aborted) closeConnections()
+      const closed = Promise.all(servers.map((each) => each.close()))
+      await stopServices()
+      await closed
+    },
+  }
+}
+
+/** What the two servers and the background work share. */
+type Parts = {
+  readonly downloadLinks: DownloadLinks
+  readonly delivered: DeliveredMetrics
+  readonly commits: Commits
+  readonly bucketFiles: BucketFiles
+  readonly access: NodeAccess
+  readonly dns: ReturnType<typeof openDns>
+  readonly rootCertificate: () => X509Certificate | undefined
+  readonly developmentCa: Buffer | undefined
+}
+
+type Http = Omit<HttpServerOptions, 'certificate'>
+
+function registerMetrics(
+  { store, clock, registry, previewWorkers, queryWorkers }: ControlPorts,
+  { leadership, feed }: ControlCore,
+  { certificateName, control, nodeApi }: Certificates,
+  byTenant: boolean,
+): void {
+  if (byTenant) registerUsageMetrics(registry, { store, clock })
+  registerLagMetrics(registry, { store, clock, byEndpoint: byTenant })
+  registerNodeMetrics(registry, { store, clock })
+  registerWorkerMetrics(registry, { preview: () => previewWorkers.pids, query: () => queryWorkers.pids })
+  registerLeadershipMetric(registry, leadership)
+  registerEpochMetric(registry, feed)
+  if (certificateName !== undefined)
+    registerCertificateMetrics(registry, { readCertificates: () => listCertificates(store.db), clock })
+  registerTlsMetrics(registry, { control, node_api: nodeApi }, clock)
+}
+
+/** Returns what publishes records; undefined if Inlet publishes none. */
+function openDns(
+  { dnsTtlSeconds: ttlSeconds, baseDomain }: ControlConfig,
+  { store, dnsProvider: provider, registry, clock, logger }: ControlPorts,
+  { outages }: ControlCore,
+) {
+  if (provider === undefined) return undefined
+  const options = { store, outages, clock, logger, provider, ttlSeconds }
+  const publisher = baseDomain === null ? undefined : new DnsPublisher({ ...options, baseDomain: baseDomain.toLowerCase() })
+  publisher?.registerMetrics(registry)
+  return { publisher, published: publishedNodes(options) }
+}
+
+function buildNodeApi(
+  config: ControlConfig,
+  { store, clock, logger, baseUrl, secrets, registry }: ControlPorts,
+  { feed, tokens }: ControlCore,
+  { certificateName, nodeApi: certificate }: Certificates,
+  { access, commits, delivered, dns, rootCertificate }: Parts,
+  http: Http,
+): Promise<FastifyInstance> {
+  const readPublicKeys = (db: Db) => tokens.publicKeys(db)
+  return buildNodeServer({
+    ...{ ...http, certificate, access, rootCertificate },
+    services: {
+      nodes: nodeService({
+        ...{ store, feed, deliveryProcesses: new DeliveryProcesses(registry, clock), clock, logger },
+        published: dns?.published,
+      }),
+      snapshots: new Snapshots({
+        ...{ store, feed, readPublicKeys, clock, certificateName },
+        issuer: baseUrl,
+        baseDomain: config.baseDomain,
+      }),
+      certificates: issuedCertificates({ store, keyring: secrets.keyring, certificateName }),
+      commits,
+      jobLeases: new JobLeases({ store, clock, logger, delivered }),
+      scrubs: scrubService({ store, keptMs: config.commitsKeptDays * dayMs, clock }),
+    },
+  })
+}
+
+function buildApi(
+  config: ControlConfig,
+  ports: ControlPorts,
+  core: ControlCore,
+  certificates: Certificates,
+  parts: Parts,
+  { isStopping, ...http }: Http & { readonly isStopping: () => boolean },
+): Promise<FastifyInstance> {
+  const { store, clock, logger, baseUrl, secrets, registry, objects, signedUrls, signInProvider } = ports
+  const { tokens, people, accounts } = core
+  const signIn = createSignIn({
+    ...{ database: store.db, baseUrl, secret: secrets.sessions, provider: signInProvider, clock },
+    providerTimeoutMs: controlLimits.signInProviderTimeoutMs,
+    ...{ useLink: people.useLink, refuseToJoin: people.refuseToJoin, join: people.join },
+    warnings: new ThrottledWarnings({ clock, logger, intervalMs: controlLimits.warnIntervalMs }),
+  })
+  const databaseReasons = () =>
+    currentEpoch(store.db).then(
+      () => [],
+      () => ['the database cannot be read'],
+    )
+  return buildServer({
+    ...http,
+    certificate: certificates.control,
+    metrics: registry,
+    metricsToken: config.metricsToken,
+    credentials: {
+      verifyToken: (token) => tokens.verify(token),
+      isOperatorToken: (token) => secretsEqual(token, secrets.operatorToken),
+      origin: new URL(baseUrl).origin,
+      findSession: (cookie) => signIn.find(cookie),
+      findRole: (person_id, account_id) => findRole(store.db, person_id, account_id),
+      isSuspended: (account_id) => accounts.isSuspended(account_id),
+    },
+    notReadyReasons: async () => (isStopping() ? ['shutting down'] : databaseReasons()),
+    downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => objects.local?.read(name) },
+    requestsPerMinute: config.apiRequestsPerMinute,
+    exchangesPerMinute: config.exchangeRequestsPerMinute,
+    requestsPerMinutePerAddress: config.addressRequestsPerMinute,
+    rateLimitStore: store.dialect === 'postgres' ? rateLimitStore(store, clock) : undefined,
+    trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
+    services: { ...core, ...composeApiServices(config, ports, core, parts) },
+    signIn,
+    signInProvider,
+  })
+}
+
+function composeApiServices(
+  { awsPrincipalArn }: ControlConfig,
+  { store, clock, logger, objects, storeTraits, previewWorkers, queryWorkers }: ControlPorts,
+  { applyChange, publicKeys, provisioner, tokens }: ControlCore,
+  { downloadLinks, bucketFiles, commits, access, rootCertificate, developmentCa }: Parts,
+): Omit<Services, 'auditTrail' | 'accounts' | 'tokens' | 'people'> {
+  const objectStores = objects.stores
+  return {
+    keys: keyService({ store, applyChange, publicKeys, clock, logger }),
+    destinations: destinationService({ store, applyChange, objectStores, storeTraits, clock, logger, awsPrincipalArn }),
+    endpoints: endpointService({ store, applyChange, provisioner, clock, logger }),
+    testEvents: testEventService({ store, provisioner, tokens, clock, ca: developmentCa }),
+    views: viewService({ store, applyChange, definitions: previewWorkers, clock }),
+    dlqFiles: dlqFileService({ store, downloadLinks }),
+    previews: previewWorkers,
+    deliveredRecords: deliveredRecordService({ store, bucketFiles, reader: previewWorkers }),
+    suggestions: new Suggestions({ store, bucketFiles, runner: previewWorkers }),
+    bindings: bindingService({ store, applyChange, clock }),
+    commits,
+    jobs: jobService({ store, clock }),
+    compactions: compactionService({ store, clock }),
+    inventory: inventoryService({ store, clock }),
+    nodeAccess: access,
+    joinTokens: joinTokenService({ store, rootCertificate, clock, logger }),
+    queries: new Queries({ store, objectStores, runner: queryWorkers, logger }),
+    quotas: quotaService({ store, clock }),
+    series: seriesService({ store, clock }),
+  }
+}
+
+function listServices(
+  config: ControlConfig,
+  { store, clock, logger, previewWorkers, queryWorkers }: ControlPorts,
+  { applyChange, auditTrail, dnsKeeper, feed, keyUse, leadership, provisioner, tokens }: ControlCore,
+  certificates: Certificates,
+  { dns }: Parts,
+): readonly Service[] {
+  const { baseDomain, dnsServer } = config
+  const defaultNames = config.dnsProvider === 'route53' ? checkLimits.billedNamesMax : checkLimits.namesMax
+  const dnsNamesPerSecond = config.dnsNamesPerSecond ?? defaultNames
+  const publisher = dns?.publisher
+  return [
+    ...certificates.services,
+    tokens,
+    keyUse,
+    leadership,
+    ...createCheckpoints(store, { clock, logger }),
+    createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
+    createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
+    createAutomaticCompactions({ store, leadership, clock, logger }),
+    createSettlements({ store, applyChange, leadership, clock, logger }),
+    ...createChecks({
+      ...{ store, leadership, provisioner, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger },
+    }),
+    ...(store.dialect === 'postgres' ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
+    previewWorkers,
+    queryWorkers,
+    ...(publisher === undefined ? [] : [createDnsPublishing(publisher, leadership, { clock, logger })]),
+    ...(certificates.renewals === undefined ? [] : [certificates.renewals]),
+    feed,
+  ]
+}
