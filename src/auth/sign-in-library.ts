@@ -19,6 +19,45 @@ import { openIdProvider, providerHooks, refuseStrangers, requireProvider } from 
 const { sessionSeconds, sessionExtendedAfterSeconds, passwordChars } = signInLimits
 const Password = z.string().min(passwordChars.min, `must have at least ${passwordChars.min} characters`).max(passwordChars.max)
 
+/** How the library's records are kept in the tables of the store. */
+const tables = {
+  session: {
+    modelName: 'sessions',
+    fields: {
+      userId: 'person_id',
+      expiresAt: 'expires_at',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+      ipAddress: 'ip_address',
+      userAgent: 'user_agent',
+    },
+    expiresIn: sessionSeconds,
+    updateAge: sessionExtendedAfterSeconds,
+  },
+  account: {
+    // An e-mail address proves nothing: whoever has it here first may have typed it. People connect the provider in their profile.
+    accountLinking: { disableImplicitLinking: true, allowDifferentEmails: true, trustedProviders: [providerId] },
+    updateAccountOnSignIn: false,
+    modelName: 'sign_ins',
+    fields: {
+      userId: 'person_id',
+      providerId: 'provider',
+      accountId: 'subject',
+      accessToken: 'access_token',
+      refreshToken: 'refresh_token',
+      idToken: 'id_token',
+      accessTokenExpiresAt: 'access_token_expires_at',
+      refreshTokenExpiresAt: 'refresh_token_expires_at',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+    },
+  },
+  verification: {
+    modelName: 'verifications',
+    fields: { expiresAt: 'expires_at', createdAt: 'created_at', updatedAt: 'updated_at' },
+  },
+} satisfies BetterAuthOptions
+
 /** Throws unavailable if the provider does not describe itself, or as another one. */
 export async function openSignIn(options: SignInOptions): Promise<SignIn> {
   const { baseUrl, database, secret, provider, warnings } = options
@@ -28,6 +67,7 @@ export async function openSignIn(options: SignInOptions): Promise<SignIn> {
     baseURL: origin,
     basePath: '/auth',
     secret,
+    ...tables,
     trustedOrigins: [origin],
     // As SQLite on Postgres too, so that both databases keep the same values: ISO 8601 text, 0 and 1.
     database: { db: database, type: 'sqlite' } as NonNullable<BetterAuthOptions['database']>,
@@ -41,46 +81,11 @@ export async function openSignIn(options: SignInOptions): Promise<SignIn> {
       minPasswordLength: passwordChars.min,
       maxPasswordLength: passwordChars.max,
     },
-    session: {
-      modelName: 'sessions',
-      fields: {
-        userId: 'person_id',
-        expiresAt: 'expires_at',
-        createdAt: 'created_at',
-        updatedAt: 'updated_at',
-        ipAddress: 'ip_address',
-        userAgent: 'user_agent',
-      },
-      expiresIn: sessionSeconds,
-      updateAge: sessionExtendedAfterSeconds,
-    },
     user: {
       modelName: 'people',
       fields: { emailVerified: 'email_verified', createdAt: 'created_at', updatedAt: 'updated_at' },
       additionalFields: { isOperator: { type: 'boolean', input: false, defaultValue: false, fieldName: 'is_operator' } },
       validateUserInfo: refuseStrangers(options),
-    },
-    account: {
-      // An e-mail address proves nothing: whoever has it here first may have typed it. People connect the provider in their profile.
-      accountLinking: { disableImplicitLinking: true, allowDifferentEmails: true, trustedProviders: [providerId] },
-      updateAccountOnSignIn: false,
-      modelName: 'sign_ins',
-      fields: {
-        userId: 'person_id',
-        providerId: 'provider',
-        accountId: 'subject',
-        accessToken: 'access_token',
-        refreshToken: 'refresh_token',
-        idToken: 'id_token',
-        accessTokenExpiresAt: 'access_token_expires_at',
-        refreshTokenExpiresAt: 'refresh_token_expires_at',
-        createdAt: 'created_at',
-        updatedAt: 'updated_at',
-      },
-    },
-    verification: {
-      modelName: 'verifications',
-      fields: { expiresAt: 'expires_at', createdAt: 'created_at', updatedAt: 'updated_at' },
     },
     advanced: {
       cookiePrefix: 'inlet',

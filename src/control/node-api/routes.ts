@@ -107,26 +107,7 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
       nodes.lastHeartbeat(request.query.node_id),
     )
 
-    app.post(
-      '/usage',
-      { config: { bodyPartsMax: nodeBodyPartsMax.usage }, schema: { body: UsageReport, response: { 200: UsageTotals } } },
-      (request) => nodes.reportUsage(request.body),
-    )
-
-    app.post(
-      '/key-use',
-      {
-        config: { bodyPartsMax: nodeBodyPartsMax.keyUse },
-        schema: { body: KeyUseReport, response: { 200: KeyUseRecorded } },
-      },
-      (request) => nodes.reportKeyUse(request.body),
-    )
-
-    app.post(
-      '/series',
-      { config: { bodyPartsMax: nodeBodyPartsMax.series }, schema: { body: SeriesReport, response: { 200: SeriesRecorded } } },
-      (request) => nodes.reportSeries(request.body),
-    )
+    addReports(app, nodes)
 
     app.get('/certificate', { schema: { response: { 200: IssuedCertificate } } }, (request) =>
       certificates.forRegion(request.node.region),
@@ -151,4 +132,29 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
     )
     done()
   }
+}
+
+type App = Parameters<FastifyPluginCallbackZod>[0]
+
+function addReports(app: App, nodes: NodeApiOptions['nodes']): void {
+  app.post(
+    '/usage',
+    { config: { bodyPartsMax: nodeBodyPartsMax.usage }, schema: { body: UsageReport, response: { 200: UsageTotals } } },
+    (request) => nodes.reportUsage(request.body),
+  )
+
+  app.post(
+    '/key-use',
+    {
+      config: { bodyPartsMax: nodeBodyPartsMax.keyUse },
+      schema: { body: KeyUseReport, response: { 200: KeyUseRecorded } },
+    },
+    (request) => nodes.reportKeyUse(request.body),
+  )
+
+  app.post(
+    '/series',
+    { config: { bodyPartsMax: nodeBodyPartsMax.series }, schema: { body: SeriesReport, response: { 200: SeriesRecorded } } },
+    (request) => nodes.reportSeries(request.body),
+  )
 }

@@ -18,7 +18,7 @@ import type { Suggestions } from '../services/suggestions.ts'
 import type { Views } from '../services/views.ts'
 import { sendJson, signalDisconnect, within } from './own-process.ts'
 import { ById } from './parameters.ts'
-import { resource } from './resource.ts'
+import { type ResourceApp, resource } from './resource.ts'
 
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
@@ -37,7 +37,6 @@ export type DefinitionRoutesOptions = {
 export function definitionRoutes({ views, previews, suggestions }: DefinitionRoutesOptions): FastifyPluginCallbackZod {
   return resource('Views', (app) => {
     keepBodies(app)
-    const previewShares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
     const shares = new RequestShares({ what: 'create, change or publish views', perAccountMax: definitionLimits.perAccountMax })
 
     app.post(
@@ -85,45 +84,51 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
       },
       (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
     )
-
-    app.post(
-      '/views/preview',
-      {
-        config: { scope: 'any' },
-        bodyLimit: previewLimits.bodyBytesMax,
-        onRequest: within(previewShares),
-        schema: {
-          operationId: 'previewView',
-          summary: 'Try a definition on samples; nothing is saved',
-          body: PreviewRequest,
-          response: { 200: PreviewResult },
-        },
-      },
-      async (request, reply) =>
-        sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
-    )
-
-    app.post(
-      '/views/suggest',
-      {
-        config: { scope: 'any' },
-        bodyLimit: previewLimits.bodyBytesMax,
-        onRequest: within(previewShares),
-        schema: {
-          operationId: 'suggestView',
-          summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
-          body: SuggestRequest,
-          response: {
-            200: Suggestion,
-            403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
-            404: problem('the account has no such endpoint'),
-          },
-        },
-      },
-      async (request, reply) =>
-        sendJson(reply, await suggestions.suggest(request.principal, bodyOf(request), signalDisconnect(reply))),
-    )
+    addTrials(app, previews, suggestions)
   })
+}
+
+/** Operations that save nothing. */
+function addTrials(app: ResourceApp, previews: PreviewRunner, suggestions: Suggestions): void {
+  const shares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
+
+  app.post(
+    '/views/preview',
+    {
+      config: { scope: 'any' },
+      bodyLimit: previewLimits.bodyBytesMax,
+      onRequest: within(shares),
+      schema: {
+        operationId: 'previewView',
+        summary: 'Try a definition on samples; nothing is saved',
+        body: PreviewRequest,
+        response: { 200: PreviewResult },
+      },
+    },
+    async (request, reply) =>
+      sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
+  )
+
+  app.post(
+    '/views/suggest',
+    {
+      config: { scope: 'any' },
+      bodyLimit: previewLimits.bodyBytesMax,
+      onRequest: within(shares),
+      schema: {
+        operationId: 'suggestView',
+        summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
+        body: SuggestRequest,
+        response: {
+          200: Suggestion,
+          403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
+          404: problem('the account has no such endpoint'),
+        },
+      },
+    },
+    async (request, reply) =>
+      sendJson(reply, await suggestions.suggest(request.principal, bodyOf(request), signalDisconnect(reply))),
+  )
 }
 
 /** Passes the bytes of a body on. The schemas of bodies only describe them here. */

@@ -6,7 +6,7 @@ import { problem } from '../openapi.ts'
 import type { Compactions } from '../services/compactions.ts'
 import type { Jobs } from '../services/jobs.ts'
 import { ById, Empty } from './parameters.ts'
-import { resource } from './resource.ts'
+import { type ResourceApp, resource } from './resource.ts'
 
 const jobConflict = problem(
   'a job with this version is running or paused on the endpoint, or the account has too many unfinished jobs',
@@ -67,46 +67,49 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
         return job === undefined ? reply.code(204).send() : reply.code(202).send(job)
       },
     )
-
-    app.get(
-      '/jobs',
-      {
-        config: { scope: 'metrics' },
-        schema: {
-          operationId: 'listJobs',
-          summary: 'List backfills, re-drives and compactions, newest first',
-          querystring: JobsQuery,
-          response: { 200: pageOf(Job) },
-        },
-      },
-      (request) => jobs.list(request.principal, request.query),
-    )
-
-    app.get(
-      '/jobs/:id',
-      {
-        config: { scope: 'metrics' },
-        schema: {
-          operationId: 'getJob',
-          summary: 'Get a job with its progress',
-          params: ById,
-          response: { 200: JobDetail },
-        },
-      },
-      (request) => jobs.get(request.principal, request.params.id),
-    )
-
-    for (const { verb, status, summary } of transitions) {
-      app.post(
-        `/jobs/:id/${verb}`,
-        {
-          config: { scope: 'admin' },
-          schema: { operationId: `${verb}Job`, summary, params: ById, response: { 200: Job, 422: finished } },
-        },
-        (request) => jobs.setStatus(request.principal, request.params.id, status),
-      )
-    }
+    addJobs(app, jobs)
   })
+}
+
+function addJobs(app: ResourceApp, jobs: Jobs): void {
+  app.get(
+    '/jobs',
+    {
+      config: { scope: 'metrics' },
+      schema: {
+        operationId: 'listJobs',
+        summary: 'List backfills, re-drives and compactions, newest first',
+        querystring: JobsQuery,
+        response: { 200: pageOf(Job) },
+      },
+    },
+    (request) => jobs.list(request.principal, request.query),
+  )
+
+  app.get(
+    '/jobs/:id',
+    {
+      config: { scope: 'metrics' },
+      schema: {
+        operationId: 'getJob',
+        summary: 'Get a job with its progress',
+        params: ById,
+        response: { 200: JobDetail },
+      },
+    },
+    (request) => jobs.get(request.principal, request.params.id),
+  )
+
+  for (const { verb, status, summary } of transitions) {
+    app.post(
+      `/jobs/:id/${verb}`,
+      {
+        config: { scope: 'admin' },
+        schema: { operationId: `${verb}Job`, summary, params: ById, response: { 200: Job, 422: finished } },
+      },
+      (request) => jobs.setStatus(request.principal, request.params.id, status),
+    )
+  }
 }
 
 const transitions = [

@@ -17,7 +17,7 @@ import {
 import { problem } from '../openapi.ts'
 import type { People } from '../services/people.ts'
 import { ById, Empty } from './parameters.ts'
-import { resource } from './resource.ts'
+import { type ResourceApp, resource } from './resource.ts'
 
 const noPerson = problem('nobody with this id belongs to the account')
 const lastOwner = problem('the account would have no owner')
@@ -109,100 +109,107 @@ function signedInOf({ signedIn }: FastifyRequest): SignedIn {
 
 export function peopleRoutes(people: People): FastifyPluginCallbackZod {
   return resource('People', (app) => {
-    app.get(
-      '/people',
-      {
-        // E-mail addresses are not for senders.
-        config: { scope: 'metrics' },
-        schema: {
-          operationId: 'listPeople',
-          summary: 'List who belongs to the account, in the order in which they joined',
-          response: { 200: z.object({ items: z.array(Person) }) },
-        },
-      },
-      (request) => people.list(request.principal),
-    )
-
-    app.patch(
-      '/people/:id',
-      {
-        config: { scope: 'owner' },
-        schema: {
-          operationId: 'changePerson',
-          summary: 'Change the role of somebody in the account',
-          params: ById,
-          body: ChangePerson,
-          response: { 204: Empty, 404: noPerson, 409: lastOwner },
-        },
-      },
-      async ({ principal, params, body }, reply) => {
-        await people.change(principal, params.id, body)
-        return reply.code(204).send()
-      },
-    )
-
-    app.delete(
-      '/people/:id',
-      {
-        config: { scope: 'owner' },
-        schema: {
-          operationId: 'removePerson',
-          summary: 'Take somebody out of the account; the person stays in others',
-          params: ById,
-          response: { 204: Empty, 404: noPerson, 409: lastOwner },
-        },
-      },
-      async ({ principal, params }, reply) => {
-        await people.remove(principal, params.id)
-        return reply.code(204).send()
-      },
-    )
-
-    app.post(
-      '/invitations',
-      {
-        config: { scope: 'owner' },
-        schema: {
-          operationId: 'createInvitation',
-          summary: 'Create a link with which somebody joins the account; only this response contains it',
-          body: Invite,
-          response: { 201: CreatedInvitation, 409: problem('the account has too many open invitations') },
-        },
-      },
-      (request, reply) => {
-        reply.header('cache-control', 'no-store')
-        return people.invite(request.principal, request.body)
-      },
-    )
-
-    app.get(
-      '/invitations',
-      {
-        config: { scope: 'owner' },
-        schema: {
-          operationId: 'listInvitations',
-          summary: 'List the invitations that can still be used, newest first',
-          response: { 200: z.object({ items: z.array(Invitation) }) },
-        },
-      },
-      (request) => people.invitations(request.principal),
-    )
-
-    app.delete(
-      '/invitations/:id',
-      {
-        config: { scope: 'owner' },
-        schema: {
-          operationId: 'revokeInvitation',
-          summary: 'Revoke an invitation',
-          params: ById,
-          response: { 204: Empty, 404: problem('there is no such invitation, or it was used') },
-        },
-      },
-      async ({ principal, params }, reply) => {
-        await people.revokeInvitation(principal, params.id)
-        return reply.code(204).send()
-      },
-    )
+    addPeople(app, people)
+    addInvitations(app, people)
   })
+}
+
+function addPeople(app: ResourceApp, people: People): void {
+  app.get(
+    '/people',
+    {
+      // E-mail addresses are not for senders.
+      config: { scope: 'metrics' },
+      schema: {
+        operationId: 'listPeople',
+        summary: 'List who belongs to the account, in the order in which they joined',
+        response: { 200: z.object({ items: z.array(Person) }) },
+      },
+    },
+    (request) => people.list(request.principal),
+  )
+
+  app.patch(
+    '/people/:id',
+    {
+      config: { scope: 'owner' },
+      schema: {
+        operationId: 'changePerson',
+        summary: 'Change the role of somebody in the account',
+        params: ById,
+        body: ChangePerson,
+        response: { 204: Empty, 404: noPerson, 409: lastOwner },
+      },
+    },
+    async ({ principal, params, body }, reply) => {
+      await people.change(principal, params.id, body)
+      return reply.code(204).send()
+    },
+  )
+
+  app.delete(
+    '/people/:id',
+    {
+      config: { scope: 'owner' },
+      schema: {
+        operationId: 'removePerson',
+        summary: 'Take somebody out of the account; the person stays in others',
+        params: ById,
+        response: { 204: Empty, 404: noPerson, 409: lastOwner },
+      },
+    },
+    async ({ principal, params }, reply) => {
+      await people.remove(principal, params.id)
+      return reply.code(204).send()
+    },
+  )
+}
+
+function addInvitations(app: ResourceApp, people: People): void {
+  app.post(
+    '/invitations',
+    {
+      config: { scope: 'owner' },
+      schema: {
+        operationId: 'createInvitation',
+        summary: 'Create a link with which somebody joins the account; only this response contains it',
+        body: Invite,
+        response: { 201: CreatedInvitation, 409: problem('the account has too many open invitations') },
+      },
+    },
+    (request, reply) => {
+      reply.header('cache-control', 'no-store')
+      return people.invite(request.principal, request.body)
+    },
+  )
+
+  app.get(
+    '/invitations',
+    {
+      config: { scope: 'owner' },
+      schema: {
+        operationId: 'listInvitations',
+        summary: 'List the invitations that can still be used, newest first',
+        response: { 200: z.object({ items: z.array(Invitation) }) },
+      },
+    },
+    (request) => people.invitations(request.principal),
+  )
+
+  app.delete(
+    '/invitations/:id',
+    {
+      config: { scope: 'owner' },
+      schema: {
+        operationId: 'revokeInvitation',
+        summary: 'Revoke an invitation',
+        params: ById,
+        response: { 204: Empty, 404: problem('there is no such invitation, or it was used') },
+      },
+    },
+    async ({ principal, params }, reply) => {
+      await people.revokeInvitation(principal, params.id)
+      return reply.code(204).send()
+    },
+  )
 }

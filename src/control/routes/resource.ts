@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AppError } from '#errors.ts'
 
-type ResourceApp = Parameters<FastifyPluginCallbackZod>[0]
+export type ResourceApp = Parameters<FastifyPluginCallbackZod>[0]
 
 /**
  * The operations of one resource.

@@ -13,7 +13,7 @@ import { listDlqFiles } from '#store/dlq-files.ts'
 import { assertEverExisted } from '#store/endpoints.ts'
 import type { RowRange } from '#store/moved-files.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
-import type { Store } from '#store/store.ts'
+import type { Db, Store } from '#store/store.ts'
 import { getView } from '#store/views.ts'
 import { type BucketFile, type BucketFiles, takeFitting } from './bucket-files.ts'
 
@@ -45,35 +45,10 @@ export type DeliveredRecords = ReturnType<typeof deliveredRecordService>
 export function deliveredRecordService({ store, bucketFiles, reader }: DeliveredRecordsOptions) {
   const { db } = store
 
-  /** Throws conflict if the endpoint delivers something else, or only files that are too large. */
-  async function findRawFiles(
-    endpoint_id: string,
-    { limit, node_id, segment_seq: seq }: RecordsQuery,
-  ): Promise<readonly RawParquet[]> {
-    const segment = node_id === undefined || seq === undefined ? undefined : { node_id, seq }
-    const files = await listRawParquet(db, endpoint_id, commitsMax, segment)
-    // A segment that was merged is read from the merged file, however large that is.
-    const isMerged = segment !== undefined && files.some(({ part }) => part !== undefined)
-    const bounds = { filesMax: Math.min(filesMax, limit), bytesMax: isMerged ? compactionLimits.readBytesMax : bytesMax }
-    const fitting = takeFitting(files, bounds)
-    if (fitting.length > 0) return fitting
-    if (files.length > 0)
-      throw new AppError(
-        'conflict',
-        `the raw Parquet is larger than ${bytesMax} bytes: lower segment_bytes of the endpoint, or query the bucket`,
-      )
-    const commits =
-      segment === undefined
-        ? (await listCommits(db, endpoint_id, { limit: 1 })).items
-        : await listSegmentCommits(db, endpoint_id, segment)
-    if (commits.length === 0) return []
-    throw new AppError('conflict', 'the latest segments have no raw Parquet: add parquet to output_formats of the endpoint')
-  }
-
   return {
     async list({ account_id }: Principal, endpoint_id: string, query: RecordsQuery, signal: AbortSignal): Promise<Uint8Array> {
       await assertEverExisted(db, account_id, endpoint_id)
-      const files = await findRawFiles(endpoint_id, query)
+      const files = await findRawFiles(db, endpoint_id, query)
       return read(account_id, files, signal, (copies) =>
         reader.readRawRows(
           copies.map(({ path, commit_id, part }) => ({ path, commit_id, ...(part && { part }) })),
@@ -140,4 +115,30 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
       use(files.map((file, index) => ({ ...file, path: paths[index] ?? '' }))),
     )
   }
+}
+
+/** Throws conflict if the endpoint delivers something else, or only files that are too large. */
+async function findRawFiles(
+  db: Db,
+  endpoint_id: string,
+  { limit, node_id, segment_seq: seq }: RecordsQuery,
+): Promise<readonly RawParquet[]> {
+  const segment = node_id === undefined || seq === undefined ? undefined : { node_id, seq }
+  const files = await listRawParquet(db, endpoint_id, commitsMax, segment)
+  // A segment that was merged is read from the merged file, however large that is.
+  const isMerged = segment !== undefined && files.some(({ part }) => part !== undefined)
+  const bounds = { filesMax: Math.min(filesMax, limit), bytesMax: isMerged ? compactionLimits.readBytesMax : bytesMax }
+  const fitting = takeFitting(files, bounds)
+  if (fitting.length > 0) return fitting
+  if (files.length > 0)
+    throw new AppError(
+      'conflict',
+      `the raw Parquet is larger than ${bytesMax} bytes: lower segment_bytes of the endpoint, or query the bucket`,
+    )
+  const commits =
+    segment === undefined
+      ? (await listCommits(db, endpoint_id, { limit: 1 })).items
+      : await listSegmentCommits(db, endpoint_id, segment)
+  if (commits.length === 0) return []
+  throw new AppError('conflict', 'the latest segments have no raw Parquet: add parquet to output_formats of the endpoint')
 }

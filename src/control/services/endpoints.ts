@@ -28,8 +28,9 @@ import {
 } from '#store/endpoints.ts'
 import { listNodeRegions } from '#store/nodes.ts'
 import { withinQuotas } from '#store/quotas.ts'
-import type { Store } from '#store/store.ts'
-import type { Observation, Provisioner } from '../provisioning/provisioner.ts'
+import type { Db, Store } from '#store/store.ts'
+import type { DrainHold } from '../provisioning/drain.ts'
+import type { EndpointState, Observation, Provisioner } from '../provisioning/provisioner.ts'
 import { judgeReport } from '../provisioning/reports.ts'
 import type { ApplyChange } from './changes.ts'
 import { effectiveSettings } from './effective-settings.ts'
@@ -54,13 +55,6 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
     return toEndpoint(await applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
 
-  /** Returns the desired states whose endpoints have the status. */
-  async function desiredStatesOf(account_id: string, status: 'paused' | 'draining'): Promise<readonly DesiredState[]> {
-    if (status === 'draining') return ['draining']
-    const account = await getAccount(store.db, account_id)
-    return account.status === 'suspended' ? ['active', 'paused'] : ['paused']
-  }
-
   async function toEndpoint(stored: StoredEndpoint): Promise<Endpoint> {
     const [endpoint] = await toEndpoints([stored])
     return must(endpoint, 'the endpoint')
@@ -68,39 +62,12 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
 
   async function toEndpoints(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
     const states = await provisioner.computeStates(endpoints, observation)
-    return endpoints.map((endpoint) => {
-      const { id, name, region, destination_id, destination_name, destination_status, created_at } = endpoint
-      const state = must(states.get(id), 'the state of the endpoint')
-      return {
-        id,
-        name,
-        region,
-        ...state,
-        destination_id,
-        destination_name,
-        destination_status,
-        created_at,
-        ...effectiveSettings(endpoint),
-        compaction: endpoint.compaction,
-      }
-    })
+    return endpoints.map((endpoint) => describeEndpoint(endpoint, must(states.get(endpoint.id), 'the state of the endpoint')))
   }
 
   return {
     async create({ account_id }: Principal, { region, ...settings }: CreateEndpoint): Promise<Endpoint> {
-      const endpoint = {
-        id: newId(),
-        region,
-        label: newLabel(endpointLabelChars),
-        name: settings.name ?? null,
-        destination_id: settings.destination_id ?? null,
-        segment_bytes: settings.segment_bytes ?? null,
-        segment_max_age_seconds: settings.segment_max_age_seconds ?? null,
-        output_formats: settings.output_formats ?? null,
-        mqtt_config: settings.mqtt_config ?? null,
-        compaction: settings.compaction ?? null,
-        kept_headers: settings.kept_headers ?? null,
-      }
+      const endpoint = newEndpoint(region, settings)
       const created = await applyChange((db, since_epoch) =>
         withinQuotas(db, account_id, ['endpoints'], () =>
           insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
@@ -113,7 +80,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
       const { account_id } = principal
       const allowed = endpointLimit(principal) ?? undefined
       if (status === 'all' || status === 'paused' || status === 'draining') {
-        const desired_states = status === 'all' ? undefined : await desiredStatesOf(account_id, status)
+        const desired_states = status === 'all' ? undefined : await desiredStatesOf(store.db, account_id, status)
         const page = await listEndpoints(store.db, account_id, { limit, offset }, { ids: allowed, desired_states, name })
         return { ...page, items: await toEndpoints(page.items) }
       }
@@ -163,19 +130,52 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         await drainEndpoint(db, account_id, id, { epoch, now: clock.now() })
         await removeDrainingEndpoint(db, id, clock.now())
       })
-      const abandoned = holds.map(({ node, lag }) => ({
-        node_id: node.id,
-        region: node.region,
-        reported_at: node.delivery?.last_seen_at ?? null,
-        open_segments: lag?.open_segments ?? 0,
-        sealed_segments: lag?.undelivered_segments ?? 0,
-        parked_segments: lag?.parked_segments ?? 0,
-        quarantined_segments: lag?.quarantined_segments ?? 0,
-        bytes: lag?.undelivered_bytes ?? 0,
-        ...judgeReport(node, lag, clock.now()),
-      }))
+      const abandoned = holds.map((hold) => describeHold(hold, clock.now()))
       logger.warn({ endpoint_id: id, abandoned }, 'endpoint deleted by force')
       return { abandoned }
     },
+  }
+}
+
+function newEndpoint(region: string, settings: Omit<CreateEndpoint, 'region'>) {
+  return {
+    id: newId(),
+    region,
+    label: newLabel(endpointLabelChars),
+    name: settings.name ?? null,
+    destination_id: settings.destination_id ?? null,
+    segment_bytes: settings.segment_bytes ?? null,
+    segment_max_age_seconds: settings.segment_max_age_seconds ?? null,
+    output_formats: settings.output_formats ?? null,
+    mqtt_config: settings.mqtt_config ?? null,
+    compaction: settings.compaction ?? null,
+    kept_headers: settings.kept_headers ?? null,
+  }
+}
+
+function describeEndpoint(endpoint: StoredEndpoint, state: EndpointState): Endpoint {
+  const { id, name, region, destination_id, destination_name, destination_status, created_at, compaction } = endpoint
+  const destination = { destination_id, destination_name, destination_status }
+  return { id, name, region, ...state, ...destination, created_at, ...effectiveSettings(endpoint), compaction }
+}
+
+/** Returns the desired states whose endpoints have the status. */
+async function desiredStatesOf(db: Db, account_id: string, status: 'paused' | 'draining'): Promise<readonly DesiredState[]> {
+  if (status === 'draining') return ['draining']
+  const account = await getAccount(db, account_id)
+  return account.status === 'suspended' ? ['active', 'paused'] : ['paused']
+}
+
+function describeHold({ node, lag }: DrainHold, now: number): ForcedDeletion['abandoned'][number] {
+  return {
+    node_id: node.id,
+    region: node.region,
+    reported_at: node.delivery?.last_seen_at ?? null,
+    open_segments: lag?.open_segments ?? 0,
+    sealed_segments: lag?.undelivered_segments ?? 0,
+    parked_segments: lag?.parked_segments ?? 0,
+    quarantined_segments: lag?.quarantined_segments ?? 0,
+    bytes: lag?.undelivered_bytes ?? 0,
+    ...judgeReport(node, lag, now),
   }
 }

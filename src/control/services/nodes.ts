@@ -56,6 +56,14 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
   const recordQuiet = gather((heartbeats: readonly Heartbeat[]) =>
     transact(store, (db) => recordQuietHeartbeats(db, heartbeats, clock.now())),
   )
+  const record = async (heartbeat: Heartbeat): Promise<Compared> => {
+    if (isQuiet(heartbeat) && (await recordQuiet(heartbeat)).has(heartbeat)) return {}
+    return transact(store, async (db) => {
+      const lost = await compareWith(db, heartbeat, clock.now())
+      await recordHeartbeat(db, heartbeat, clock.now())
+      return lost
+    })
+  }
   return {
     /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
     async register({ id, region }: NodeIdentity, node: Register): Promise<z.infer<typeof Registered>> {
@@ -71,14 +79,7 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
 
     async heartbeat(heartbeat: Heartbeat): Promise<HeartbeatRecorded> {
       deliveryProcesses.report(heartbeat)
-      const isRecorded = isQuiet(heartbeat) && (await recordQuiet(heartbeat)).has(heartbeat)
-      const compared = isRecorded
-        ? {}
-        : await transact(store, async (db) => {
-            const lost = await compareWith(db, heartbeat, clock.now())
-            await recordHeartbeat(db, heartbeat, clock.now())
-            return lost
-          })
+      const compared = await record(heartbeat)
       if (compared.noted !== undefined) logger.error({ node_id: heartbeat.node_id, ...compared.noted }, wentBack)
       const recorded = compared.recorded && { recorded: compared.recorded }
       if (published === undefined) return { may_stop_in_seconds: 0, time: clock.now(), ...recorded }
@@ -103,11 +104,8 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
     async reportUsage(reported: UsageReport): Promise<UsageTotals> {
       const now = clock.now()
       const { db } = store
-      const own = await listOwnAccounts(
-        db,
-        reported.node_id,
-        reported.accounts.map(({ account_id }) => account_id),
-      )
+      const ids = reported.accounts.map(({ account_id }) => account_id)
+      const own = await listOwnAccounts(db, reported.node_id, ids)
       const report = { ...reported, accounts: reported.accounts.filter(({ account_id }) => own.has(account_id)) }
       const region = await getNodeRegion(db, report.node_id)
       if (report.accounts.length > 0) await transact(store, (db) => recordUsage(db, report, now))

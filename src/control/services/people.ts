@@ -73,29 +73,12 @@ const firstLinkActor = 'bootstrap'
 const operatorActor = 'operator'
 
 /** Who belongs to an account, and how they come to. */
-export function peopleService({ store, baseUrl, providerRole, publicKeys, clock, logger }: PeopleOptions) {
-  /** `check` runs in the transaction that creates the invitation. */
-  async function create(
-    { account_id, role, email, created_by }: Invite & { readonly account_id: string; readonly created_by: string },
-    check: (db: Tx) => Promise<void>,
-  ): Promise<CreatedInvitation> {
-    const now = clock.now()
-    const lasts_ms = signInLimits.invitationDays * dayMs
-    const invited = { person_id: null, email, account_id, role, makes_operator: false, created_by, lasts_ms }
-    const { secret, link } = newSignInLink(invited, now)
-    const invitation = await transact(store, async (db) => {
-      await check(db)
-      await insertSignInLink(db, link, now)
-      const open = await listInvitations(db, account_id, now)
-      const [made] = open.filter(({ id }) => id === link.id)
-      if (made === undefined || open.length > signInLimits.invitationsOfAccountMax)
-        throw new AppError('conflict', `there are ${signInLimits.invitationsOfAccountMax} open invitations: revoke some first`)
-      return made
-    })
-    logger.info({ account_id, invitation_id: link.id, role, by: created_by }, 'invitation created')
-    return { ...invitation, url: signInUrl(baseUrl, secret) }
-  }
+export function peopleService(options: PeopleOptions) {
+  return { ...ownSessions(options), ...members(options), ...invitations(options), ...newcomers(options) }
+}
 
+/** What somebody who is signed in does with their own sessions and memberships. */
+function ownSessions({ store, publicKeys, clock }: PeopleOptions) {
   return {
     async session({ session_id: id, expires_at, person }: SignedIn): Promise<Session> {
       const accounts = await listMemberships(store.db, person.id)
@@ -139,7 +122,11 @@ export function peopleService({ store, baseUrl, providerRole, publicKeys, clock,
         return must(membership, 'the new membership')
       })
     },
+  }
+}
 
+function members({ store, logger }: PeopleOptions) {
+  return {
     async list({ account_id }: Principal): Promise<{ items: Person[] }> {
       return { items: await listPeople(store.db, account_id) }
     },
@@ -163,7 +150,33 @@ export function peopleService({ store, baseUrl, providerRole, publicKeys, clock,
       })
       logger.info({ account_id: principal.account_id, person_id, by: actorOf(principal) }, 'person removed')
     },
+  }
+}
 
+function invitations({ store, baseUrl, clock, logger }: PeopleOptions) {
+  /** `check` runs in the transaction that creates the invitation. */
+  async function create(
+    { account_id, role, email, created_by }: Invite & { readonly account_id: string; readonly created_by: string },
+    check: (db: Tx) => Promise<void>,
+  ): Promise<CreatedInvitation> {
+    const now = clock.now()
+    const lasts_ms = signInLimits.invitationDays * dayMs
+    const invited = { person_id: null, email, account_id, role, makes_operator: false, created_by, lasts_ms }
+    const { secret, link } = newSignInLink(invited, now)
+    const invitation = await transact(store, async (db) => {
+      await check(db)
+      await insertSignInLink(db, link, now)
+      const open = await listInvitations(db, account_id, now)
+      const [made] = open.filter(({ id }) => id === link.id)
+      if (made === undefined || open.length > signInLimits.invitationsOfAccountMax)
+        throw new AppError('conflict', `there are ${signInLimits.invitationsOfAccountMax} open invitations: revoke some first`)
+      return made
+    })
+    logger.info({ account_id, invitation_id: link.id, role, by: created_by }, 'invitation created')
+    return { ...invitation, url: signInUrl(baseUrl, secret) }
+  }
+
+  return {
     async invite(principal: Principal, invite: Invite): Promise<CreatedInvitation> {
       const { account_id } = principal
       return create({ account_id, created_by: actorOf(principal), ...invite }, async (db) => {
@@ -188,7 +201,12 @@ export function peopleService({ store, baseUrl, providerRole, publicKeys, clock,
     async revokeInvitation({ account_id }: Principal, id: string): Promise<void> {
       await transact(store, (db) => removeInvitation(db, account_id, id))
     },
+  }
+}
 
+/** How somebody becomes a person: by a link, or by a provider. */
+function newcomers({ store, baseUrl, providerRole, clock, logger }: PeopleOptions) {
+  return {
     /** Returns a link for the first person, who owns the first account and operates the installation. Undefined once there are people. */
     async firstLink(): Promise<string | undefined> {
       const account = await findFirstAccount(store.db)

@@ -1,17 +1,21 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../store.ts'
 
+type Columns = readonly string[]
+
+async function index({ schema }: Db, name: string, table: string, columns: Columns, rows?: RawBuilder<boolean>): Promise<void> {
+  const created = schema
+    .createIndex(name)
+    .on(table)
+    .columns([...columns])
+  await (rows === undefined ? created : created.where(rows)).execute()
+}
+
+const present = sql<boolean>`deleted_at is null`
+
 /** Creates the tables of the first release. A released migration is never changed: later changes get their own files. */
 export async function up(db: Db): Promise<void> {
   const { schema } = db
-  const index = (name: string, table: string, columns: readonly string[], rows?: RawBuilder<boolean>) => {
-    const created = schema
-      .createIndex(name)
-      .on(table)
-      .columns([...columns])
-    return (rows === undefined ? created : created.where(rows)).execute()
-  }
-  const present = sql<boolean>`deleted_at is null`
 
   await schema
     .createTable('epoch')
@@ -36,7 +40,7 @@ export async function up(db: Db): Promise<void> {
     .addColumn('external_id', 'text', (column) => column.notNull().unique())
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .execute()
-  await index('accounts_by_age', 'accounts', ['created_at', 'id'])
+  await index(db, 'accounts_by_age', 'accounts', ['created_at', 'id'])
 
   await schema
     .createTable('api_keys')
@@ -49,8 +53,8 @@ export async function up(db: Db): Promise<void> {
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addColumn('revoked_at', 'bigint')
     .execute()
-  await index('api_keys_by_account', 'api_keys', ['account_id', 'created_at desc', 'id'])
-  await index('api_keys_by_revocation', 'api_keys', ['revoked_at'])
+  await index(db, 'api_keys_by_account', 'api_keys', ['account_id', 'created_at desc', 'id'])
+  await index(db, 'api_keys_by_revocation', 'api_keys', ['revoked_at'])
   // The shard of an id in snapshot sections: store/section-versions.ts.
   await sql`create index api_keys_by_shard on api_keys ((substr(id, 35, 2)))`.execute(db)
 
@@ -66,7 +70,15 @@ export async function up(db: Db): Promise<void> {
     .addColumn('name', 'text', (column) => column.primaryKey())
     .addColumn('value', 'text', (column) => column.notNull())
     .execute()
+  await createDestinationTable(db)
+  await createEndpointTables(db)
+  await createViewTables(db)
+  await createNodeTables(db)
+  await createCommitTables(db)
+}
 
+async function createDestinationTable(db: Db): Promise<void> {
+  const { schema } = db
   await schema
     .createTable('destinations')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -88,8 +100,11 @@ export async function up(db: Db): Promise<void> {
     .addUniqueConstraint('destinations_name', ['account_id', 'name'])
     .addUniqueConstraint('destinations_owner', ['account_id', 'id'])
     .execute()
-  await index('destinations_by_account', 'destinations', ['account_id', 'created_at desc', 'id'])
+  await index(db, 'destinations_by_account', 'destinations', ['account_id', 'created_at desc', 'id'])
+}
 
+async function createEndpointTables(db: Db): Promise<void> {
+  const { schema } = db
   await schema
     .createTable('endpoints')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -120,13 +135,22 @@ export async function up(db: Db): Promise<void> {
       (key) => key.onDelete('restrict'),
     )
     .execute()
-  await index('endpoints_by_account', 'endpoints', ['account_id', 'created_at desc', 'id'], present)
-  await index('endpoints_by_state', 'endpoints', ['account_id', 'desired_state', 'created_at desc', 'id'], present)
-  await index('endpoints_by_region', 'endpoints', ['region', 'account_id'], present)
+  await index(db, 'endpoints_by_account', 'endpoints', ['account_id', 'created_at desc', 'id'], present)
+  await index(db, 'endpoints_by_state', 'endpoints', ['account_id', 'desired_state', 'created_at desc', 'id'], present)
+  await index(db, 'endpoints_by_region', 'endpoints', ['region', 'account_id'], present)
   await sql`create index endpoints_by_shard on endpoints (region, (substr(id, 35, 2))) where deleted_at is null`.execute(db)
-  await index('endpoints_draining', 'endpoints', ['draining_at'], sql<boolean>`desired_state = 'draining' and deleted_at is null`)
-  await index('endpoints_by_destination', 'endpoints', ['account_id', 'destination_id'])
+  await index(
+    db,
+    'endpoints_draining',
+    'endpoints',
+    ['draining_at'],
+    sql<boolean>`desired_state = 'draining' and deleted_at is null`,
+  )
+  await index(db, 'endpoints_by_destination', 'endpoints', ['account_id', 'destination_id'])
+}
 
+async function createViewTables(db: Db): Promise<void> {
+  const { schema } = db
   await schema
     .createTable('views')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -144,9 +168,9 @@ export async function up(db: Db): Promise<void> {
     .addUniqueConstraint('views_version', ['account_id', 'name', 'version'])
     .addUniqueConstraint('views_owner', ['account_id', 'id'])
     .execute()
-  await index('views_by_account', 'views', ['account_id', 'created_at desc', 'id'])
+  await index(db, 'views_by_account', 'views', ['account_id', 'created_at desc', 'id'])
   await sql`create index views_by_shard on views ((substr(id, 35, 2)))`.execute(db)
-  await index('views_by_status', 'views', ['account_id', 'status', 'created_at desc', 'id'])
+  await index(db, 'views_by_status', 'views', ['account_id', 'status', 'created_at desc', 'id'])
 
   // A copy of the tags, one per row, to filter by: the JSON functions of the two databases differ.
   await schema
@@ -177,10 +201,8 @@ export async function up(db: Db): Promise<void> {
     .columns(['endpoint_id', 'view_id'])
     .where(sql.ref('deactivated_at'), 'is', null)
     .execute()
-  await index('bindings_by_endpoint', 'bindings', ['endpoint_id', 'activated_at desc', 'id'])
-  await index('bindings_by_view', 'bindings', ['view_id', 'deactivated_at'])
-
-  await createNodeTables(db)
+  await index(db, 'bindings_by_endpoint', 'bindings', ['endpoint_id', 'activated_at desc', 'id'])
+  await index(db, 'bindings_by_view', 'bindings', ['view_id', 'deactivated_at'])
 }
 
 /**
@@ -223,7 +245,10 @@ async function createNodeTables(db: Db): Promise<void> {
     .addPrimaryKeyConstraint('endpoint_lags_key', ['endpoint_id', 'node_id'])
     .execute()
   await schema.createIndex('endpoint_lags_by_node').on('endpoint_lags').column('node_id').execute()
+}
 
+/** The tables of what nodes delivered. */
+async function createCommitTables({ schema }: Db): Promise<void> {
   await schema
     .createTable('commits')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -256,7 +281,10 @@ async function createNodeTables(db: Db): Promise<void> {
     .addColumn('seq', 'bigint', (column) => column.notNull())
     .addPrimaryKeyConstraint('committed_seqs_key', ['node_id', 'endpoint_id'])
     .execute()
+  await createQualityTables(schema)
+}
 
+async function createQualityTables(schema: Db['schema']): Promise<void> {
   await schema
     .createTable('dlq_files')
     .addColumn('commit_id', 'text', (column) => column.notNull().references('commits.id').onDelete('cascade'))

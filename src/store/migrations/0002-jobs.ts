@@ -48,6 +48,10 @@ export async function up(db: Db): Promise<void> {
   await schema.createIndex('jobs_by_region').on('jobs').columns(['region', 'status', 'looked_at']).execute()
   await schema.createIndex('jobs_by_end').on('jobs').column('finished_at').execute()
 
+  await createUnitTables(db)
+}
+
+async function createUnitTables({ schema }: Db): Promise<void> {
   await schema
     .createTable('job_units')
     .addColumn('job_id', 'text', (column) => column.notNull().references('jobs.id').onDelete('cascade'))

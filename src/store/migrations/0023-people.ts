@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { Db } from '../store.ts'
 
 /** People who sign in to the console. The first five tables are those of better-auth, which keeps times as ISO 8601 text in them. */
-export async function up({ schema }: Db): Promise<void> {
+export async function up(db: Db): Promise<void> {
+  const { schema } = db
   await schema
     .createTable('people')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -57,6 +58,10 @@ export async function up({ schema }: Db): Promise<void> {
     .addColumn('updated_at', 'text', (column) => column.notNull())
     .execute()
   await schema.createIndex('verifications_by_identifier').on('verifications').column('identifier').execute()
+  await createMembershipTables(db)
+}
+
+async function createMembershipTables({ schema }: Db): Promise<void> {
   await schema
     .createTable('passkeys')
     .addColumn('id', 'text', (column) => column.primaryKey())
