@@ -1,7 +1,6 @@
 /**
- * Writes openapi/openapi.json and .yaml as the control process serves them, the JSON Schema of set-ups, and the types and operations of the
- * client, whose types the console uses too. With `--check` it only fails if
- * they are out of date.
+ * Writes openapi/openapi.json as the control process serves it, the JSON Schema of set-ups, and the types and operations of the client, whose
+ * types the console uses too. With `--check` it only fails if they are out of date.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,11 +14,10 @@ import { operationsOf } from './openapi-operations.ts'
 import { typesOf } from './openapi-types.ts'
 
 const root = resolve(import.meta.dirname, '..')
-const { json, yaml } = await describeApi()
+const json = await describeApi()
 
 for (const [name, text] of [
   ['openapi/openapi.json', `${JSON.stringify(JSON.parse(json), null, 2)}\n`],
-  ['openapi/openapi.yaml', yaml],
   ['openapi/setup.schema.json', `${JSON.stringify(setupJsonSchema(), null, 2)}\n`],
   ['src/client/generated/schema.ts', typesOf(JSON.parse(json))],
   ['src/client/generated/operations.ts', operationsOf(JSON.parse(json))],
@@ -34,7 +32,7 @@ for (const [name, text] of [
   }
 }
 
-async function describeApi(): Promise<{ readonly json: string; readonly yaml: string }> {
+async function describeApi(): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'inlet-openapi-'))
   try {
     const config = readConfig({
@@ -45,10 +43,9 @@ async function describeApi(): Promise<{ readonly json: string; readonly yaml: st
     })
     const logger = createLogger('openapi', 'error')
     const app = await startControl(config, { logger, clock: systemClock, onBootstrap: () => undefined })
-    const text = async (name: string) => (await fetch(`${app.url}/openapi/${name}`)).text()
-    const documents = { json: await text('openapi.json'), yaml: await text('openapi.yaml') }
+    const text = await (await fetch(`${app.url}/openapi/openapi.json`)).text()
     await app.stop(AbortSignal.timeout(5_000))
-    return documents
+    return text
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import type { z } from 'zod'
 import { useControl } from '../support/control.ts'
 import { describedBy, toValidator } from '../support/described.ts'
@@ -81,15 +82,10 @@ const credentials: Readonly<Record<string, readonly string[]>> = {
 }
 
 describe('the description', () => {
-  test('equals the committed files: `npm run openapi` updates them', async () => {
+  test('equals the committed file: `npm run openapi` updates it', async () => {
     const { body } = await described()
-    const committed = (name: string) =>
-      readFileSync(resolve(import.meta.dirname, '../../openapi', name), 'utf8').replaceAll(
-        'http://127.0.0.1:8080',
-        'http://inlet.test',
-      )
-    expect(body).toEqual(JSON.parse(committed('openapi.json')))
-    expect((await control().call('GET', '/openapi/openapi.yaml')).body).toBe(committed('openapi.yaml'))
+    const committed = readFileSync(resolve(import.meta.dirname, '../../openapi/openapi.json'), 'utf8')
+    expect(body).toEqual(JSON.parse(committed.replaceAll('http://127.0.0.1:8080', 'http://inlet.test')))
   })
 
   test('is valid OpenAPI 3.1 for an independent validator', async () => {
@@ -180,6 +176,7 @@ describe('the description', () => {
     expect(status).toBe(200)
     expect(headers.get('content-type')).toContain('yaml')
     expect(body).toMatch(/^openapi: 3\.1\.0/)
+    expect(parse(body)).toEqual((await described()).body)
   })
 })
 
