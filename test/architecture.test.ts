@@ -52,6 +52,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^mqtt-packet$/, places: [/^ingest\//, /^cli\/demo\//] },
   { party: /^@bufbuild\/protobuf(\/|$)/, places: [/^ingest\/http\/otlp\//] },
   { party: /^yaml$/, places: [/^cli\/(resources|setup)\/yaml\.ts$/, /^lib\/yaml-text\.ts$/] },
+  { party: /^diff$/, places: [/^cli\/setup\/line-diff\.ts$/] },
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
