@@ -38,8 +38,6 @@ export type App = {
   stop(signal: AbortSignal): Promise<void>
 }
 
-const controlTimeoutMs = 10_000
-
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
   const { logger, clock: machine, files = systemFiles } = hooks
@@ -48,7 +46,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const nodeId = await readOrCreateNodeId(paths)
   const lock = lockExclusively(paths.deliveryLock)
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), credential })
   await removeNodeLeftovers(files, paths, 'delivery')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const traced = await openTracer(config, { process: 'delivery', nodeId, clock, logger })

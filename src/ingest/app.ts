@@ -39,8 +39,6 @@ export type App = {
   stop(signal: AbortSignal): Promise<void>
 }
 
-const controlTimeoutMs = 10_000
-
 export async function startIngest(
   config: Config,
   { logger, clock: machine, files = systemFiles, supervisorPid }: AppHooks,
@@ -57,7 +55,7 @@ export async function startIngest(
   if (addresses.mqtt !== null) await assertCanListen(addresses.mqtt, 'INLET_MQTT_LISTEN')
   const { secret: joinSecret, pin } = await readJoinToken(config)
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential })
   await removeNodeLeftovers(files, paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const node = describeNode(config, version, logger)

@@ -52,6 +52,9 @@ export class ControlError extends Error {
   }
 }
 
+/** How long one call may take if nobody says otherwise. */
+export const controlTimeoutMs = 10_000
+
 export type ControlClientOptions = {
   readonly url: string
   /** Of this node. It is read again after a call that control rejected because of it. */
@@ -59,7 +62,7 @@ export type ControlClientOptions = {
   /** Who may have signed the certificate of control. Undefined: those that Node trusts. */
   readonly root?: Pick<ControlRoot, 'ca' | 'reload' | 'establish'> | undefined
   /** How long one call may take, in addition to the wait of a long poll. */
-  readonly timeoutMs: number
+  readonly timeoutMs?: number
 }
 
 /** Client of `/internal/v1`. Makes one attempt per call; the caller retries. */
@@ -82,7 +85,7 @@ export class ControlClient {
 
   /** Fetches the root certificate that the join token pins, if this node does not have it. To be called before anything else. */
   async establishTrust(signal: AbortSignal): Promise<void> {
-    const { url, root, timeoutMs } = this.#options
+    const { url, root, timeoutMs = controlTimeoutMs } = this.#options
     try {
       await root?.establish(url, timeoutMs, signal)
     } catch (error) {
@@ -183,7 +186,7 @@ export class ControlClient {
   }
 
   async #call(method: string, path: string, { body, signal, token, waitMs = 0 }: Request): Promise<HttpResponse> {
-    const { url, root, credential, timeoutMs } = this.#options
+    const { url, root, credential, timeoutMs = controlTimeoutMs } = this.#options
     let response: HttpResponse
     try {
       response = await sendRequest(`${url}/internal/v1/${path}`, {

@@ -24,7 +24,6 @@ import { readOwners } from './owners.ts'
 
 export type DeliverFlags = { readonly destination: string }
 
-const controlTimeoutMs = 10_000
 const pollMs = 500
 
 export async function deliverLog(this: CliContext, { destination: id }: DeliverFlags, log: string): Promise<void> {
@@ -80,7 +79,7 @@ async function readWaiting({ clock }: CliContext, config: Config, log: string): 
 
 async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {
   const credential = await NodeCredential.open(await readOrCreateNodeId(config.paths), config.paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), credential })
   try {
     return await control.fetchDestination(id, new AbortController().signal)
   } catch (error) {

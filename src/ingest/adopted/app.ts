@@ -14,7 +14,7 @@ import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
-import { ControlClient, ControlError } from '#node/control-client.ts'
+import { ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
@@ -28,7 +28,6 @@ import { blockedEndpoints } from '../blocked-endpoints.ts'
 import { findDeliveredBy } from '../find-delivered.ts'
 import { refuseWhileRunning } from './still-running.ts'
 
-const controlTimeoutMs = 10_000
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
 
 /** Starts it on the data directory of the configuration. Throws UserError if the node runs, or cannot be proven to control. */
@@ -42,7 +41,7 @@ export async function startAdoptedIngest(
   const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
   const { secret: joinSecret, pin } = await readJoinToken(config)
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential })
   const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
   const ask = async () => {
     const signal = AbortSignal.timeout(controlTimeoutMs)
