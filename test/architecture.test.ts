@@ -171,6 +171,20 @@ describe('the import table', () => {
     ).toEqual([])
   })
 
+  test('a plane is composed from ports: only its app and tests import it, and it reaches nothing outside by itself', () => {
+    const planes = ['control/plane.ts', 'delivery/plane.ts', 'ingest/plane.ts']
+    expect(files.filter((name) => name.endsWith('/plane.ts')).toSorted()).toEqual(planes)
+    expect(
+      violations(({ importer }, path) =>
+        path?.endsWith('/plane.ts') === true && importer !== path.replace('plane.ts', 'app.ts') && !importer.endsWith('.test.ts')
+          ? 'an app composes it'
+          : undefined,
+      ),
+    ).toEqual([])
+    const importsOutside = /^import (?!type\b).*('node:|systemFiles|systemClock|#config)/m
+    expect(planes.filter((name) => importsOutside.test(readFileSync(join(source, name), 'utf8')))).toEqual([])
+  })
+
   test('only wal/ knows the names and paths of segment files', () => {
     const entrances = [
       'appended',

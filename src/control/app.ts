@@ -1,9 +1,8 @@
 /** Control as a process: opens the database, secrets, object stores, certificates and addresses, and runs the plane on them. */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { readOrCreateNodeToken } from '#auth/node-token.ts'
-import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { openKeyring } from '#auth/secret-key.ts'
+import { readOrCreateNodeToken, readOrCreateOperatorToken } from '#auth/token-files.ts'
 import { type Config, options } from '#config.ts'
 import { baseUrlOf, baseUrlProblem, certificateSourcesOf, httpUrl, signInProviderOf } from '#config-addresses.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'

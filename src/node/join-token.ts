@@ -1,5 +1,5 @@
 import { parseJoinToken } from '#auth/join-token.ts'
-import { readOrCreateNodeToken } from '#auth/node-token.ts'
+import { readOrCreateNodeToken } from '#auth/token-files.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { UserError } from '#lib/user-error.ts'
 

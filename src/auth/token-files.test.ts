@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { readOrCreateNodeToken } from './node-token.ts'
+import { readOrCreateNodeToken } from './token-files.ts'
 
 let directory = ''
 beforeEach(() => {
