@@ -12,7 +12,13 @@ import { applyChange, beginGeneration, currentPosition } from './epoch.ts'
 import { noteMissingCommits } from './missing-commits.ts'
 import type { Store } from './store.ts'
 
-const Restored = z.strictObject({ generation: z.int().min(1), begun_at: Timestamp })
+const Restored = z.strictObject({
+  generation: z.int().min(1),
+  begun_at: Timestamp,
+  /** The generation of the restored database; missing until a start has read it. It may be later than `generation` by another clock. */
+  before: z.int().min(0).optional(),
+})
+type Restored = z.infer<typeof Restored>
 
 export async function writeRestored(
   files: Files,
@@ -20,11 +26,11 @@ export async function writeRestored(
   { begun_at }: { readonly begun_at: string },
   now: number,
 ): Promise<void> {
-  await writeDurably(
-    files,
-    path,
-    Buffer.from(`${JSON.stringify({ generation: now, begun_at } satisfies z.infer<typeof Restored>)}\n`),
-  )
+  await write(files, path, { generation: now, begun_at })
+}
+
+async function write(files: Files, path: string, restored: Restored): Promise<void> {
+  await writeDurably(files, path, Buffer.from(`${JSON.stringify(restored)}\n`))
 }
 
 /** Begins a generation for a restored database, and notes that it may lack commits. Returns whether it was restored. Throws a UserError. */
@@ -34,7 +40,10 @@ export async function followRestored(store: Store, files: Files, path: string, n
   const { data } = Restored.safeParse(parseJson(Buffer.from(bytes).toString('utf8')))
   if (data === undefined) throw new UserError(`${path} is damaged: remove it, and run inlet database accept`)
   const { generation } = await currentPosition(store.db)
-  if (generation < data.generation)
+  const { before = generation } = data
+  // Written first: a start that is interrupted must not begin another generation.
+  if (data.before === undefined) await write(files, path, { ...data, before })
+  if (generation === before)
     await applyChange(store, async (db) => {
       await beginGeneration(db, data.generation)
       await noteMissingCommits(db, null, Date.parse(data.begun_at), now)

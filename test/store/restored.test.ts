@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
-import { currentPosition } from '#store/epoch.ts'
+import { applyChange, beginGeneration, currentPosition } from '#store/epoch.ts'
 import { clearMissingCommits, findMissingSince, listMissingCommits, noteMissingCommits } from '#store/missing-commits.ts'
 import { followRestored, writeRestored } from '#store/restored.ts'
 import { transact } from '#store/store.ts'
@@ -36,7 +36,7 @@ describeDatabases('a restored database', (kind) => {
     )
     // The start was interrupted before the file was removed.
     await clearMissingCommits(store.db, await listMissingCommits(store.db))
-    await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
+    await writeFile(path, JSON.stringify({ generation: t0, begun_at: iso(t0 - 5_000), before: 0 }))
     expect(await followRestored(store, systemFiles, path, t0 + 1)).toBe(true)
     expect(await currentPosition(store.db)).toEqual(restored)
     expect(await listMissingCommits(store.db)).toEqual([])
@@ -44,6 +44,16 @@ describeDatabases('a restored database', (kind) => {
     await expect(followRestored(store, systemFiles, path, t0)).rejects.toThrow(
       'is damaged: remove it, and run inlet database accept',
     )
+  })
+
+  test('that was accepted while the clock was ahead begins a generation all the same', async () => {
+    await using store = await newStore(kind)
+    await applyChange(store, (db) => beginGeneration(db, t0 + 60_000))
+    const path = join(directory, 'restored.json')
+    await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
+    expect(await followRestored(store, systemFiles, path, t0)).toBe(true)
+    expect(await currentPosition(store.db)).toMatchObject({ generation: t0 + 60_001 })
+    expect(await findMissingSince(store.db, ['loc'])).toEqual(new Map([['loc', t0 - 5_000]]))
   })
 
   test('what is noted while commits are rebuilt stays noted', async () => {
