@@ -244,6 +244,16 @@ describe('DELETE /v1/views/{id}', () => {
 })
 
 describe('POST /v1/views/{id}/publish', () => {
+  test('reads no body: an empty one is fine, and one with fields is refused', async () => {
+    const account = await control().newAccount()
+    const path = `/v1/views/${(await made(account)).id}/publish`
+    expect(await account.post(path, { force: true })).toMatchObject({
+      status: 422,
+      body: { detail: expect.stringContaining('no body') },
+    })
+    expect(await account.post(path, {})).toMatchObject({ status: 200 })
+  })
+
   test('200 once, then 422', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
