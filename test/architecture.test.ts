@@ -158,6 +158,16 @@ describe('the import table', () => {
     expect(findCircles(importGraph(room))).toEqual([])
   })
 
+  test('no folder within a folder imports itself by way of its siblings', () => {
+    const parents = new Set(files.map((name) => dirname(name)).filter((name) => name !== '.'))
+    for (const parent of parents) {
+      const childOf = (path: string) => (path.startsWith(`${parent}/`) ? path.slice(parent.length + 1) : '')
+      const graph = importGraph((path) => (childOf(path).includes('/') ? `${parent}/${folderOf(childOf(path))}` : path))
+      const siblings = new Map([...graph].filter(([from]) => !from.endsWith('.ts')))
+      expect(findCircles(siblings), parent).toEqual([])
+    }
+  })
+
   test('only the commands that serve import the app files, and nothing imports main', () => {
     expect(
       violations(({ importer }, path) =>

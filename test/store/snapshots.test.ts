@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { EpochFeed } from '#control/services/epoch-feed.ts'
+import { EpochFeed } from '#control/epoch-feed.ts'
 import { Snapshots } from '#control/services/snapshots.ts'
 import { must } from '#lib/assert.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'

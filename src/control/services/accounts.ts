@@ -13,8 +13,8 @@ import type { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#mod
 import type { Page, PageQuery } from '#model/page.ts'
 import { getAccount, insertAccountWithKey, listAccounts, listSuspendedAccountIds, updateAccount } from '#store/accounts.ts'
 import type { Store } from '#store/store.ts'
-import type { ApplyChange } from './changes.ts'
-import type { EpochFeed } from './epoch-feed.ts'
+import type { ApplyChange } from '../changes.ts'
+import type { EpochFeed } from '../epoch-feed.ts'
 
 export type AccountsOptions = {
   readonly store: Store

@@ -6,8 +6,8 @@ import type { Principal } from '#model/principal.ts'
 import { detachBinding, insertBinding, listBindingPage, listBindings } from '#store/bindings.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
+import type { ApplyChange } from '../changes.ts'
 import { actorOf } from './actor.ts'
-import type { ApplyChange } from './changes.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
 export type BindingsOptions = { readonly store: Store; readonly applyChange: ApplyChange; readonly clock: Clock }

@@ -27,7 +27,7 @@ import {
   updateDestination,
 } from '#store/destinations.ts'
 import { type Store, transact } from '#store/store.ts'
-import type { ApplyChange } from './changes.ts'
+import type { ApplyChange } from '../changes.ts'
 import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 import { failureOf, tryDestination } from './try-destination.ts'
 

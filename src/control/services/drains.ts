@@ -9,10 +9,10 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { listDrainingEndpoints, removeDrainingEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
+import type { ApplyChange } from '../changes.ts'
 import type { Leadership } from '../leadership.ts'
 import { controlLimits, drainLimits } from '../limits.ts'
 import type { Provisioner } from '../provisioning/provisioner.ts'
-import type { ApplyChange } from './changes.ts'
 
 export type DrainsOptions = {
   readonly store: Store

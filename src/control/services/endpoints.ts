@@ -29,10 +29,10 @@ import {
 import { listNodeRegions } from '#store/nodes.ts'
 import { withinQuotas } from '#store/quotas.ts'
 import type { Db, Store } from '#store/store.ts'
+import type { ApplyChange } from '../changes.ts'
 import type { DrainHold } from '../provisioning/drain.ts'
 import type { EndpointState, Observation, Provisioner } from '../provisioning/provisioner.ts'
 import { judgeReport } from '../provisioning/reports.ts'
-import type { ApplyChange } from './changes.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
 export type EndpointsOptions = {

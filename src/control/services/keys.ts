@@ -9,8 +9,8 @@ import type { Principal } from '#model/principal.ts'
 import { insertApiKey, listApiKeyPage, revokeApiKey } from '#store/api-keys.ts'
 import { withinQuotas } from '#store/quotas.ts'
 import type { Store } from '#store/store.ts'
+import type { ApplyChange } from '../changes.ts'
 import { actorOf } from './actor.ts'
-import type { ApplyChange } from './changes.ts'
 
 export type KeysOptions = {
   readonly store: Store

@@ -30,15 +30,10 @@ import { countHealthyNodes, findProcess, getNodeRegion, listNodesById, recordHea
 import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import type { DeliveryProcesses } from '../delivery-processes.ts'
+import type { EpochFeed } from '../epoch-feed.ts'
 import { nodeHealthySeconds } from '../limits.ts'
-import type { EpochFeed } from './epoch-feed.ts'
+import type { PublishedNodes } from '../provisioning/dns/published-nodes.ts'
 import type { NodeIdentity } from './node-access.ts'
-
-/** Says how long clients may still find a node by DNS. */
-export interface PublishedNodes {
-  /** Returns the seconds until no client finds the node; null while a record still names it. 0 if it stays although the node leaves. */
-  secondsUntilForgotten(node_id: string): Promise<number | null>
-}
 
 export type NodesOptions = {
   readonly store: Store

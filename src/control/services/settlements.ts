@@ -11,10 +11,10 @@ import { listLags } from '#store/node-reports.ts'
 import { listNodesOnceIn } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { listUnsettledBindings, settleBindings } from '#store/unsettled-bindings.ts'
+import type { ApplyChange } from '../changes.ts'
 import type { Leadership } from '../leadership.ts'
 import { settlementLimits } from '../limits.ts'
 import { isSettled } from '../provisioning/settlement.ts'
-import type { ApplyChange } from './changes.ts'
 
 export type SettlementOptions = {
   readonly store: Store

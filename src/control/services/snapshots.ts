@@ -26,8 +26,8 @@ import { awaitRunningChanges, currentPosition } from '#store/epoch.ts'
 import { getNodeRegion, recordSnapshotsSent } from '#store/nodes.ts'
 import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
 import { readConsistently, type Store, transact } from '#store/store.ts'
+import type { EpochFeed } from '../epoch-feed.ts'
 import { controlLimits } from '../limits.ts'
-import type { EpochFeed } from './epoch-feed.ts'
 import { SectionCache, type SectionCacheOptions } from './section-cache.ts'
 
 export type SnapshotsOptions = SectionCacheOptions & {

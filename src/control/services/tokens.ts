@@ -21,9 +21,9 @@ import type { AccessToken, ExchangeToken } from '#model/token.ts'
 import { findApiKeyByHash, listApiKeysRevokedSince } from '#store/api-keys.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
 import type { Db, Store } from '#store/store.ts'
+import type { ApplyChange } from '../changes.ts'
+import type { EpochFeed } from '../epoch-feed.ts'
 import { controlLimits, signingKeyLimits } from '../limits.ts'
-import type { ApplyChange } from './changes.ts'
-import type { EpochFeed } from './epoch-feed.ts'
 
 export type TokensOptions = {
   readonly store: Store

@@ -24,8 +24,8 @@ import {
   removeDraft,
   updateDraft,
 } from '#store/views.ts'
+import type { ApplyChange } from '../changes.ts'
 import { actorOf } from './actor.ts'
-import type { ApplyChange } from './changes.ts'
 import { addColumnMetrics } from './column-metrics.ts'
 
 /** Throws validation_error if delivery could not run the definition. Provided by the composition: `preview/preview-workers.ts`. */

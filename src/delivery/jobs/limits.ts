@@ -1,5 +1,3 @@
-import { MiB } from '#lib/bytes.ts'
-
 export const jobWorkerLimits = {
   /** Units that a process runs at the same time. */
   unitsParallel: 2,
@@ -15,6 +13,4 @@ export const jobWorkerLimits = {
   downloadsParallel: 8,
   /** Files that a unit removes at the same time. */
   removalsParallel: 8,
-  /** Payload bytes per batch that is read from Parquet or a DLQ file. */
-  readBytes: 4 * MiB,
 } as const

@@ -19,14 +19,14 @@ import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { Bucket } from '../bucket.ts'
 import { putMarker } from '../commit/marker.ts'
+import type { UnitFiles } from '../convert/build-unit.ts'
 import { describeFile } from '../convert/built-file.ts'
 import type { Conversions } from '../convert/conversions.ts'
 import { firstLine, UnitViewFailed } from '../convert/failures.ts'
+import { markerKindOf, segmentOf } from '../convert/unit-names.ts'
 import { isTransient, TransientError } from '../transient-error.ts'
 import { putArtifact } from '../upload/put-artifact.ts'
-import type { UnitFiles } from './build-unit.ts'
 import { describeUnitMarker, encodeUnitMarker } from './unit-marker.ts'
-import { markerKindOf, segmentOf } from './unit-names.ts'
 
 export type UnitRunOptions = {
   readonly scratch: string

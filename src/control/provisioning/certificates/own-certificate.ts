@@ -10,7 +10,7 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { findCertificate, findFingerprint } from '#store/certificates.ts'
 import type { Store } from '#store/store.ts'
-import type { EpochFeed } from '../../services/epoch-feed.ts'
+import type { EpochFeed } from '../../epoch-feed.ts'
 
 export type OwnCertificateOptions = {
   readonly store: Store

@@ -3,11 +3,16 @@ import type { Clock } from '#lib/clock.ts'
 import { findLastRemoval, isAddressPublished } from '#store/dns-records.ts'
 import { listNodes, listNodesById } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
-import type { PublishedNodes } from '../../services/nodes.ts'
 import { type ControlOutages, excuseSilence } from '../outages.ts'
 import { servingNodes } from '../status.ts'
 import type { DnsProvider } from './provider.ts'
 import { addressesOf } from './wanted.ts'
+
+/** Says how long clients may still find a node by DNS. */
+export interface PublishedNodes {
+  /** Returns the seconds until no client finds the node; null while a record still names it. 0 if it stays although the node leaves. */
+  secondsUntilForgotten(node_id: string): Promise<number | null>
+}
 
 export type PublishedNodesOptions = {
   readonly store: Store

@@ -4,6 +4,7 @@
  * Law: rows are decided by the code of live delivery, `buildViews`. DLQ rows of a re-drive keep their original index in the segment.
  */
 import { join } from 'node:path'
+import { MiB } from '#lib/bytes.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import type { ViewOutcome } from '#model/commit.ts'
@@ -15,13 +16,15 @@ import { buildLimits, spillBytesMax } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
-import { loadSegment } from '../convert/build.ts'
-import { buildViews } from '../convert/build-views.ts'
-import { type BuiltFile, describeFile } from '../convert/built-file.ts'
-import { UnitViewFailed } from '../convert/failures.ts'
+import { loadSegment } from './build.ts'
+import { buildViews } from './build-views.ts'
+import { type BuiltFile, describeFile } from './built-file.ts'
 import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
-import { jobWorkerLimits } from './limits.ts'
+import { UnitViewFailed } from './failures.ts'
 import { kindOf } from './unit-names.ts'
+
+/** Payload bytes per batch that is read from Parquet or a DLQ file. */
+const readBytes = 4 * MiB
 
 export type BuildUnitOptions = {
   readonly unit: Unit
@@ -94,7 +97,7 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
       const records = readStoredRecords({
         path: sourcePath,
         memoryBytes: Math.floor(memoryBytes * READER_SHARE),
-        batchBytes: jobWorkerLimits.readBytes,
+        batchBytes: readBytes,
         signal,
       })
       for await (const batch of records) {
@@ -111,7 +114,7 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
         add(table, record)
         indexes.push(record.recordIndex)
         bytes += record.payload.byteLength
-        if (bytes < jobWorkerLimits.readBytes) continue
+        if (bytes < readBytes) continue
         table.flush()
         bytes = 0
       }

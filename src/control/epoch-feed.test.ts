@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { controlLimits } from '../limits.ts'
 import { EpochFeed } from './epoch-feed.ts'
+import { controlLimits } from './limits.ts'
 
 /** A clock whose timers the test fires. */
 function manualClock() {

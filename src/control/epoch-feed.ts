@@ -12,7 +12,7 @@ import { gather } from '#lib/gather.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits } from '../limits.ts'
+import { controlLimits } from './limits.ts'
 
 export type EpochFeedOptions = {
   readonly readEpoch: () => Promise<number>
