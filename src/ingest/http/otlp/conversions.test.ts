@@ -54,6 +54,34 @@ test('nothing is converted for a client that left', async () => {
   expect(await run('a', undefined)).toBeUndefined()
 })
 
+/** As many elements as the bound allows at this size of the heap. */
+function largest(element: (index: number) => string, heapMiB: number): Buffer {
+  const count = (char: string) => `${element(9_999_999)},`.split(char).length - 1
+  const bytes = Buffer.byteLength(`${element(9_999_999)},`)
+  const memory = 2 * bytes + 64 * count('{') + 64 * count('[') + 120 * count(':') + 32 * count(',')
+  const elements = Array.from({ length: Math.floor((heapMiB * MiB * 0.89) / memory) }, (_, index) => element(index))
+  return Buffer.from(`{"resourceLogs":[{"x":[${elements.join(',')}]}]}`)
+}
+
+// V8 would end the process of the tests.
+test.each([
+  ['empty objects', () => '{}'],
+  ['empty arrays', () => '[]'],
+  ['keys that are all different', (index) => `{"k${index.toString(36)}":1}`],
+  ['doubles', () => '1.5'],
+  ['short texts', (index) => `"${index.toString(36)}"`],
+  ['short texts of two bytes a character', (index) => `"ж${index.toString(36)}"`],
+  ['deep arrays', () => `${'['.repeat(50)}1.5${']'.repeat(50)}`],
+] as const satisfies readonly (readonly [string, (index: number) => string])[])(
+  'a request of %s that is not refused fits',
+  async (_, element) => {
+    const heapMiB = 80
+    const some = new Conversions(systemClock, heapMiB)
+    expect(await run('a', largest(element, heapMiB), some)).toMatchObject({ records: 0 })
+    await some.stop()
+  },
+)
+
 test('a request that does not fit in memory is refused, and the next one is converted', async () => {
   const little = new Conversions(systemClock, 32)
   const refused = run('a', brackets(8 * MiB), little)

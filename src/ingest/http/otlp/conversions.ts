@@ -2,12 +2,13 @@
  * Makes records of export requests in a thread, so that parsing megabytes holds up nobody else.
  *
  * Owns: the thread, its memory, and who is next. Does not own: the encodings, bounds on records (convert.ts), the response.
- * Law: one request is converted at a time, and accounts take turns. A request that the thread does not survive takes no other one with it.
+ * Law: one request is converted at a time, and accounts take turns. A request that may not fit into the thread is refused before it is parsed.
  */
 import { Buffer } from 'node:buffer'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '#errors.ts'
+import { MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import type { SlotOwner } from '#lib/slot-schedule.ts'
@@ -52,7 +53,7 @@ export class Conversions {
     return await this.#turns.run(owner, { signal: this.#stopped.signal }, async () => {
       const pieces = body()
       if (pieces === undefined) return undefined
-      const answer = await this.#ask({ encoding, maxBytes, body: copyOf(pieces) })
+      const answer = await this.#ask({ encoding, maxBytes, heapBytes: this.#heapMiB * MiB, body: copyOf(pieces) })
       if ('refused' in answer) throw new AppError(answer.refused.code, answer.refused.message)
       const { payload, ...counts } = answer.converted
       return {
@@ -74,13 +75,12 @@ export class Conversions {
     this.#thread ??= this.#startThread()
     const thread = this.#thread
     const { promise, resolve, reject } = Promise.withResolvers<ConversionAnswer>()
-    const fail = (error: Error) => reject(isOutOfMemory(error) ? this.#tooComplex() : error)
     thread.once('message', resolve)
-    thread.once('error', fail)
+    thread.once('error', reject)
     thread.postMessage(task, [task.body.buffer])
     return promise.finally(() => {
       thread.off('message', resolve)
-      thread.off('error', fail)
+      thread.off('error', reject)
       this.#cancelIdle = this.#clock.setTimer(() => this.#endIdle(), idleMs)
     })
   }
@@ -98,13 +98,6 @@ export class Conversions {
     return thread
   }
 
-  #tooComplex(): AppError {
-    return new AppError(
-      'payload_too_large',
-      `the request needs more than ${this.#heapMiB} MiB of memory to be read; send smaller batches, or Protobuf; none of it was stored`,
-    )
-  }
-
   #endIdle(): void {
     void this.#thread?.terminate()
     this.#thread = undefined
@@ -117,8 +110,4 @@ function copyOf(pieces: readonly Buffer[]): Uint8Array<ArrayBuffer> {
   let at = 0
   for (const piece of pieces) at += piece.copy(bytes, at)
   return bytes
-}
-
-function isOutOfMemory(error: Error): boolean {
-  return 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }

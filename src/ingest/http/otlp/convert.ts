@@ -5,6 +5,7 @@ import { KiB } from '#lib/bytes.ts'
 import { otlpLimits, recordLimits } from '#model/limits.ts'
 import type { OtlpEncoding } from './encoding.ts'
 import { recordsInJson } from './json-logs.ts'
+import { requireFits } from './json-memory.ts'
 import { OtlpError } from './otlp-error.ts'
 import { recordsInProtobuf } from './protobuf-logs.ts'
 
@@ -16,6 +17,8 @@ export type ConversionTask = {
   readonly body: Uint8Array
   /** Bound on all records together. */
   readonly maxBytes: number
+  /** Memory of the thread. */
+  readonly heapBytes: number
 }
 
 export type Converted = {
@@ -27,7 +30,8 @@ export type Converted = {
 }
 
 /** Throws AppError. */
-export function convert({ encoding, body, maxBytes }: ConversionTask): Converted {
+export function convert({ encoding, body, maxBytes, heapBytes }: ConversionTask): Converted {
+  if (encoding === 'json') requireFits(body, heapBytes)
   const payload: Uint8Array<ArrayBuffer>[] = []
   let lines: string[] = []
   let records = 0
