@@ -23,6 +23,7 @@ const order = [
   'damage',
   'delivery',
   'contract',
+  'ingest',
   'processes',
   'unit',
   'store',
@@ -75,6 +76,8 @@ export default defineConfig({
       { test: { ...shared, name: 'processes', include: processes, testTimeout: 20_000 } },
       { test: { ...isolated, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
+      // A node alone, with a stand-in for control: no database.
+      { test: { ...shared, name: 'ingest', include: ['test/ingest/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },
       { test: { ...isolated, name: 'crash', include: ['test/crash/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 } },
       {

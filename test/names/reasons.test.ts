@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 const told = ['status.ts', 'drain.ts', 'checks/naming.ts', 'checks/dns-reasons.ts', 'checks/certificate-reasons.ts']
-const realProcesses = ['test/names/*.test.ts', 'test/e2e/*.test.ts', 'test/s3/*.test.ts', 'test/contract/ingest*.test.ts']
+const realProcesses = ['test/names/*.test.ts', 'test/e2e/*.test.ts', 'test/s3/*.test.ts', 'test/ingest/*.test.ts']
 const wordsMin = 3
 const charsMin = 9
 

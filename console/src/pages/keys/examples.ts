@@ -3,7 +3,7 @@ import { ingestAddressOf } from '../../api/ingest-address.ts'
 /**
  * Programs and configurations that send an event, ready to paste.
  *
- * Law: each works as it is shown. `test/contract/key-examples.test.ts` runs those whose programs are installed.
+ * Law: each works as it is shown. `test/ingest/key-examples.test.ts` runs those whose programs are installed.
  */
 
 type ExampleTarget = {

@@ -1,7 +1,7 @@
 /**
  * The memory that an idle connection costs. The bound is generous, and the figure is printed.
  *
- * `INLET_TEST_IDLE_CONNECTIONS=19500 npx vitest run --project contract test/contract/mqtt-idle.test.ts` opens as many as a limit of
+ * `INLET_TEST_IDLE_CONNECTIONS=19500 npx vitest run --project ingest test/ingest/mqtt-idle.test.ts` opens as many as a limit of
  * 20 000 open files allows.
  */
 import { fork } from 'node:child_process'
