@@ -73,8 +73,8 @@ describe('a statement', () => {
   })
 
   test('returns at most so many bytes, and computes no further rows', async () => {
-    const { rows, truncated } = await run(`SELECT repeat('x', 1000000) FROM orders`, { maxRows: 1_000 })
-    expect({ rows: rows.length, truncated }).toEqual({ rows: 8, truncated: 'bytes' })
+    const { rows, truncated } = await run(`SELECT repeat('x', 100000) FROM orders`, { maxRows: 1_000 })
+    expect({ rows: rows.length, truncated }).toEqual({ rows: 83, truncated: 'bytes' })
   })
 
   test('columns with the same name are told apart', async () => {
