@@ -131,7 +131,7 @@ describe('the tracer', () => {
     const tracer = tracerWith()
     for (let count = 0; count < 10_000; count += 1) tracer.record(aSpan())
     expect(tracer.begin(`00-${traceId}-${spanId}-01`)).toBeUndefined()
-    await tracer.stop(AbortSignal.timeout(5_000))
+    await tracer.stop(AbortSignal.timeout(15_000))
     expect(bodies.flatMap(spansIn)).toHaveLength(4_096)
     expect(Math.max(...bodies.map((body) => spansIn(body).length))).toBe(512)
     expect(tracer.begin(`00-${traceId}-${spanId}-01`)).toMatchObject({ traceId, parentSpanId: spanId })
