@@ -10,9 +10,9 @@
 import { chown } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
+import { BoundedTurns } from '#lib/bounded-turns.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
-import { FairSlots } from '#lib/fair-slots.ts'
 import { ProcessPool } from '#lib/process-pool.ts'
 import type { Sandbox } from '#lib/sandbox.ts'
 import type { Service } from '#lib/service.ts'
@@ -71,15 +71,12 @@ const program = join(import.meta.dirname, `preview-worker${extname(import.meta.f
 export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
-  readonly #turns: FairSlots
-  /** Requests without a turn. */
-  #waiting = 0
-  readonly #stopping = new AbortController()
+  readonly #turns: BoundedTurns
   readonly #pool: ProcessPool<PreviewTask, PreviewReply, PreviewReport>
 
   constructor(options: PreviewWorkersOptions) {
     this.#options = options
-    this.#turns = new FairSlots({ capacity: workerLimits.count, leadMsMax: workerLimits.leadMsMax, clock: options.clock })
+    this.#turns = new BoundedTurns({ ...workerLimits, tooLate: busy, clock: options.clock })
     const commandLine = options.sandbox?.confine(workerLimits)
     this.#pool = new ProcessPool({
       program,
@@ -97,7 +94,7 @@ export class PreviewWorkers implements Service {
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    this.#stopping.abort(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
+    this.#turns.stop(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
     await this.#pool.stop()
   }
 
@@ -207,36 +204,13 @@ export class PreviewWorkers implements Service {
     throw cannotBeChecked(reply)
   }
 
-  /** Its waiting times together are bounded, also if it is ended for others and repeated: meanwhile its body is in memory. */
-  async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
-    const { clock } = this.#options
-    const deadline = clock.monotonic() + workerLimits.waitMs
-    const tooLate = new AbortController()
-    const wait = () => {
-      const cancel = clock.setTimer(() => tooLate.abort(busy()), Math.max(0, deadline - clock.monotonic()))
-      this.#waiting += 1
-      return () => {
-        cancel()
-        this.#waiting -= 1
-      }
-    }
-    let stopWaiting = wait()
-    try {
-      const ended = AbortSignal.any([signal, this.#stopping.signal, tooLate.signal])
-      return await this.#turns.run({ account, endpoint: account, weight: 1 }, { signal: ended }, async (turn) => {
-        stopWaiting()
-        try {
-          const reply = this.#runInProcess(request, turn)
-          // The process of whoever returns a slot is killed. Meanwhile, another one starts.
-          if (this.#waiting > 0) this.#pool.warm()
-          return await reply
-        } finally {
-          stopWaiting = wait()
-        }
-      })
-    } finally {
-      stopWaiting()
-    }
+  #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
+    return this.#turns.run(account, signal, (turn) => {
+      const reply = this.#runInProcess(request, turn)
+      // The process of whoever returns a slot is killed. Meanwhile, another one starts.
+      if (this.#turns.waiting > 0) this.#pool.warm()
+      return reply
+    })
   }
 
   async #runInProcess(request: PreviewRequest, signal: AbortSignal): Promise<TimedReply> {

@@ -9,9 +9,9 @@
 import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
+import { BoundedTurns } from '#lib/bounded-turns.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
-import { FairSlots } from '#lib/fair-slots.ts'
 import { ProcessPool } from '#lib/process-pool.ts'
 import type { Sandbox } from '#lib/sandbox.ts'
 import type { Service } from '#lib/service.ts'
@@ -57,14 +57,13 @@ const program = join(import.meta.dirname, `query-worker${extname(import.meta.fil
 export class QueryWorkers implements Service {
   readonly name = 'query workers'
   readonly #options: QueryWorkersOptions
-  readonly #turns: FairSlots
-  readonly #stopping = new AbortController()
+  readonly #turns: BoundedTurns
   readonly #pool: ProcessPool<QueryTask, QueryReply>
 
   constructor(options: QueryWorkersOptions) {
     const { clock, directory, sandbox } = options
     this.#options = options
-    this.#turns = new FairSlots({ capacity: workerLimits.count, clock })
+    this.#turns = new BoundedTurns({ ...workerLimits, tooLate: busy, clock })
     const commandLine = sandbox?.confine(workerLimits)
     const { idleMs } = workerLimits
     this.#pool = new ProcessPool({ program, idleMs, clock, cwd: directory, ...(commandLine && { commandLine }) })
@@ -88,7 +87,7 @@ export class QueryWorkers implements Service {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
+    this.#turns.stop(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
     await this.#pool.stop()
   }
 
@@ -96,25 +95,8 @@ export class QueryWorkers implements Service {
    * Returns the body of the response, as JSON. Throws validation_error for a statement that is refused or fails, unavailable after waiting
    * too long, what `fetch` throws, and the signal's reason.
    */
-  async run(query: Query, account: string, signal: AbortSignal): Promise<Uint8Array> {
-    const { clock } = this.#options
-    const deadline = clock.monotonic() + workerLimits.waitMs
-    const tooLate = new AbortController()
-    const wait = () => clock.setTimer(() => tooLate.abort(busy()), Math.max(0, deadline - clock.monotonic()))
-    let stopWaiting = wait()
-    try {
-      const ended = AbortSignal.any([signal, this.#stopping.signal, tooLate.signal])
-      return await this.#turns.run({ account, endpoint: account, weight: 1 }, { signal: ended }, async (turn) => {
-        stopWaiting()
-        try {
-          return await this.#runInTurn(query, turn)
-        } finally {
-          stopWaiting = wait()
-        }
-      })
-    } finally {
-      stopWaiting()
-    }
+  run(query: Query, account: string, signal: AbortSignal): Promise<Uint8Array> {
+    return this.#turns.run(account, signal, (turn) => this.#runInTurn(query, turn))
   }
 
   async #runInTurn({ sql, maxRows, fetch }: Query, signal: AbortSignal): Promise<Uint8Array> {
