@@ -6,6 +6,7 @@
  * is damage only if a transaction behind it ended, and another one began. Format: https://www.sqlite.org/fileformat2.html#walformat
  */
 import type { Files } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
 
 const headerBytes = 32
 const frameHeaderBytes = 24
@@ -21,6 +22,17 @@ export async function hasDamagedLog(files: Files, database: string): Promise<boo
   if (((await files.bytes(path)) ?? 0) > readBytesMax) return false
   const bytes = await files.read(path)
   return bytes !== undefined && isDamaged(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+}
+
+/**
+ * Throws UserError if the log is damaged: whoever opens the database would empty the log, and control would not learn of it. A log that control
+ * writes meanwhile is read twice, because the first reading may meet half a frame.
+ */
+export async function requireIntactLog(files: Files, database: string): Promise<void> {
+  if (!(await hasDamagedLog(files, database)) || !(await hasDamagedLog(files, database))) return
+  throw new UserError(
+    `the log of the database, ${database}-wal, is damaged: start control first, which notes which commits may be missing, and run the command then`,
+  )
 }
 
 function isDamaged(log: Buffer): boolean {

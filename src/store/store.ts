@@ -18,6 +18,7 @@ import { storeLimits } from './limits.ts'
 import type { PostgresOptions } from './postgres.ts'
 import type { Database } from './schema.ts'
 import { openSqlite } from './sqlite.ts'
+import { requireIntactLog } from './sqlite-log.ts'
 
 export type Db = Kysely<Database>
 /** A `Db` in a transaction. Functions that require it make several changes that belong together. */
@@ -34,7 +35,7 @@ export type Store = {
 }
 
 export type StoreOptions = Partial<PostgresOptions> & {
-  /** Throw a UserError instead of creating an SQLite file: for commands, which may run in the wrong directory. */
+  /** Throw a UserError instead of creating an SQLite file, or using one whose log is damaged: for commands, which may run in the wrong directory. */
   readonly mustExist?: boolean
 }
 
@@ -46,6 +47,7 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
       `there is no database at ${resolve(url)}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (${ownCommand('start')})`,
     )
   }
+  if (options.mustExist) await requireIntactLog(systemFiles, url)
   await systemFiles.makeDirectory(dirname(url))
   const { dialect, checkpoint } = openSqlite(url)
   const db = new Kysely<Database>({ dialect })

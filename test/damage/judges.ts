@@ -241,7 +241,7 @@ export const judgeCredential: Judge = async ({ data }) =>
     const { nodeCredential, nodeId, database } = dataPaths(data)
     const id = (await readFile(nodeId, 'utf8')).trim()
     const { secret, previousSecret } = await NodeCredential.open(id, nodeCredential)
-    const store = await openStore(database, { mustExist: true })
+    const store = await openStore(database)
     try {
       const previousHash = previousSecret === null ? null : hashApiKey(previousSecret)
       const claim = { hash: hashApiKey(secret), previousHash, joinTokenId: null }
@@ -258,7 +258,7 @@ export const judgeCredential: Judge = async ({ data }) =>
 export const judgeSecretKey: Judge = async ({ data }) =>
   refusedOr(async () => {
     const { secretKey, database } = dataPaths(data)
-    const store = await openStore(database, { mustExist: true })
+    const store = await openStore(database)
     try {
       const inUse = await findKeyInUse(store.db)
       if (inUse === undefined) throw new Error('the original has no encrypted secrets')
@@ -368,7 +368,7 @@ async function findRollbackOf(data: string): Promise<string | undefined> {
     last = update
   }
   if (last === undefined) throw new Error('the original has no stored configuration')
-  const store = await openStore(database, { mustExist: true })
+  const store = await openStore(database)
   try {
     return sections.findRollback({ ...last, end: { ...last.end, position: await currentPosition(store.db) } })
   } finally {
@@ -378,7 +378,7 @@ async function findRollbackOf(data: string): Promise<string | undefined> {
 
 async function scrubBuckets(data: string, onFinding: (finding: Finding) => void): Promise<void> {
   const { buckets, markerKey, nodeId, database } = dataPaths(data)
-  const store = await openStore(database, { mustExist: true })
+  const store = await openStore(database)
   try {
     const delivered = readDelivered(store.db, 0)
     const own = {

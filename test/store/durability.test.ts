@@ -72,6 +72,8 @@ describe('durability on SQLite', () => {
     // SQLite opens it without an error, and the commits are gone.
     copyFileSync(store.url, copy)
     await judge(flipped(1000))
+    // A command would empty the log, and control would not learn of it.
+    await expect(openStore(copy, { mustExist: true })).rejects.toThrow('start control first')
     const opened = await openStore(copy)
     expect((await listCommits(opened.db, endpoint, { limit: 9 })).items).toEqual([])
     await opened.close()
