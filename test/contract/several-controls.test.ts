@@ -56,6 +56,17 @@ describe.skipIf(postgresUrl === undefined)('two control processes (skipped witho
     }
   })
 
+  test('a node that has a change from one already is served by the other, which has not read it yet', async () => {
+    const { one, other } = must(pair, 'two control processes')
+    const [account, region] = [await one.newAccount(), newRegion()]
+    const node = await TestNode.register(one, region)
+    for (let changes = 1; changes <= 5; changes += 1) {
+      await account.post('/v1/endpoints', { region })
+      await node.at(one).snapshot()
+      expect(await node.at(other).askSnapshot()).toMatchObject({ status: 204 })
+    }
+  })
+
   test('a node applies a change made at one and reports so to the other, and the first knows, within two seconds', async () => {
     const { one, other } = must(pair, 'two control processes')
     const [account, region] = [await one.newAccount(), newRegion()]

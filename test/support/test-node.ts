@@ -57,7 +57,9 @@ export class TestNode {
   askSnapshot(waitMs = 0, kinds: readonly SectionKind[] = everyKind): Promise<Answer> {
     const { current } = this.#sections
     const have = this.#sections.versions()
-    return this.call('POST', 'snapshot', { node_id: this.id, epoch: current?.epoch ?? -1, kinds, have, wait_ms: waitMs })
+    const position = current?.position && { position: current.position }
+    const epoch = current?.epoch ?? -1
+    return this.call('POST', 'snapshot', { node_id: this.id, epoch, ...position, kinds, have, wait_ms: waitMs })
   }
 
   get digest(): string {

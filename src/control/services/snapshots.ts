@@ -104,7 +104,7 @@ export class Snapshots {
   async poll(asked: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines | undefined> {
     const { store, feed } = this.#options
     const region = await getNodeRegion(store.db, asked.node_id)
-    const refused = this.#refusedBy(asked)
+    const refused = await this.#refusedByDatabase(asked)
     if (refused !== undefined) return [toEndLine(refused, region, { removed: [] })]
     const request = { ...asked, have: asked.have ?? this.#haveOf(region, asked) }
     let compared: Offer | undefined
@@ -170,6 +170,12 @@ export class Snapshots {
     if (position === undefined) return undefined
     const isRefused = findRollback({ position, isRefusing: refusing === true }, this.#position) !== undefined
     return isRefused ? this.#position : undefined
+  }
+
+  /** As `refusedBy`. What this process knows may be older than what another one, or the database itself, has sent to the node. */
+  async #refusedByDatabase(request: SnapshotRequest): Promise<DatabasePosition | undefined> {
+    if (this.#refusedBy(request) !== undefined) await this.#options.feed.refresh()
+    return this.#refusedBy(request)
   }
 
   async #collect(region: string, request: Poll, signal: AbortSignal): Promise<Collected> {
