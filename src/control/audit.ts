@@ -1,5 +1,5 @@
 /**
- * Which calls the audit trail records.
+ * Records calls in the audit trail.
  *
  * Owns: that every operation that may change something is recorded, by hooks on its route. Does not own: how events are stored.
  * Law: hooks are added only to operations that may change something, so that reads cost nothing. A call that a rate limit

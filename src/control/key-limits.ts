@@ -1,5 +1,5 @@
 /**
- * What a key reaches that is limited to endpoints.
+ * Limits keys to their endpoints.
  *
  * Law: such a key reaches what is below its endpoints in the API, and the list of them and queries, which the services filter. Every other operation that
  * needs a token is refused, also one that is added later.

@@ -201,7 +201,7 @@ const components = {
 const registry = z.globalRegistry
 for (const [id, schema] of Object.entries(components)) registry.add(schema, { ...registry.get(schema), id })
 
-/** What every GET responds to a client that has the response already (unchanged.ts). */
+/** Response of every GET to a client that has the current version already (unchanged.ts). */
 const unchanged = {
   304: z.undefined().describe('unchanged since the response whose `ETag` the request names in `If-None-Match`; without a body'),
 }

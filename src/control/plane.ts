@@ -141,7 +141,7 @@ export type ControlPlane = {
 
 const dayMs = 86_400_000
 
-/** What everything else of control stands on. `newestHeartbeatMs` is from before this process. */
+/** Composes the base of all other parts of control. `newestHeartbeatMs` is from before this process. */
 export function composeCore(config: ControlConfig, ports: ControlPorts, newestHeartbeatMs: number | null) {
   const { store, clock, logger, baseUrl, hosts, secrets, storeTraits } = ports
   const { keyring } = secrets
@@ -224,7 +224,7 @@ export async function composeControl(
   }
 }
 
-/** What the two servers and the background work share. */
+/** Parts that the two servers and the background work share. */
 type Parts = {
   readonly downloadLinks: DownloadLinks
   readonly delivered: DeliveredMetrics

@@ -1,4 +1,4 @@
-/** What several examples share: one installation, at one moment. */
+/** Values that several examples share: one installation, at one moment. */
 
 export type Example = { readonly request?: unknown; readonly response?: unknown }
 
@@ -31,7 +31,7 @@ export const segment = 'dt=2026-11-20/4f8c1f0e-k3v9x2m7q1-000000000042'
 
 export const page = (item: unknown) => ({ items: [item], total: 1, limit: 50, offset: 0, next_offset: null })
 
-/** What a latest record and a latest dead letter have in common. */
+/** Fields that a latest record and a latest dead letter have in common. */
 export const storedRecord = {
   ...{ segment_seq: 42, record_index: 51_206, ingested_at: '2026-11-20T08:15:28.942113Z' },
   ...{ protocol: 'http', topic: null, client_id: null, attributes: null },

@@ -1,4 +1,4 @@
-/** What the reports of nodes say, for status and drains alike. */
+/** Interprets the reports of nodes, for status and drains alike. */
 import { safeSum } from '#lib/safe-sum.ts'
 import type { DeliveryLag } from '#model/endpoint.ts'
 import { countSegments, type EndpointLag } from '#model/node-protocol.ts'

@@ -19,12 +19,12 @@ const nodeReasonsMax = 20
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
-/** What nodes report about one endpoint, and what was seen of its name. */
+/** Reports of nodes about one endpoint, and the checks of its name. */
 export type Reports = {
   readonly lags: readonly NodeLag[]
   /** Logs that ingest cannot append to, or that wait for a file it cannot recover: the reason says which. */
   readonly blocked: readonly NodeBlockedLog[]
-  /** What fills the disk of a node, by its id, in words for the owner of the endpoint. */
+  /** Causes of a full disk by node id, in words for the owner of the endpoint. */
   readonly diskCauses: ReadonlyMap<string, string>
   readonly naming: NamingFacts
   /** Regions that have nodes, for an endpoint whose region has none. */

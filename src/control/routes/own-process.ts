@@ -1,4 +1,4 @@
-/** What routes have in common whose work is done elsewhere: in a process of its own, or by ingest. */
+/** Shared parts of routes whose work is done elsewhere: in a process of its own, or by ingest. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
 import type { RequestShares } from '../services/request-shares.ts'

@@ -13,7 +13,7 @@ import { auditSignIn, emailIn, type SignInAudit } from '../sign-in-audit.ts'
 import { sendAnswer, toWebRequest } from '../sign-in-calls.ts'
 import { addProviderRoutes } from './sign-in-provider.ts'
 
-/** Those with a name are recorded in the audit trail under it. */
+/** Routes with an operation name are recorded in the audit trail under it. */
 const operations: readonly (readonly [method: 'GET' | 'POST', url: string, operation?: string])[] = [
   ['POST', '/sign-in/link', 'signInByLink'],
   ['POST', '/sign-in/email', 'signInByEmail'],
@@ -32,7 +32,7 @@ const operations: readonly (readonly [method: 'GET' | 'POST', url: string, opera
 
 export type SignInRoutesOptions = {
   readonly audit: SignInAudit
-  /** That of control. */
+  /** URL of control. */
   readonly baseUrl: string
   /** Null if people sign in by other ways only. */
   readonly provider: SignInProvider | null
@@ -80,7 +80,7 @@ export function signInRoutes({ audit, baseUrl, provider, triesPerMinute }: SignI
   }
 }
 
-/** Whoever changes a password may do so because somebody else knows it. */
+/** Ends other sessions on a password change: somebody else may know the old password. */
 function endingOtherSessions({ url: path, body }: FastifyRequest) {
   return { path, body: { ...Object(body), revokeOtherSessions: true } }
 }

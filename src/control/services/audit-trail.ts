@@ -52,7 +52,7 @@ export type Attempt = {
 export type Trace = {
   readonly id: string
   readonly at: number
-  /** Of an access token; undefined for the operator, and for callers without credentials. */
+  /** Principal of the access token; undefined for the operator, and for callers without credentials. */
   readonly principal: Principal | undefined
   readonly attempt: Attempt
   /** Whether the call creates access that outlives its token. */

@@ -55,7 +55,7 @@ export type BootstrapOptions = {
   /** API key to create at startup, with all scopes. */
   readonly apiKey: string | null
   readonly storeTraits: StoreTraits
-  /** What the first account may use, where roles do not decide. */
+  /** Buckets that the first account may use if roles do not decide. */
   readonly buckets: readonly string[] | null
   /** Whether the node of this data directory was in use: then an empty database is not that of a first start. */
   readonly isNodeInUse: boolean

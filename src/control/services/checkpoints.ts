@@ -11,7 +11,7 @@ export function createCheckpoints(
 ): readonly Periodic[] {
   if (checkpoint === undefined) return []
   const run = async () => {
-    // Whoever uses the log ends soon, and the next attempt is near.
+    // A failed checkpoint is not retried here: readers of the log end soon, and the next attempt is near.
     checkpoint()
   }
   const options = { name: 'checkpoints', intervalMs: controlLimits.checkpointMs, runAtStart: true, run }

@@ -1,5 +1,5 @@
 /**
- * What a node needs to make the new file of a compaction, or to remove what it replaces, and what is recorded once it has.
+ * Prepares the units of a compaction, the new file and the removal of what it replaces, and records their results.
  *
  * Law: the sources and their order are those of the plan, whoever gets the unit and however often.
  */

@@ -6,7 +6,7 @@ import { controlLimits } from '../limits.ts'
 type Bucket = { tokens: number; filledAtMs: number; unrecorded: number }
 
 /**
- * Which failed calls of an account are recorded, so that nobody can fill the disk with them.
+ * Limits the failed calls of an account that are recorded, so that nobody can fill the disk with them.
  *
  * A token bucket per account. Calls beyond it are counted.
  */

@@ -1,5 +1,5 @@
 /**
- * Which node calls, and what it may do.
+ * Authenticates nodes and authorizes their calls.
  *
  * Owns: joining, verification and revocation of credentials, removal. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
@@ -25,7 +25,7 @@ import { type Store, transact } from '#store/store.ts'
 
 export type NodeAccessOptions = {
   readonly store: Store
-  /** What a node of this installation presents to join, instead of a join token. */
+  /** Secret that a node of this installation presents to join, instead of a join token. */
   readonly joinSecret: string
   readonly clock: Clock
   readonly logger: Logger
@@ -34,7 +34,7 @@ export type NodeAccessOptions = {
 /** A node whose credential was verified. */
 export type NodeIdentity = { readonly id: string; readonly region: string }
 
-/** What a node presented to join. `token_id` is null for the join secret. */
+/** Join token or join secret that a node presented. `token_id` is null for the join secret. */
 export type JoinGrant = { readonly token_id: string | null }
 
 export type NodeAccess = ReturnType<typeof nodeAccess>
@@ -122,7 +122,7 @@ function notValid(): AppError {
   return new AppError('unauthorized', 'the credential of the node is not valid')
 }
 
-/** Whoever presents the secret of a token may know what is wrong with it. Throws unauthorized and forbidden. */
+/** Throws unauthorized and forbidden, with the reason: a caller that knows the secret may learn it. */
 function assertOpens(token: JoinToken | undefined, region: string): void {
   if (token?.status === 'active') {
     if (token.region === null || token.region === region) return

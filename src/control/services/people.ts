@@ -54,7 +54,7 @@ import { actorOf } from './actor.ts'
 export type PeopleOptions = {
   readonly store: Store
   readonly baseUrl: string
-  /** Of everybody whom the provider signs in, in the first account; null: only those who were invited come. */
+  /** Role in the first account for everybody whom the provider signs in. Null: only invited people get in. */
   readonly providerRole: Role | null
   /** Whether keys may be public. */
   readonly publicKeys: boolean
@@ -67,17 +67,17 @@ export type People = ReturnType<typeof peopleService>
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** Who made the links that starts print. */
+/** Actor of the links that control prints at startup. */
 const firstLinkActor = 'bootstrap'
-/** Who made invitations with the operator token. */
+/** Actor of invitations made with the operator token. */
 const operatorActor = 'operator'
 
-/** Who belongs to an account, and how they come to. */
+/** Manages who belongs to an account: sessions, members, invitations and sign-up. */
 export function peopleService(options: PeopleOptions) {
   return { ...ownSessions(options), ...members(options), ...invitations(options), ...newcomers(options) }
 }
 
-/** What somebody who is signed in does with their own sessions and memberships. */
+/** Operations of a signed-in person on their own sessions and memberships. */
 function ownSessions({ store, publicKeys, clock }: PeopleOptions) {
   return {
     async session({ session_id: id, expires_at, person }: SignedIn): Promise<Session> {
@@ -180,7 +180,7 @@ function invitations({ store, baseUrl, clock, logger }: PeopleOptions) {
     async invite(principal: Principal, invite: Invite): Promise<CreatedInvitation> {
       const { account_id } = principal
       return create({ account_id, created_by: actorOf(principal), ...invite }, async (db) => {
-        // Whoever stops owning the account meanwhile takes all their invitations along.
+        // Checks the ownership again, under a lock: losing it removes a person's invitations, so none may be added later.
         if (isPerson(principal)) await holdOwner(db, account_id, principal.person_id)
       })
     },

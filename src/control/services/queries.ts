@@ -85,7 +85,7 @@ export class Queries {
       const opened = buckets.get(id) ?? this.#open(account_id, file)
       buckets.set(id, opened)
       try {
-        // Whoever owns the bucket may have put something else there.
+        // The owner of the bucket may have replaced the file.
         return (await (await opened)?.getFile(file.key, path, ended, file.bytes)) ?? false
       } catch (error) {
         ended.throwIfAborted()

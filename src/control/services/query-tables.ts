@@ -1,5 +1,5 @@
 /**
- * What the tables of a statement are, and which files of them a query reads.
+ * Resolves the tables of a statement, and chooses the files of them that a query reads.
  *
  * Law: only views and endpoints of the account are tables. Of their files the newest are read, within one bound for all tables together.
  */

@@ -5,7 +5,7 @@ import type { Principal } from '#model/principal.ts'
 const TOTAL_MAX = 32
 
 export type RequestSharesOptions = {
-  /** What an account does too often, such as `run previews`. */
+  /** Operation named in the error, in the plural, such as `run previews`. */
   readonly what: string
   readonly perAccountMax: number
 }

@@ -11,7 +11,7 @@ export type SeriesOptions = { readonly store: Store; readonly clock: Clock }
 
 export type Series = ReturnType<typeof seriesService>
 
-/** What endpoints and views did over time. */
+/** Time series of endpoints and views. */
 export function seriesService({ store: { db }, clock }: SeriesOptions) {
   return {
     /** Throws not_found. A deleted endpoint keeps its series. */

@@ -23,7 +23,7 @@ export type SharedRateLimitsOptions = {
 
 type Counted = { readonly current: number; readonly ttl: number }
 
-/** What is left of the last grant for a caller. */
+/** Rest of the last grant for a caller. */
 type Purse = { left: number; taken: number; endsAt: number; filling: Promise<void> | undefined }
 
 type Waiting = {
@@ -35,7 +35,7 @@ type Waiting = {
 export class SharedRateLimits {
   readonly #options: SharedRateLimitsOptions
   readonly #purses = new LRUCache<string, Purse>({ max: controlLimits.rateLimitedCallersMax })
-  /** Those that wait for a grant. They stay known, whatever the cache forgets: a caller must not be asked for twice at once. */
+  /** Callers awaiting a grant, kept even if the LRU evicts them: no caller is asked for twice at once. */
   readonly #filling = new Map<string, Purse>()
   #waiting: Waiting[] = []
   #isTaking = false

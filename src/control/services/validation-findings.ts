@@ -1,8 +1,8 @@
 /**
- * What a validation found, step by step.
+ * Findings of a validation, step by step.
  *
- * Owns: which step a failure belongs to, its effect, and the setting to change. Does not own: what is tried, or the message of a store error.
- * Law: only a failed step keeps a destination pending. What delivery can do without is a warning.
+ * Owns: which step a failure belongs to, its effect, and the setting to change. Does not own: the steps, messages of store errors.
+ * Law: only a failed step keeps a destination pending. A step that delivery can do without causes a warning.
  */
 import { MiB } from '#lib/bytes.ts'
 import { entryOf } from '#model/allowed-bucket.ts'
@@ -20,7 +20,7 @@ import { controlLimits } from '../limits.ts'
 
 type Failure = Pick<ValidationStep, 'outcome' | 'message' | 'effect' | 'setting' | 'value'>
 
-/** What does not work without a step that delivery can do without. */
+/** Effects of a failed step that delivery can do without. */
 const effects: Partial<Record<ValidationStepName, string>> = {
   list: 'after a restart, segments are delivered once more under the same keys, and commits cannot be rebuilt from the bucket',
   read: 'backfills, re-drives and downloads of dead letters fail, and nothing checks that files exist before a commit',

@@ -1,4 +1,4 @@
-/** Who issues certificates. */
+/** Interface of a certificate issuer. */
 
 export type Issued = {
   /** PEM, the certificate for the name first. It ends with the root only if clients do not have that. */

@@ -37,7 +37,7 @@ export type CertificateConfig = {
 }
 
 export type CertificateContext = {
-  /** Of each listener of control. */
+  /** Source of the certificate of each listener of control. */
   readonly sources: Readonly<Record<'control' | 'nodeApi', 'files' | 'issued' | null>>
   readonly store: Store
   readonly keyring: Keyring

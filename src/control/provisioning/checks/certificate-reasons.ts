@@ -1,4 +1,4 @@
-/** What is wrong with the certificates of a node, in sentences for the owner of an endpoint. */
+/** Explains problems with the certificates of a node, in sentences for the owner of an endpoint. */
 import { loadTls } from '#lib/http.ts'
 import type { CertificateCheck } from '#store/certificate-checks.ts'
 import type { NodeFacts } from '#store/nodes.ts'

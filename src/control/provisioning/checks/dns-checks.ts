@@ -45,7 +45,7 @@ export async function checkNames(options: DnsChecksOptions, signal: AbortSignal)
       }
     }
     await Promise.all(Array.from({ length: checkLimits.namesInFlight }, askInTurn))
-    // What was cancelled says nothing about the name servers.
+    // A cancelled check says nothing about the name servers.
     if (signal.aborted) return
     await recordDnsChecks(store.db, news, clock.now())
     await lostRecords?.republish(checks)

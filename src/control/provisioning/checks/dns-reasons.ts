@@ -1,4 +1,4 @@
-/** What is wrong with the records of an endpoint, in sentences for its owner. */
+/** Explains problems with the records of an endpoint, in sentences for its owner. */
 import type { DnsCheck, NameServerAnswer } from '#store/dns-checks.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { type Addresses, canonicalIpv6 } from '../dns/wanted.ts'

@@ -16,7 +16,7 @@ export const checkLimits = {
   unservedMax: 200,
   /** Names that are looked up at the same time: a name server drops a burst, and a repeated question costs a second. */
   namesInFlight: 64,
-  /** That nothing changed is recorded this often. */
+  /** Unchanged results are recorded this often. */
   recordedMs: 60_000,
   handshakeTimeoutMs: 3_000,
   /** Characters of the names in a certificate. They are read again for the status of each endpoint. */

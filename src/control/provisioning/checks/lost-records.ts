@@ -13,7 +13,7 @@ import type { Store } from '#store/store.ts'
 import { dnsLimits } from '../dns/limits.ts'
 import type { DnsPublisher } from '../dns/publisher.ts'
 
-/** What the publisher has to know of lost records. */
+/** Part of the publisher that handles lost records. */
 export type LossNotice = Pick<DnsPublisher, 'settleSeconds' | 'sendAgain'>
 
 type Seen = Omit<DnsCheck, 'checked_at'>

@@ -73,7 +73,7 @@ export class NameServers {
     const current = before ?? looking
     this.#found.set(domain, { addresses: current, dueMs: Number.POSITIVE_INFINITY })
     const keep = (addresses: Promise<readonly string[]>, forMs: number) => {
-      // Whoever uses it handles a failure.
+      // Callers that await it handle a failure.
       addresses.catch(() => undefined)
       this.#found.set(domain, { addresses, dueMs: this.#options.clock.monotonic() + forMs })
     }

@@ -1,5 +1,5 @@
 /**
- * What clients need beside healthy nodes: a name that leads to them, and certificates for it.
+ * Requirements of clients beside healthy nodes: a name that leads to them, and certificates for it.
  *
  * Owns: whether an endpoint is provisioned, by what was last seen. Does not own: looking, publishing, the status.
  */

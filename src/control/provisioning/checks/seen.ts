@@ -11,12 +11,12 @@ import { endpointName } from '../ingest-host.ts'
 import { allAddressesOf } from './dns-reasons.ts'
 import type { NamingFacts } from './naming.ts'
 
-/** Who publishes the records: nobody, Inlet, or the operator, who names all nodes of a region, whether or not they are healthy. */
+/** Publisher of the records: nobody, Inlet, or the operator, who names all nodes of a region, whether or not they are healthy. */
 export type DnsKeeper = 'nobody' | 'inlet' | 'operator'
 
 export type Naming = { readonly baseDomain: string | null; readonly dnsKeeper: DnsKeeper }
 
-/** What was seen of the nodes of some regions. */
+/** Last checks of the nodes of some regions. */
 export type Seen = {
   /** By node id. */
   readonly certificateChecks: ReadonlyMap<string, readonly CertificateCheck[]>

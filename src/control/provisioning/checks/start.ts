@@ -1,4 +1,4 @@
-/** What the leader looks at every second: names, certificates, and endpoints that are new. */
+/** Starts the checks that the leader runs every second: names, certificates, and new endpoints. */
 import type { Clock } from '#lib/clock.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { Periodic } from '#lib/periodic.ts'

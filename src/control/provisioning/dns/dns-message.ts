@@ -5,7 +5,7 @@ import type { RecordChange, TextRecord } from './provider.ts'
 const updateOpcode = 5 << 11
 /** Numbers of the types, for records without data, which the library encodes only for types that it does not know. */
 const typeNumbers = { A: 1, AAAA: 28 } as const
-/** Of a record that is deleted, while others of its set stay. The library does not know it. */
+/** Class of a record to delete while others of its set stay. The library does not know it. */
 const noneClass = 254
 
 /** Codes of responses that mean something for an update. */

@@ -1,7 +1,7 @@
 /**
- * What becomes of the addresses of a name while no node serves the endpoint.
+ * Decides how long the addresses of a name stay while no node serves the endpoint.
  *
- * Law: an address stays only as long as a node reports it whose credential is valid. Whoever has another one may be hostile.
+ * Law: an address stays only while a node with a valid credential reports it. Any other address may belong to an attacker by now.
  */
 import type { DnsRecord, NamedEndpoint } from '#store/dns-records.ts'
 import type { NodeFacts } from '#store/nodes.ts'

@@ -7,9 +7,9 @@ import { WantedAddresses } from './wanted.ts'
 
 export type PlanOptions = {
   readonly endpoints: readonly NamedEndpoint[]
-  /** Those that serve the endpoints that they know. */
+  /** Nodes that serve the endpoints that they know. */
   readonly nodes: readonly NodeFacts[]
-  /** Those whose credential is valid, healthy or not. */
+  /** Nodes whose credential is valid, healthy or not. */
   readonly trusted: readonly NodeFacts[]
   readonly records: readonly DnsRecord[]
   readonly baseDomain: string
@@ -23,7 +23,7 @@ export type PlannedChange = Pick<DnsRecord, 'name' | 'type' | 'endpoint_id' | 'r
 }
 
 export type Plan = {
-  /** What may be sent now, in the order in which to send it. */
+  /** Changes that may be sent now, in the order in which to send them. */
   readonly due: readonly PlannedChange[]
   /** When the next other change may be sent (epoch ms); infinity if there is none. */
   readonly nextAt: number
@@ -55,7 +55,7 @@ export function planChanges({ endpoints, nodes, trusted, records, baseDomain, tt
       if (!(isConfirmed && isSame(record.published, values))) plan(record, { name, type, endpoint_id, region, values })
     }
   }
-  // What is left belongs to endpoints that are gone, or to another base domain.
+  // Remaining records belong to endpoints that are gone, or to another base domain.
   for (const record of remaining.values()) {
     const { name, type, endpoint_id, region } = record
     plan(record, { name, type, endpoint_id, region, values: [] })

@@ -67,7 +67,7 @@ export function createDnsPublishing(
 
 export class DnsPublisher {
   readonly #options: DnsPublisherOptions
-  /** What the last pass saw. */
+  /** State that the last pass saw, to skip a pass if nothing changed. */
   #seen = ''
   /** When to look again although nothing that a pass sees has changed. */
   #lookAgainAt = 0
@@ -200,7 +200,7 @@ function removalsOf(batch: readonly PlannedChange[]): readonly Removal[] {
   return [...new Map(removals.map((removal) => [`${removal.region} ${removal.address}`, removal])).values()]
 }
 
-/** What of a node that serves decides which endpoints have its addresses. */
+/** Picks the fields of a serving node that decide which endpoints have its addresses. */
 function pickServing({ id, region, ipv4, ipv6, ingest }: NodeFacts): unknown {
   return [id, region, ipv4, ipv6, ingest?.applied_epoch]
 }

@@ -1,5 +1,5 @@
 /**
- * Which addresses the names of endpoints should have: those of the nodes that serve them.
+ * Computes the addresses that the names of endpoints should have: those of the nodes that serve them.
  *
  * Law: no name loses its last addresses for want of a healthy node. The set from before is more useful than none (last-addresses.ts).
  */
