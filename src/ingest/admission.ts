@@ -18,7 +18,6 @@ interface WalStatus {
 export type AdmissionOptions = {
   readonly wal: WalStatus
   /** Free space of the file system that holds the WAL. */
-  /** Of the disk with the WAL. */
   readonly space: () => Promise<DiskSpace>
   readonly maxInFlightBytes: number
   /** Shares of the disk budget, by log. Bytes in the WAL are counted by the caller, bytes in flight here. */
@@ -47,7 +46,7 @@ export class Admission implements Service, NodeState {
   readonly #checks: Periodic
   readonly #memory: FairShares
   readonly #disk: FairShares
-  /** Of bytes that connections hold unread. */
+  /** Shares of the bytes that connections hold unread. */
   readonly #unread: FairShares
   readonly #rooms = new Map<string, EndpointRoom>()
   #configured: readonly SnapshotEndpoint[] | undefined

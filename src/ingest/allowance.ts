@@ -1,5 +1,5 @@
 /**
- * What one account may still send to this node.
+ * Remaining allowance of one account on this node.
  *
  * Owns: the token bucket of records, the counters of each day, and when they exceed a quota. Does not own: reports to control.
  * Law: a request costs a few additions and comparisons, and no allocation unless it is refused. On average no more records are accepted
@@ -18,7 +18,7 @@ type Day = {
   readonly endMs: number
   bytes: number
   records: number
-  /** Of them, what control knows. */
+  /** Part of both totals that control knows. */
   reportedBytes: number
   reported: number
 }

@@ -1,5 +1,5 @@
 /**
- * What each account may still send to this node, and what it sent.
+ * Allowances of all accounts on this node, and their usage.
  *
  * Owns: one allowance per account; that control learns what was accepted, and nodes what others accepted. Does not own: the arithmetic
  * (allowance.ts), what a protocol does with a refusal.

@@ -25,7 +25,7 @@ export type ConnectionBudgetOptions = {
 type Refusal = 'address' | 'unauthenticated' | Bound
 
 export class ConnectionBudget {
-  /** Of authenticated connections, by account. */
+  /** Shares of authenticated connections, by account. */
   readonly shares: FairShares
   /** By what was used up, as `connections_<refusal>`. */
   readonly refusals = new Map<string, number>()
@@ -167,7 +167,7 @@ export class ConnectionSlot {
     this.acceptedAtMs = acceptedAtMs
   }
 
-  /** Who has to share with whom: the account, or the address until it is known. */
+  /** Owner of the connection for fair sharing: the account, or the address until the account is known. */
   get owner(): string {
     return this.#account ?? this.address
   }

@@ -1,5 +1,5 @@
 /**
- * What each endpoint accepted and refused since this was last read.
+ * Counts what each endpoint accepted and refused since the last read.
  *
  * Owns: one set of counters per endpoint. Does not own: what control learns (series-report.ts).
  * Law: a request costs a few additions. Nothing is allocated but at the first request of an endpoint.

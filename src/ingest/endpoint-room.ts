@@ -37,7 +37,7 @@ export class EndpointRoom {
   readonly #disk: Share
   readonly #unread: Share
   readonly #node: NodeState
-  /** What the disk had no room for the last time that it refused. */
+  /** Size of the last request that the disk had no room for. */
   #refusedBytes = 0
 
   constructor(shares: { readonly memory: Share; readonly disk: Share; readonly unread: Share; readonly node: NodeState }) {

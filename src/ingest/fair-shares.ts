@@ -24,7 +24,7 @@ export function memberOf({ id, account_id, account_weight }: MemberEndpoint): Me
   return { name: id, account: account_id, weight: account_weight }
 }
 
-/** What a request would exceed: the share of its endpoint, the share of its account, or the total. */
+/** Bound that a request would exceed: the share of its endpoint, the share of its account, or the total. */
 export type Bound = 'endpoint' | 'account' | 'node'
 
 /** An account may use as much of the pool of the node as it leaves free. */
@@ -37,11 +37,11 @@ const UNLISTED = ''
 
 export class FairShares {
   readonly total: number
-  /** What is divided: the total without the reserve. */
+  /** Divided amount: the total without the reserve. */
   readonly divided: number
   readonly #accounts = new Map<string, AccountShare>()
   readonly #shares = new Map<string, Share>()
-  /** What names that are no longer members used at the last configuration. */
+  /** Usage at the last configuration of names that are no longer members. */
   readonly #leftovers = new Map<Share, number>()
   /** The part of what is divided that no account is guaranteed, and how much of it the accounts use. */
   pool: number
@@ -134,15 +134,15 @@ export class FairShares {
 
 class AccountShare {
   readonly node: FairShares
-  /** What the account alone may use, beside the guarantees of its endpoints. */
+  /** Amount that the account alone may use, beside the guarantees of its endpoints. */
   pool = 0
   /** Number of its endpoints. */
   size = 0
-  /** What its endpoints use above their guarantees, and the part of it that comes from the pool of the node. */
+  /** Usage of its endpoints above their guarantees, and the part of it that comes from the pool of the node. */
   above = 0
   fromNode = 0
   used = 0
-  /** What endpoints that were removed use, and the part of that which is guaranteed. */
+  /** Usage of removed endpoints, and the part of it that is guaranteed. */
   leftover = 0
   leftoverPart = 0
   endpointGuarantee = 0
@@ -182,7 +182,7 @@ class AccountShare {
   }
 }
 
-/** What one endpoint uses. Each call costs a few additions and comparisons, because requests and messages make several. */
+/** Usage of one endpoint. Each call costs a few additions and comparisons, because requests and messages make several. */
 export class Share {
   #account: AccountShare
   #guarantee = 0
@@ -200,7 +200,7 @@ export class Share {
     return this.#used
   }
 
-  /** What it may use whatever others do, if they are within their shares. */
+  /** Amount that it may use whatever others do, if they are within their shares. */
   get guarantee(): number {
     return this.#guarantee
   }

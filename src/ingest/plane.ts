@@ -175,7 +175,7 @@ function composeStorage(config: IngestConfig, { nodeId, control, files, clock, l
     findDelivered: findDeliveredBy(control, nodeId),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
-    // What waits is in flight, too. Above that, this bound refuses nobody who has a share of the memory.
+    // Waiting bytes are in flight, too. Above that, this bound refuses nobody who has a share of the memory.
     limits: { waitingBytesMax: 2 * maxInFlightBytes },
   })
   const space = () => files.space(paths.wal)
@@ -192,7 +192,7 @@ type Entry = {
   readonly gate: Gate
 }
 
-/** What decides whether a request enters. */
+/** Composes the parts that decide whether a request is admitted. */
 function composeEntry(
   config: IngestConfig,
   { nodeId, control, clock, logger }: IngestPorts,

@@ -1,5 +1,5 @@
 /**
- * What ingest says of itself: to control every two seconds, and to those who ask whether it is ready.
+ * Reports the state of ingest: to control every two seconds, and to readiness probes.
  *
  * Owns: why the node is not ready, what is wrong besides, and what a heartbeat of ingest says. Does not own: when it is sent (node/heartbeat.ts).
  */
@@ -79,7 +79,7 @@ export class IngestReport implements Service {
     return this.#options.isLeaving() ? ['shutting down'] : this.#unhealthyReasons()
   }
 
-  /** What does not keep the node from being ready. */
+  /** Problems that do not keep the node from being ready. */
   notes(): readonly string[] {
     const { feed, configuration } = this.#options
     return [...notesAbout(feed, configuration.epoch), ...this.#problems()]

@@ -107,7 +107,7 @@ test('the oldest buckets are dropped when control is away for long', async () =>
   const before = reports.length
   await stop()
   const items = reports.slice(before).flatMap((report) => report.items)
-  // What is kept, and the report that was under way.
+  // The kept buckets, and those of the report that was in flight.
   expect(items.length).toBeGreaterThanOrEqual(seriesItemsKept)
   expect(items.length).toBeLessThanOrEqual(seriesItemsKept + 500)
 })

@@ -3,8 +3,8 @@ import type { DiskSpace } from '#lib/files.ts'
 import { ingestLimits } from './limits.ts'
 
 /**
- * What heartbeats say of the disk: the room at most once a minute, as it changes all the time, and control records heartbeats that say
- * nothing new together.
+ * Disk fields of heartbeats. Free space is reported at most once a minute: it changes all the time, and control
+ * records unchanged heartbeats together.
  */
 export class SpaceReport {
   readonly #space: () => DiskSpace | undefined

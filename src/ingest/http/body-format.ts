@@ -21,7 +21,7 @@ type Types = {
   readonly names: ReadonlyMap<string, BodyFormat['type']>
   /** JSON for a purpose, such as application/cloudevents+json (RFC 6839 §3.1). */
   readonly withJsonSuffix?: BodyFormat['type']
-  /** What to send, for those who send another one. */
+  /** Accepted types, for the error of a request with another type. */
   readonly hint: string
 }
 

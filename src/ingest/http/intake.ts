@@ -46,7 +46,7 @@ export class Intake {
   #chunks = 0
   #reservedBytes = 0
   #decoder: Transform | undefined
-  /** What the decoder gets once it has processed what it has: it would hold each chunk as it arrived. */
+  /** Chunks that wait until the decoder has processed the previous ones: it would hold each chunk as it arrived. */
   #undecoded: Pieces | undefined
   #isDecoding = false
   #isComplete = false

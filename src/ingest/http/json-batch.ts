@@ -22,7 +22,7 @@ type Expected = 'object' | 'name-or-end' | 'name' | 'colon' | 'value' | 'comma-o
  */
 export class JsonBatch implements BodyRecords {
   #expected: Expected = 'object'
-  /** What is being read, if it began in an earlier chunk. */
+  /** Element that is being read, if it began in an earlier chunk. */
   #open: 'name' | 'value' | 'scalar' | 'batch' | undefined
   /** Size of the body before the current chunk. */
   #bytes = 0

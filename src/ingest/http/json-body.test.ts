@@ -116,7 +116,7 @@ describe('an array', () => {
       '\uFEFF [ {"a": [1, 2]} ,\r\n\t[3,{"b":"],["}] , "x,y", 1.5e3, null ]\n',
       ['{"a": [1, 2]}', '[3,{"b":"],["}]', '"x,y"', '1.5e3', 'null'],
     ],
-    // What is not JSON is for the views to reject, one record at a time.
+    // Views reject invalid JSON, one record at a time.
     ['[{"a":1},{bad},nonsense]', ['{"a":1}', '{bad}', 'nonsense']],
   ])('%j is a record per element', (body, records) => {
     expect(read(body)).toEqual({ layout: 'lines', records })
@@ -209,7 +209,7 @@ describe('whatever is sent', () => {
         const body = parts.join('')
         const whole = read(body)
         const cut = read(body, at)
-        // Which of several faults is named depends on what arrived first.
+        // The reported problem depends on what arrived first, so `refused` is not compared.
         expect(cut.records).toEqual(whole.records)
         expect(cut.layout).toBe(whole.layout)
         let from = 0

@@ -9,7 +9,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const LINE_FEED = 0x0a
 
-/** What has to be looked at outside of texts: brackets by what they add to the depth, and what is neither. */
+/** Bytes to look at outside of texts: brackets by what they add to the depth, and others as NO_BRACKET. */
 const NOTHING = 2
 const NO_BRACKET = 0
 const stops = new Int8Array(256).fill(NOTHING)

@@ -1,4 +1,4 @@
-/** What the senders of a path send: records, log records of OpenTelemetry, or events of a tracking API, one by one or in batches. */
+/** Content that a path accepts: records, log records of OpenTelemetry, or events of a tracking API, one by one or in batches. */
 export type Sent = 'records' | 'logs' | 'event' | 'batch'
 
 /** The paths that take records. The tracking API is that of Segment, which libraries for many languages speak. */
@@ -19,7 +19,7 @@ export const recordPaths: ReadonlyMap<string, Sent> = new Map([
 /** Where exporters of OpenTelemetry send what Inlet does not take. */
 const otherExports: ReadonlySet<string> = new Set(['/v1/traces', '/v1/metrics'])
 
-/** What to do instead of sending to a path that does not exist. */
+/** Returns advice for a request to a path that does not exist. */
 export function adviceFor(path: string): string {
   return otherExports.has(path) ? 'of OpenTelemetry only logs are taken, at /v1/logs' : 'send events with POST /v1/ingest'
 }

@@ -57,7 +57,7 @@ export class HttpServer implements Service {
   readonly #exchangeContext: ExchangeContext
   readonly #operatorOptions: OperatorOptions
   readonly #connections = new Map<Socket, Connection>()
-  /** Those that the next check may find authenticated, or overdue. */
+  /** Connections that the next check may find authenticated, or overdue. */
   readonly #unauthenticated = new Set<Connection>()
   readonly #turns = new ReadTurns()
   readonly #server: Server

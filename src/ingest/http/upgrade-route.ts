@@ -9,7 +9,7 @@ export type Upgraded = {
   readonly slot: ConnectionSlot
   /** The first bytes of the new protocol. */
   readonly head: Buffer
-  /** What follows the `?`. */
+  /** Query string after the `?`. */
   readonly query: string
 }
 

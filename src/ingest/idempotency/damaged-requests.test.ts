@@ -100,7 +100,7 @@ describe('damage in a file', () => {
         key,
         expect.objectContaining({ isRepeated: !lost.some((place) => place === key) }),
       ])
-    // Those that were stored again are known from now on, in places of their own.
+    // Requests that were stored again are known from now on, in places of their own.
     await requests.stop()
     expect((await readFile(path)).subarray(0, 30 * entryBytes)).toEqual(before)
     expect(logged.join()).toContain('idempotency keys damaged')

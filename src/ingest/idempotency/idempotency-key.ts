@@ -14,9 +14,9 @@ export const DIGEST_BYTES = 16
 
 export type RequestDigests = {
   readonly endpointId: string
-  /** Of the endpoint and the key. */
+  /** Digest of the endpoint and the key. */
   readonly id: Buffer
-  /** Of the records, and of their topic if they have one. */
+  /** Digest of the records, and of their topic if they have one. */
   readonly body: Buffer
 }
 

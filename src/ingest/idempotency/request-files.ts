@@ -44,7 +44,7 @@ export class RequestFiles {
   /** The reason for each hour whose file cannot be read, open or not. */
   readonly #unreadable = new Map<number, string>()
   #unreadableDirectory: string | undefined
-  /** What was durable when the earlier process wrote its last counts. */
+  /** Counts of durable requests that the earlier process wrote last. */
   readonly #before = new Map<number, RequestCount>()
   /** Whether that was read. */
   #isLoaded = false
@@ -225,7 +225,7 @@ export class RequestFiles {
   /** There is no file of that hour: it was removed, or moved away as `problems` advises. */
   async #noteAway(hour: number): Promise<void> {
     const file = this.#hours.get(hour)
-    // What is open and can be read is known still.
+    // The requests of an open, readable file are still known.
     if (file !== undefined && !this.#unreadable.has(hour)) return
     this.#unreadable.delete(hour)
     if (this.#isOld(hour)) return this.#forgetHour(hour)

@@ -177,7 +177,7 @@ describe('a clock that is wrong forgets no key', () => {
     await send(requests, 'b')
     clock.advance(hourMs)
     checked.observe(time + hourMs, clock.monotonic())
-    // What was stored by the wrong time is known for a day all the same.
+    // Requests stored by the wrong time are still known for a day.
     for (const key of ['a', 'b']) expect(await send(requests, key)).toMatchObject({ isRepeated: true })
     clock.advance(22 * hourMs)
     for (const key of ['a', 'b']) expect(await send(requests, key)).toMatchObject({ isRepeated: true })
@@ -267,7 +267,7 @@ describe('bounds', () => {
     const first = await stored(endpoint)
     expect(first).toBeGreaterThan(30)
     expect(await stored(other)).toBeGreaterThan(20)
-    // What is known is answered all the same.
+    // A known request still gets its response.
     expect(await send(requests, '0', '1')).toMatchObject({ isRepeated: true })
     await requests.stop()
   })

@@ -94,7 +94,7 @@ export class StoredRequests implements Service, SealObserver {
     return this.#written.damaged
   }
 
-  /** What is wrong with the files, for the operator of the node. */
+  /** Problems with the files, for the operator of the node. */
   problems(): readonly string[] {
     const unwritten =
       this.#failure === undefined
@@ -189,7 +189,7 @@ export class StoredRequests implements Service, SealObserver {
 
   /** Returns undefined if there is nothing to wait for. Never rejects: a full disk must not hold the segments whose delivery makes room. */
   beforeSeal(): Promise<void> | undefined {
-    // What is being written may not be synced yet.
+    // Requests that are being written may not be synced yet.
     return this.#unwritten.size === 0 ? this.#writing : this.#write()
   }
 

@@ -37,7 +37,7 @@ export type Batch = {
   readonly messageIds: number[]
   messages: number
   payloadBytes: number
-  /** What they use of the room. */
+  /** Bytes of the room that its messages use. */
   bytes: number
 }
 

@@ -39,7 +39,7 @@ export class Sessions {
   readonly #all = new Set<Session>()
   /** Open sessions by endpoint and client id. */
   readonly #open = new Map<string, Map<string, Session>>()
-  /** Those whose key was revoked so that they stay open until they next authenticate. */
+  /** Sessions whose key was revoked so that they stay open until they next authenticate. */
   readonly #outlivingTheirKey = new WeakSet<Session>()
   #openCount = 0
   #isDraining = false

@@ -84,7 +84,7 @@ function read(chunks: readonly Buffer[]): Seen {
   return { ...seen, data: Buffer.concat(parts) }
 }
 
-/** What the npm package ws makes of the same chunks. */
+/** Reads the same chunks with the npm package ws. */
 function readWithWs(chunks: readonly Buffer[]): Omit<Seen, 'calls' | 'reason'> {
   const parts: Buffer[] = []
   const seen: Omit<Seen, 'calls' | 'reason'> = { data: Buffer.alloc(0), pings: [], close: undefined, invalid: undefined }

@@ -64,7 +64,7 @@ export class FrameReader {
   #missingBytes = 0
   /** Little-endian: its lowest byte is the mask of the next byte. */
   #mask = 0
-  /** Of the message, while it is incomplete: its frames, and their announced lengths. */
+  /** Frames of the incomplete message, and the sum of their announced lengths. */
   #fragments = 0
   #messageBytes = 0
   #control = noBytes

@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads'
 import { AppError, type ErrorCode } from '#errors.ts'
 import { type ConversionTask, type Converted, convert } from './convert.ts'
 
-/** What the thread answers to each task. */
+/** Reply of the thread to each task. */
 export type ConversionAnswer =
   | { readonly converted: Converted }
   | { readonly refused: { readonly code: ErrorCode; readonly message: string } }

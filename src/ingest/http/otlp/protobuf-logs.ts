@@ -53,7 +53,7 @@ const anyValue = {
   keyValueList: delimited(6),
   bytes: delimited(7),
 }
-/** Of ArrayValue and KeyValueList. */
+/** Field 1 of ArrayValue and KeyValueList. */
 const values = delimited(1)
 
 /** Yields the text of each record. Throws OtlpError. */

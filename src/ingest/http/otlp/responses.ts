@@ -12,7 +12,7 @@ import { recordLimits } from '#model/limits.ts'
 import { problemHeaders } from '../responses.ts'
 import { type OtlpEncoding, otlpTypes } from './encoding.ts'
 
-/** Of `google.rpc.Code`. */
+/** Values of `google.rpc.Code` by HTTP status. */
 const statusCodes: Readonly<Record<number, number>> = {
   400: 3,
   401: 16,
