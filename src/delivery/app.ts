@@ -33,7 +33,7 @@ export type AppHooks = {
   readonly conversionPool?: ConversionPool
 }
 export type App = {
-  /** What this node holds, as of the last scan. */
+  /** Data that this node holds, as of the last scan. */
   held(): Held
   stop(signal: AbortSignal): Promise<void>
 }

@@ -17,7 +17,7 @@ export class Endpoints {
     return this.#epoch
   }
 
-  /** Which state of the database the snapshot is from, if control said so. */
+  /** State of the database that the snapshot is from, if control reported it. */
   get position(): DatabasePosition | undefined {
     return this.#position
   }
@@ -63,7 +63,7 @@ export class Endpoints {
   }
 }
 
-/** What is known of an endpoint that this node has no configuration of: its records are kept as they are. */
+/** Stands for an endpoint that this node has no configuration of: its records are kept as they are. */
 const unowned = {
   ingest_host: null,
   account_suspended: false,

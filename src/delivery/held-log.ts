@@ -1,5 +1,5 @@
 /**
- * What the node holds of one log, as a scan found it, and the row about it that control gets.
+ * State of one log on the node, as a scan found it, and the row about it that control gets.
  *
  * Owns: which files count as what, and which of several reasons is reported. Does not own: the scan (pipeline.ts), the protocol.
  * Law: every segment file counts exactly once, whether or not it can be delivered, and whether or not an endpoint owns the log.

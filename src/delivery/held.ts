@@ -1,6 +1,6 @@
 import type { EndpointLag } from '#model/node-protocol.ts'
 
-/** What a node holds, and what control knows of it. */
+/** Logs that a node holds, and the part of them that control knows. */
 export type Held = {
   /** Whether the scan applied the newest configuration of control. */
   readonly isCurrent: boolean
@@ -13,7 +13,7 @@ export type Held = {
   readonly problem: string | null
 }
 
-/** What is not delivered yet. */
+/** Data that is not delivered yet. */
 export type Waiting = {
   /** Segments that are not delivered, and reports that control has not recorded. */
   readonly segments: number

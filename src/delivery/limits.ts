@@ -8,7 +8,7 @@ export const deliveryLimits = {
   uploadsParallelPerDestination: 8,
   /** In addition, one file at a time for each destination that is backing off, up to this many in total. */
   uploadsParallelBackingOff: 16,
-  /** What a process that converts may allocate: so many times the memory of a conversion, because DuckDB does not count everything. */
+  /** Memory of a conversion process, as a multiple of the memory of a conversion: DuckDB does not count everything. */
   conversionMemoryFactor: 3,
   /** Size of a file that it may write, including spilled data. */
   conversionFileBytesMax: 64 * GiB,

@@ -99,7 +99,7 @@ export class LogQueue {
       const sinceMs = this.#active.get(id)?.sinceMs ?? clock.monotonic()
       this.#active.set(id, reason === null ? null : { reason, failingView, sinceMs })
     }
-    // Of its own: whoever listens to a signal that thousands of deliveries share is looked for among all who do.
+    // A signal per delivery: removing a listener from a shared one is linear in its listeners.
     const end = deliver(segment, { turn, report, signal: AbortSignal.any([signal]) })
       .catch((error: unknown) => {
         // Only an abort may end a delivery early. Any other error breaks an invariant.

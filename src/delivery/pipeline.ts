@@ -64,7 +64,7 @@ export class Pipeline implements Service {
   readonly #returning = new ReturningSegments()
   /** As of the last scan. */
   #held: readonly HeldLog[] = []
-  /** What each log held when its directory could be read last. */
+  /** State of each log when its directory could be read last. */
   readonly #lastRead = new Map<string, HeldLog>()
   #scannedEpoch = -1
   #problem: string | null = null
@@ -266,7 +266,7 @@ export class Pipeline implements Service {
     const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
     const undelivered = ofLog.filter(isUndelivered)
     const waiting = sealedBeforeOpen(ofLog).filter((segment) => isUndelivered(segment) && !parked.has(segment.id))
-    // What control has not recorded yet is behind, even if it is in the bucket.
+    // A segment counts as behind until control has recorded it, even if it is in the bucket.
     const oldest = ofLog.find((segment) => isUndelivered(segment) || isReported(segment.id))
     await this.#update(listing.logName, waiting, oldest)
     return heldLog(

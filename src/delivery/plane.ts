@@ -71,7 +71,7 @@ export type DeliveryConfig = ScrubConfig & {
 export type DeliveryPlane = {
   /** In the order of their start. They stop in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox sends its commits. */
   readonly services: readonly Service[]
-  /** What this node holds, as of the last scan. */
+  /** Data that this node holds, as of the last scan. */
   held(): Held
   /** Call it once, before the services start. */
   prepare(): Promise<void>

@@ -63,7 +63,7 @@ export type Salvage =
       readonly outcome: 'salvaged' | 'quarantined'
       /** Acknowledged records that were lost to damage: at least so many. */
       readonly recordsLost: number
-      /** What is damaged, for a person. */
+      /** Description of the damage, for a person. */
       readonly reason: string
       /** Where the original is kept. */
       readonly quarantine: string

@@ -44,7 +44,7 @@ export type Attempts = {
   readonly signal: AbortSignal
 }
 
-/** What is known about the views, and how much time they have left. */
+/** Views that are settled, and the time that is left for the others. */
 type Progress = { readonly built: BuiltView[]; readonly failed: ViewVerdict[]; leftMs: number }
 
 /** How an attempt ended without a reply, and in which step. `exited` is undefined if the process was killed at the limit of the step. */

@@ -1,7 +1,7 @@
 /**
- * Which views apply to a segment.
+ * Selects the views that apply to a segment.
  *
- * Law: only the time at which the segment was sealed decides, so the answer is the same whenever, and however often, it is converted.
+ * Law: only the time at which the segment was sealed decides, so every conversion of it, at any time, gets the same views.
  */
 import type { BoundView } from '#model/snapshot.ts'
 

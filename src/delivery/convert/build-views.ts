@@ -17,7 +17,7 @@ export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'defi
 
 export type FailedView<View extends ViewToBuild> = { readonly view: View; readonly error: unknown }
 
-/** What earlier attempts at the same views have shown. */
+/** Plan for the views of a segment, from earlier attempts at them. */
 export type ViewPlan = {
   /** Do not build several views at once: the process ended while it did. */
   readonly isApart: boolean
@@ -29,7 +29,7 @@ export type ViewPlan = {
   readonly failed: readonly ViewVerdict[]
 }
 
-/** What is known about a view once the build has ended its work on it. Its files stay as they are. */
+/** Result of a view once the build has ended its work on it. Its files stay as they are. */
 export type BuiltView = { readonly view: number; readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
 export type SettledView = { readonly built: BuiltView } | { readonly failed: ViewVerdict }
 

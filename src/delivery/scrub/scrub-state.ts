@@ -29,7 +29,7 @@ const ScrubState = z.object({
     })
     .nullable(),
   completed: Pass.nullable(),
-  /** Of the last completed pass. */
+  /** Findings of the last completed pass. */
   findings: z.array(Finding),
   /** Its findings that are not listed because there are so many. */
   unlisted: z.int(),

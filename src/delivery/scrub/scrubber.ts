@@ -81,7 +81,7 @@ export class Scrubber implements Service {
     await this.#looks.stop()
   }
 
-  /** What is known to be wrong: what the running pass found, and what the last one found and the running one has not looked at again. */
+  /** Known damage: findings of the running pass, and those of the last pass that the running one has not checked again. */
   get findings(): readonly Finding[] {
     const found = new Map<string, Finding>()
     for (const finding of [...(this.#state?.findings ?? []), ...(this.#state?.running?.found ?? [])])
@@ -124,7 +124,7 @@ export class Scrubber implements Service {
     await this.#complete(state, state.running)
   }
 
-  /** What is on the node comes first: it exists only once. */
+  /** The disk of the node is scrubbed first: its data exists only once. */
   async #begin(signal: AbortSignal): Promise<Running> {
     const started_at = isoTimestamp(this.#options.clock.now())
     const tally = { segments: 0, commits: 0, files: 0, read_bytes: 0 }

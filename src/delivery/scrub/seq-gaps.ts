@@ -9,7 +9,7 @@ import type { SegmentDirectory } from '#wal/segment-directory.ts'
 /** Seqs from one to the other, both included. */
 export type SeqGap = { readonly endpoint_id: string; readonly from: number; readonly to: number }
 
-/** What the disk of the node has of a log. */
+/** Segments of a log on the disk of the node. */
 export type LocalSeqs = { readonly seqs: readonly number[]; readonly highWater: number | undefined }
 
 export class CommittedSeqs {

@@ -1,4 +1,4 @@
-/** What the delivery process and its conversion processes send each other. */
+/** Messages between the delivery process and its conversion processes. */
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'

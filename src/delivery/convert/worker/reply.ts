@@ -1,4 +1,4 @@
-/** What the reply of a conversion process means to the delivery process. */
+/** Interprets the reply of a conversion process for the delivery process. */
 import { basename, join } from 'node:path'
 import { assert } from '#lib/assert.ts'
 import type { BoundView } from '#model/snapshot.ts'
