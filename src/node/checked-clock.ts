@@ -98,7 +98,7 @@ export class CheckedClock implements Clock {
     return this.now() - ageMs - skippedMs
   }
 
-  /** What is wrong with the clock of this machine, and what to do; undefined before control was asked. */
+  /** Problem with the clock of this machine, and what to do; undefined until control has been asked. */
   get problem(): string | undefined {
     const seconds = this.#secondsAhead()
     if (seconds === undefined) return undefined

@@ -38,7 +38,7 @@ import type { NodeCredential } from './credential.ts'
 export class ControlError extends Error {
   override readonly name = 'ControlError'
   readonly status: number
-  /** What control says about it. */
+  /** Explanation that control gave. */
   readonly detail: string
 
   constructor(
@@ -57,9 +57,9 @@ export const controlTimeoutMs = 10_000
 
 export type ControlClientOptions = {
   readonly url: string
-  /** Of this node. It is read again after a call that control rejected because of it. */
+  /** Credential of this node. It is read again after a call that control rejected because of it. */
   readonly credential: Pick<NodeCredential, 'token' | 'reload'>
-  /** Who may have signed the certificate of control. Undefined: those that Node trusts. */
+  /** Roots that may have signed the certificate of control. Undefined: those that Node trusts. */
   readonly root?: Pick<ControlRoot, 'ca' | 'reload' | 'establish'> | undefined
   /** How long one call may take, in addition to the wait of a long poll. */
   readonly timeoutMs?: number
@@ -212,7 +212,7 @@ export class ControlClient {
 }
 
 const unknownCa = 'set INLET_CONTROL_CA_FILE to the certificate of the CA that signed the one of control'
-/** What to do, by the code of OpenSSL: the chain ends in no root that this node trusts, or is not valid now. */
+/** Advice by the code of OpenSSL: the chain ends in no root that this node trusts, or is not valid now. */
 const adviceByCode: ReadonlyMap<string, string> = new Map([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', unknownCa],
   ['SELF_SIGNED_CERT_IN_CHAIN', unknownCa],

@@ -11,7 +11,7 @@ import { sendRequest } from '#lib/http.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { parseCertificates, pinOf } from '#lib/root-certificate.ts'
 
-/** Whoever answers is not known yet. */
+/** Bounds the response: the server is not authenticated yet. */
 const rootBytesMax = 64 * KiB
 
 export type ControlRootOptions = {
@@ -19,7 +19,7 @@ export type ControlRootOptions = {
   readonly caFile: string | null
   /** Where a fetched root is kept. */
   readonly rootFile: string
-  /** Of the root, from the join token. Null: nothing is fetched. */
+  /** Pin of the root, from the join token. Null: nothing is fetched. */
   readonly pin?: string | null
 }
 

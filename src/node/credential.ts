@@ -27,7 +27,7 @@ export class NodeCredential {
     return new NodeCredential(nodeId, path, parse(path, await readOrCreate(path, newNodeSecret)))
   }
 
-  /** What control verifies. */
+  /** Token that control verifies. */
   get token(): string {
     return printNodeCredential(this.nodeId, this.secret)
   }

@@ -8,7 +8,7 @@ import type { OutboxQueue } from './outbox-queue.ts'
 /** Limit for a batch of several commits, well below the bounds of control: a value in a commit has about ten bytes. */
 const batchBytesMax = 2 * MiB
 
-/** What one endpoint adds to a request. */
+/** Commits that one endpoint adds to a request. */
 export type Share = { readonly endpointId: string; readonly queue: OutboxQueue; readonly entries: readonly OutboxEntry[] }
 
 /** The commits of one request, in the order of their shares. */

@@ -14,7 +14,7 @@ import type { NodeCredential } from './credential.ts'
 export type RegistrationOptions = {
   readonly client: ControlClient
   readonly credential: NodeCredential
-  /** Of the join token, or of the installation. Null if this node has none: it can work with its credential, but not get another one. */
+  /** Secret of the join token or the installation. Null if there is none: then a lost credential cannot be replaced. */
   readonly joinSecret: string | null
   readonly node: Register
   readonly logger: Logger
@@ -29,7 +29,7 @@ const anotherToken = 'create a join token (inlet join-tokens create), set INLET_
 
 export class Registration {
   readonly #options: RegistrationOptions
-  /** What was logged last, so that each state is logged once. */
+  /** Last logged state, so that each state is logged once. */
   #logged = ''
 
   constructor(options: RegistrationOptions) {

@@ -19,7 +19,7 @@ const cutOffMs = 15_000
 /** How often a process that refuses the configuration of control asks for another one. */
 const refusedMs = 2_000
 
-/** What a heartbeat says about the configuration of a process. */
+/** Configuration that a process uses, as its heartbeat reports it. */
 export type ConfigurationInUse = { readonly applied_epoch: number; readonly kept_position?: DatabasePosition }
 
 export type SnapshotFeedOptions = {

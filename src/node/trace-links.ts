@@ -1,5 +1,5 @@
 /**
- * Which traced requests have records in a segment: on its way from ingest, which knows them, to delivery, which links them.
+ * Passes the traced requests of a segment from ingest, which knows them, to delivery, which links them.
  *
  * Owns: one small file for each segment that has such requests. Does not own: when there are traces.
  * Law: files are few and small, and losing one loses links and nothing else: they are neither synced nor needed.
