@@ -1,5 +1,5 @@
 /**
- * What nodes accepted for each account, by UTC day.
+ * Usage that nodes counted for each account, by UTC day.
  *
  * Law: a row has the newest counters of one start of ingest on one node. Counters only grow, so a report that arrives twice, or late,
  * changes nothing. Of the starts of a day only the newest have a row; the older ones, which report no more, are one sum.

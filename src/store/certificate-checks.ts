@@ -1,4 +1,4 @@
-/** What control last saw of the certificate at each address of a node. */
+/** Results of control's last check of the certificate at each address of a node. */
 import { inChunks } from './chunks.ts'
 import { fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
 import type { Db } from './store.ts'

@@ -59,7 +59,7 @@ export async function findCommit(db: Db, id: string): Promise<StoredCommit | und
 export type Addition = {
   readonly commit: StoredCommit
   readonly view_id: string
-  /** Of a re-drive: the version whose dead letters it took over. */
+  /** The version whose dead letters a re-drive took over. */
   readonly from_view_id: string | null
   readonly job_id: string
   readonly artifacts: ArtifactFiles

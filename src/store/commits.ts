@@ -69,7 +69,7 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
   return 'new'
 }
 
-/** What the receipt of a record names: the segment that holds it. */
+/** Segment that holds a record, as its receipt names it. */
 export type SegmentOfNode = { readonly node_id: string; readonly seq: number }
 
 export type CommitPage = {

@@ -84,7 +84,7 @@ export async function startAutomaticCompaction(
 type CompactionRequest = {
   readonly endpoint_id: string
   readonly period: CompactionPeriod
-  /** Of the seals (epoch ms). */
+  /** Range of the seals (epoch ms). */
   readonly range: { readonly from: number; readonly to: number }
   readonly except_views: readonly string[]
   readonly remove_after_hours: number | null

@@ -18,7 +18,7 @@ import type { Db, Tx } from './store.ts'
 /** Where the sources of a compaction are, and its result. */
 export type CompactionPlace = {
   readonly endpoint_id: string
-  /** Of the sources, as commits name it. */
+  /** Kind of the sources, as commits name it. */
   readonly kind: string
   readonly view: { readonly id: string; readonly version: number } | null
   /** The UTC date on which the sources were sealed. */

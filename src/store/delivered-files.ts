@@ -13,7 +13,7 @@ import type { Db } from './store.ts'
 /** Commits that are read at once. */
 const PAGE_COMMITS = 50
 
-/** What is wanted: the files of a view version, or raw Parquet. */
+/** Files to list: those of a view version, or raw Parquet. */
 export type FilesWanted = { readonly view_id: string } | 'raw'
 
 export type TimeRange = { readonly since?: string | undefined; readonly until?: string | undefined }

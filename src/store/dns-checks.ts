@@ -1,10 +1,10 @@
-/** What the name servers last said about the name of each endpoint. */
+/** Last answers of the name servers for the name of each endpoint. */
 import { inChunks } from './chunks.ts'
 import { fromJson, toTime } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db } from './store.ts'
 
-/** What one name server said. */
+/** Answer of one name server. */
 export type NameServerAnswer = {
   /** Its address and port. */
   readonly server: string

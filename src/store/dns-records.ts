@@ -1,5 +1,5 @@
 /**
- * What is published in DNS for each endpoint, and what was sent there.
+ * Records that are published in DNS for each endpoint, and those that were sent there.
  *
  * Owns: the order of an attempt. Does not own: what should be published (control/provisioning/dns).
  * Law: a row exists before its records are sent for the first time, until the DNS service confirmed that they are gone. Until an attempt is
@@ -28,7 +28,7 @@ export type DnsRecord = {
   readonly published: readonly string[] | null
   readonly ttl: number | null
   readonly published_at: string | null
-  /** What the last attempt sent; null once it is confirmed. */
+  /** Values that the last attempt sent; null once it is confirmed. */
   readonly sent: readonly string[] | null
   /** When the set may be sent again (epoch ms). */
   readonly retry_at: number | null

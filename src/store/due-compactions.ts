@@ -1,4 +1,4 @@
-/** Which endpoints compact by themselves, and how far they got. */
+/** Endpoints that compact by themselves, and how far each one has got. */
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import { compactionLimits } from '#model/limits.ts'
 import { fromJson } from './columns.ts'

@@ -1,5 +1,5 @@
 /**
- * What happened to endpoints over time: what nodes accepted and refused, and what was delivered.
+ * Time series of endpoints: records that nodes accepted and refused, and records that were delivered.
  *
  * Law: a report of a node is added once, in the transaction that first records it, and so is a commit. Nodes and commits add to the same
  * rows, so a row is written only if nobody changed it since it was read.
@@ -102,7 +102,7 @@ async function isNewReport(db: Tx, { node_id, run, number }: Omit<SeriesReport, 
 type Slots = Readonly<Record<string, Partial<EndpointCounts>>>
 
 type Key = { readonly endpoint_id: string; readonly step: SeriesStep; readonly bucket_start: number }
-/** What to add to a row: the counts of each of its buckets. */
+/** Counts to add to a row, by bucket. */
 type RowAddition = Key & { readonly slots: Map<number, Partial<EndpointCounts>[]> }
 
 async function add(db: Tx, additions: readonly Addition[], now: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** What all nodes hold of all accounts, in numbers for the metrics of operators. Summed up by the database: there may be millions of rows. */
+/** Totals of all nodes and accounts, for the metrics of operators. The database sums them up: there may be millions of rows. */
 import { type RawBuilder, sql } from 'kysely'
 import { sumOf } from './safe-sums.ts'
 import type { Db } from './store.ts'

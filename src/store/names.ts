@@ -9,7 +9,7 @@ import type { Db } from './store.ts'
 
 type Named = {
   readonly ids: readonly string[]
-  /** Those of people who are, or were, members of the account. */
+  /** Ids of people who are, or were, members of the account. */
   readonly people: readonly string[]
 }
 

@@ -17,9 +17,9 @@ export type NodeInventory = NodeFacts & {
   readonly blocked_logs: number
   readonly scrub_findings: number
   readonly join_token_id: string | null
-  /** Of the Inlet that it runs; null for one that does not say so. */
+  /** Version of Inlet that it runs; null if it reports none. */
   readonly version: string | null
-  /** Of its write-ahead log; null before the first report. */
+  /** Disk of its write-ahead log; null before the first report. */
   readonly disk: DiskSpace | null
 }
 

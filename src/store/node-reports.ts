@@ -1,5 +1,5 @@
 /**
- * What nodes report about the logs on their disks.
+ * Reports of nodes about the logs on their disks.
  *
  * Owns: the rows of each node, replaced by every report. Does not own: what they mean for an endpoint (control/provisioning).
  * Law: a row needs no endpoint. Nodes also report logs whose endpoint was deleted, or is unknown to this database.

@@ -1,7 +1,7 @@
 /**
- * What a node may name: endpoints of the regions whose configuration it received, and accounts that have or had an endpoint there.
+ * Scope of a node: endpoints of the regions whose configuration it received, and accounts that have or had an endpoint there.
  *
- * Law: what this database does not know is nobody's, and is not foreign: it may be an older copy.
+ * Law: an id that this database does not know is nobody's, and is not foreign: the database may be an older copy.
  */
 import { inChunks } from './chunks.ts'
 import { storeLimits } from './limits.ts'

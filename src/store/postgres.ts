@@ -1,4 +1,4 @@
-/** What a store on Postgres consists of. Loaded only when one is opened. */
+/** Parts of a store on Postgres. Loaded only when one is opened. */
 import { PostgresDialect } from 'kysely'
 import { splitPostgresUrl } from '#lib/postgres-urls.ts'
 import { type LeaderLock, PostgresLeaderLock } from './leader-lock.ts'

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { storeLimits } from './limits.ts'
 
-/** What every connection has in common. */
+/** Options of every connection. */
 export function connectionOptions(url: string): pg.ClientConfig {
   return {
     connectionString: url,

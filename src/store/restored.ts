@@ -1,5 +1,5 @@
 /**
- * What `inlet restore` leaves for the next start of control: that the database is an older copy which somebody put back on purpose.
+ * Tells the next start of control that `inlet restore` put back an older copy of the database on purpose.
  *
  * Owns: the file, and what follows from it in the database. Law: it takes effect once, also if the start is interrupted.
  */

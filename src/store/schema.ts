@@ -24,7 +24,7 @@ export type Database = {
     allowed_buckets: string | null
     created_at: number
   }
-  /** What a node accepted on a UTC day. `run` is one start of its ingest: counters begin at 0 again. Empty for the sum of older ones. */
+  /** Usage that a node counted on a UTC day. `run` is one start of its ingest, which counts from 0. Empty: sum of older ones. */
   account_usage: {
     day: string
     account_id: string
@@ -81,7 +81,7 @@ export type Database = {
   sign_in_links: {
     id: string
     hash: string
-    /** Who signs in with it; null for a new person. */
+    /** Person who signs in with it; null for a new one. */
     person_id: string | null
     email: string | null
     account_id: string | null
@@ -96,9 +96,8 @@ export type Database = {
   secrets: { name: string; value: string; key_id: string }
   /** Issued certificates. `private_key` is encrypted like the secrets above. Nothing but `due_at` and the failures is set before the first. */
   certificates: {
-    /** What it is for: `*.<region>.<base domain>`, or the host of control. */
+    /** Name that it is for: `*.<region>.<base domain>`, or the host of control. */
     name: string
-    /** Who issued it. */
     issuer: string | null
     chain: string | null
     private_key: string | null
@@ -217,7 +216,7 @@ export type Database = {
     /** JSON of the ports where clients find TLS. */
     tls_ports: string
     registered_at: number
-    /** Of the Inlet that it runs. */
+    /** Version of Inlet that it runs. */
     version: string | null
     disk_free_bytes: number | null
     disk_total_bytes: number | null
@@ -273,7 +272,7 @@ export type Database = {
     error: string | null
     checked_at: number
   }
-  /** What the name servers last said about the name of an endpoint. `answers` is JSON, one for each server. */
+  /** Last answers of the name servers for the name of an endpoint. `answers` is JSON, one for each server. */
   dns_checks: { endpoint_id: string; name: string; answers: string; checked_at: number }
   /** The newest configuration of a region that was sent to a node: it may hold data of every endpoint in it. */
   node_snapshots: { node_id: string; region: string; epoch: number }
@@ -296,7 +295,7 @@ export type Database = {
   }
   /** Logs that ingest of a node cannot append to. */
   blocked_logs: { node_id: string; endpoint_id: string; reason: string }
-  /** What is published in DNS for each endpoint (`dns-records.ts`). Values are JSON. */
+  /** Records that are published in DNS for each endpoint (`dns-records.ts`). Values are JSON. */
   dns_records: {
     name: string
     type: string
@@ -307,7 +306,7 @@ export type Database = {
     published: string | null
     ttl: number | null
     published_at: number | null
-    /** What the last attempt sent; null once it is confirmed. */
+    /** Values that the last attempt sent; null once it is confirmed. */
     sent: string | null
     attempt: string | null
     retry_at: number | null
@@ -372,7 +371,7 @@ export type Database = {
     bucket_start: number
     quality: string
   }
-  /** What happened to an endpoint, in buckets of each length: one or more, by their number in the row, in the JSON of `counts`. */
+  /** Time series of endpoints, in buckets of each length: one or more, by their number in the row, in the JSON of `counts`. */
   endpoint_series: { endpoint_id: string; step: string; bucket_start: number; counts: string; writes: number }
   view_series: {
     view_id: string
@@ -419,7 +418,7 @@ export type Database = {
   }
   job_units: {
     job_id: string
-    /** Of a compaction: its id. */
+    /** Id of the commit, or of the compaction. */
     commit_id: string
     /** Null for a compaction. */
     view_id: string | null
@@ -434,13 +433,13 @@ export type Database = {
     deaths: number
     reason: string | null
   }
-  /** What a caller has used of its rate limit, `allowed`, until `ends_at`. `granted` is the last part that a process took. */
+  /** Requests that a caller has taken of its limit `allowed`, until `ends_at`. `granted` is the last part that a process took. */
   rate_windows: { caller: string; allowed: number; ends_at: number; taken: number; granted: number }
   /** Artifacts that jobs added to a segment after the commit. */
   commit_additions: {
     commit_id: string
     view_id: string
-    /** Of a re-drive: the version whose dead letters it took over. */
+    /** The version whose dead letters a re-drive took over. */
     from_view_id: string | null
     job_id: string
     artifacts: string
@@ -451,7 +450,7 @@ export type Database = {
     id: string
     account_id: string
     endpoint_id: string
-    /** Of the sources, as in the artifacts of a commit. */
+    /** Kind of the sources, as in the artifacts of a commit. */
     kind: string
     view_id: string | null
     view_version: number | null

@@ -13,7 +13,7 @@ export type NewSignInLink = {
   readonly id: string
   /** SHA-256 of the secret, lowercase hex. */
   readonly hash: string
-  /** Who signs in; null for somebody new. */
+  /** Person who signs in; null for somebody new. */
   readonly person_id: string | null
   readonly email: string | null
   /** The account to join, with the role; null for none. */

@@ -62,7 +62,7 @@ async function openOnPostgres(url: string, options: StoreOptions): Promise<Store
   return { db, dialect: 'postgres', newLeaderLock, close: () => db.destroy() }
 }
 
-/** What is committed together with the change that a call makes, such as its audit event. */
+/** Writes that are committed together with the change of a call, such as its audit event. */
 const companions = new AsyncLocalStorage<(db: Tx) => Promise<void>>()
 
 /** Runs `work`. Each transaction that it makes by `transact` ends with `companion`, so that both are committed or none. */

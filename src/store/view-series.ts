@@ -1,5 +1,5 @@
 /**
- * What view versions accepted, dropped and rejected over time.
+ * Time series of view versions: records accepted, dropped and rejected.
  *
  * Law: a commit, and the output that a job adds to one, is counted once, in the transaction that first records it, at its time. What
  * happened then stays: a job that makes it good later is counted when it does.

@@ -1,6 +1,6 @@
 import type { Db } from '../store.ts'
 
-/** What callers have used of their rate limits, for control processes that share a database. */
+/** Usage of callers' rate limits, for control processes that share a database. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .createTable('rate_windows')

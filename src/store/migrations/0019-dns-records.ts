@@ -1,6 +1,6 @@
 import type { Db } from '../store.ts'
 
-/** What is published in DNS, and what no longer is. No reference to endpoints or nodes: a row stays until the DNS service confirmed that its records are gone. */
+/** Records that are or were published in DNS. A row references nothing else: it stays until the DNS service confirms removal. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .createTable('dns_records')

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../store.ts'
 
-/** What control last saw of DNS and of the certificates that nodes serve, and when an endpoint was provisioned. */
+/** Results of control's checks of DNS and of the certificates that nodes serve, and when an endpoint was provisioned. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .alterTable('nodes')
