@@ -1,4 +1,4 @@
-/** What a backup of a WAL directory, and a restore of one, know of its files. */
+/** Prepares copies of a WAL directory: the names of copied segments, and the seqs that a copy skips. */
 import { join } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import { listLogs } from './directory.ts'

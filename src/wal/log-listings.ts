@@ -1,5 +1,5 @@
 /**
- * What is in the logs, for a process that looks again and again.
+ * Caches listings of the logs, for a process that lists them again and again.
  *
  * Owns: which listing still holds. Does not own: how a directory is listed (directory.ts).
  * Law: a listing is returned again only if its directory has not changed since. Two changes within a moment may leave the same time, so a

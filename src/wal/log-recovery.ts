@@ -74,7 +74,7 @@ export class LogRecovery {
     return this.#unread.size > 0 || this.#missing.count > 0
   }
 
-  /** What is still to be recovered, or missing. */
+  /** Segments that are still to be recovered, or missing. */
   *noted(): Generator<NotedSegment> {
     yield* this.#missing.all()
     for (const logName of this.#unreadable.keys()) yield* this.#options.openSegments.leftOpen(logName, undefined)
@@ -220,7 +220,7 @@ export class LogRecovery {
       if (segment !== undefined) onSealed(segment, orphan.path)
       else if (retry === undefined) {
         usage.forget(orphan.path)
-        // What is kept of it for a person.
+        // The log is counted again: a quarantined copy may be left.
         this.#uncounted.add(logName)
       }
     }

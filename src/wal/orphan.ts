@@ -8,7 +8,7 @@ export type Orphan = SegmentIdentity & {
   readonly path: string
   /** Frames beyond it were never acknowledged. Absent if unknown. */
   readonly durableBytes?: number
-  /** What was acknowledged in it, at least. */
+  /** Lower bound of what was acknowledged in it. */
   readonly acknowledged?: { readonly bytes: number; readonly records: number }
   /**
    * The disk failed while it was written or synced. The kernel may believe that its bytes are on disk, so another fdatasync would succeed

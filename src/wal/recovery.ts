@@ -43,7 +43,7 @@ export type SurveyedLog = {
   /** Segments that were never sealed, oldest first. */
   readonly orphans: readonly Orphan[]
   readonly highWater: HighWater | undefined
-  /** What is in the directory. */
+  /** All entries of the directory. */
   readonly entries: readonly DirectoryEntry[]
 }
 

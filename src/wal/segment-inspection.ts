@@ -42,7 +42,7 @@ export type Inspection = {
   readonly hasProvenDamage: boolean
   /** Records that the damage took: exact if the footer is intact, else at least one per hole. */
   readonly lostRecords: number
-  /** What is wrong, for a person. */
+  /** Description of the problem, for a person. */
   readonly reason: string
 }
 
@@ -97,7 +97,7 @@ export async function inspectSegment(
   }
 }
 
-/** What a scan has found so far. */
+/** Results of a scan so far. */
 class Scan {
   readonly tally: SegmentTally
   readonly runs: { readonly start: number; end: number }[] = []
