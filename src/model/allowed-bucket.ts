@@ -1,5 +1,5 @@
 /**
- * What an account may use where one set of credentials opens the buckets of all accounts.
+ * Buckets that an account may use where one set of credentials opens the buckets of all accounts.
  *
  * Law: an entry is a bucket, or a bucket and a prefix, as `lake` or `lake/raw`. It opens all that is below it, and nothing beside it. Entries
  * of two accounts never overlap, so no account reaches what is another's.

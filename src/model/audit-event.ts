@@ -7,7 +7,7 @@ import { Timestamp, TimestampInput } from './timestamp.ts'
 export const AuditResult = z.enum(['succeeded', 'failed'])
 export type AuditResult = z.infer<typeof AuditResult>
 
-/** Who tried to change something. `key:<id>` names an API key, `person:<id>` somebody with a session of the console. */
+/** Actor of an attempted change. `key:<id>` names an API key, `person:<id>` somebody with a session of the console. */
 export type AuditActor =
   | `key:${string}`
   | `person:${string}`

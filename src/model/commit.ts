@@ -75,7 +75,7 @@ export const SegmentCommit = z.object({
   destination: z.object({ id: Id, bucket: z.string().max(commitLimits.keyCharsMax), region: z.string().max(reportedTextMax) }),
   artifacts: ArtifactFiles,
   views: boundedList(ViewOutcome, commitLimits.viewsMax),
-  /** Of the configuration that it was delivered with. Missing if control did not say it. */
+  /** Position of the configuration that it was delivered with. Missing if control did not report one. */
   position: DatabasePosition.optional(),
 })
 export type SegmentCommit = z.infer<typeof SegmentCommit>

@@ -5,11 +5,11 @@ import { ReportedCount } from './reported-count.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { ViewName } from './view.ts'
 
-/** What becomes one file: an hour or a day, in UTC. */
+/** Period whose files become one: an hour or a day, in UTC. */
 export const CompactionPeriod = z.enum(['hour', 'day'])
 export type CompactionPeriod = z.infer<typeof CompactionPeriod>
 
-/** What an endpoint does by itself. */
+/** Compaction that an endpoint runs by itself. */
 export const AutomaticCompaction = z
   .strictObject({
     period: CompactionPeriod.meta({ description: 'the files of each hour, or of each day, are merged once it is closed' }),

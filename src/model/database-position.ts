@@ -1,5 +1,5 @@
 /**
- * Which state of which database a configuration is from.
+ * Identifies the database, and the state of it, that a configuration is from.
  *
  * Law: within one generation of a database the epoch only increases, and an epoch has one version. A generation ends when an operator says that
  * the database may be another one than before: after a restore, or with `inlet database accept`. Generations are times, so a later one is higher,

@@ -14,7 +14,7 @@ export type CastFailures = z.infer<typeof CastFailures>
 export const ParquetForm = z.enum(['native', 'naive'])
 export type ParquetForm = z.infer<typeof ParquetForm>
 
-/** What a list has for an element of `[*]` in which the rest of the path finds nothing: NULL, so that lists of the same array stay aligned, or nothing. */
+/** Lists by `[*]`: an element without the rest of the path is NULL, so that lists of one array align, or is left out. */
 export const ListForm = z.enum(['aligned', 'packed'])
 export type ListForm = z.infer<typeof ListForm>
 

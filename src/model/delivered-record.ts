@@ -7,7 +7,7 @@ import { TimestampInput } from './timestamp.ts'
 const Limit = inQuery(z.coerce.number().int().min(1).max(recordSampleLimits.max).default(recordSampleLimits.default))
 const InstantText = z.string().meta({ description: 'ISO 8601, UTC, microseconds', examples: ['2026-11-20T08:15:30.123456Z'] })
 
-/** What every stored record has. */
+/** Fields of every stored record. */
 const Envelope = z.object({
   segment_seq: z.int().min(0),
   record_index: z.int().min(0).meta({ description: 'position in the segment, from 0' }),
@@ -61,7 +61,7 @@ export type DlqRecord = z.infer<typeof DlqRecord>
 
 export const DlqRecords = z.object({ items: z.array(DlqRecord) })
 
-/** Which files are read. */
+/** Filters for the files to read. */
 const ofFiles = {
   endpoint_id: Id.optional().meta({ description: 'only records of this endpoint' }),
   created_after: TimestampInput.optional().meta({ description: 'only records of files created at this time or later' }),

@@ -65,7 +65,7 @@ const KmsKeyArn = z
 export const Encryption = z.enum(['sse-s3', 'kms', 'bucket-default'])
 export type Encryption = z.infer<typeof Encryption>
 
-/** What Inlet adds to puts beside the signature, which covers their SHA-256 anyway. */
+/** Checksums that Inlet adds to puts beside the signature, which covers their SHA-256 anyway. */
 export const Checksums = z.enum(['standard', 'none'])
 export type Checksums = z.infer<typeof Checksums>
 

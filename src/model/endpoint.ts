@@ -118,7 +118,7 @@ export const DeliveryLag = z.object({
 })
 export type DeliveryLag = z.infer<typeof DeliveryLag>
 
-/** What a deletion by force leaves behind on nodes, as they last reported it. */
+/** Data that a forced deletion abandons on nodes, as they last reported it. */
 export const ForcedDeletion = z.object({
   abandoned: z
     .array(

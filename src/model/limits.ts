@@ -72,7 +72,7 @@ export const reportedTextMax = 1_000
 /** A number in the report of a node, in bytes 281 TB: far more than a disk has, and sums of many thousand fit into a database. */
 export const reportedCountMax = 2 ** 48
 
-/** What the commit of one segment may have: views, and those of them with quality. Its files are bounded by the fields of an object. */
+/** Bounds on the commit of one segment: views, and views with quality. Its files are bounded by the fields of an object. */
 export const commitLimits = { viewsMax: 2_000, measuredViewsMax: 150, keyCharsMax: 8_192 } as const
 
 export const idempotencyLimits = {
@@ -209,7 +209,7 @@ export const auditLimits = {
   failuresBurst: 100,
 } as const
 
-/** Of S3: a key has at most so many bytes in UTF-8. The longest key below a prefix leaves it the rest. */
+/** Limits of S3: bytes of a key in UTF-8. The longest key below a prefix leaves it the rest. */
 export const objectKeyLimits = { keyBytesMax: 1_024, prefixBytesMax: 600, fileNameBytesMax: 255 } as const
 
 export const tokenLimits = {
@@ -300,7 +300,7 @@ export const signInLimits = {
   linkChars: 64,
   /** From whatever addresses: whoever guesses the password of one person may have many. */
   triesOfEmailPerMinute: 10,
-  /** Of the link that a first start prints, and of those of the command line. */
+  /** Lifetime of the link that a first start prints, and of links from the command line. */
   linkHours: 24,
   invitationDays: 7,
   peopleOfAccountMax: 500,

@@ -73,7 +73,7 @@ export const Register = z.strictObject({
   ingest_address: z.string().max(300),
   /** Ports at these addresses where clients find TLS; none if not set. */
   tls_ports: z.array(z.int().min(0).max(65_535)).max(reportLimits.tlsPortsMax).optional(),
-  /** Of the Inlet that it runs. */
+  /** Version of Inlet that the node runs. */
   version: z.string().max(64).optional(),
 })
 export type Register = z.infer<typeof Register>
@@ -101,7 +101,7 @@ export const FailingView = z.object({ view_id: Id, since: Timestamp })
 export type FailingView = z.infer<typeof FailingView>
 
 /**
- * What one node holds of a log, read from the files on its disk.
+ * State of a log on one node, read from the files on its disk.
  *
  * A row exists for every log directory that is not empty, whether or not the endpoint still exists, and for every draining endpoint.
  * Law: `closed` with no segment of any kind means that the node holds nothing of the endpoint and never will. The process that scans
@@ -124,7 +124,7 @@ export const EndpointLag = z.object({
   failing_view: FailingView.nullable(),
   /** Whether ingest has durably refused further data for the log, because the endpoint drains. */
   closed: z.boolean(),
-  /** What the scrub of this node knows to be damaged of the endpoint, on its disk or in buckets: how much, and the first of it. */
+  /** Damage that the scrub of this node found for the endpoint, on its disk or in buckets: the count, and the first finding. */
   scrub_findings: ReportedCount.default(0),
   scrub_finding: Reason.nullable().default(null),
 })
@@ -137,7 +137,7 @@ export function countSegments(lag: EndpointLag): number {
 /** Any name would do, but not every text can be stored, and one statement records the heartbeats of many nodes. */
 const lagVersion = z.string().regex(/^[\w-]{1,32}$/)
 
-/** What delivery holds: all logs, or the difference to the report `lag_base`. Control rejects a difference to another one than it has with 409. */
+/** Logs on the node: all, or the difference to report `lag_base`. Control rejects a difference to a report it lacks with 409. */
 const lagReport = {
   lag: boundedList(EndpointLag, reportLimits.logsMax),
   /** Names the report. */
@@ -157,7 +157,7 @@ export const BlockedLog = z.object({
 })
 export type BlockedLog = z.infer<typeof BlockedLog>
 
-/** What a process has in memory, and what its workers have. */
+/** Memory of a process and of its workers. */
 export const ProcessMemory = z.strictObject({
   resident_bytes: ReportedCount,
   resident_peak_bytes: ReportedCount,
@@ -228,7 +228,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>
 
-/** What control's clock says, in milliseconds since 1970. Missing in responses of older versions. */
+/** Time of control's clock, in milliseconds since 1970. Missing in responses of older versions. */
 const ControlTime = z.number().optional()
 
 export const HeartbeatRecorded = z.object({
@@ -247,7 +247,7 @@ export type HeartbeatRecorded = z.infer<typeof HeartbeatRecorded>
 export const LastHeartbeat = z.object({ seconds_ago: z.number().min(0).nullable(), time: ControlTime })
 export type LastHeartbeat = z.infer<typeof LastHeartbeat>
 
-/** What ingest accepted for an account on one UTC day, since its start. Counters only grow. */
+/** Usage that ingest counted for an account on one UTC day, since its start. Counters only grow. */
 export const AccountUsage = z.strictObject({
   account_id: Id,
   day: z.iso.date(),
@@ -265,7 +265,7 @@ export const UsageReport = z.strictObject({
   node_id: Id,
   /** Random, new at each start of ingest: its counters begin at 0 again. */
   run: z.string().min(1).max(32),
-  /** Those whose counters changed since control last responded. */
+  /** Accounts whose counters changed since control last responded. */
   accounts: boundedList(AccountUsage, usageAccountsMax),
 })
 export type UsageReport = z.infer<typeof UsageReport>
@@ -288,12 +288,12 @@ export type KeyUseRecorded = z.infer<typeof KeyUseRecorded>
 /** Buckets in one report. Ingest reports the others in the next ones. */
 export const seriesItemsMax = 500
 
-/** What ingest accepted and refused since its previous report. Control adds it up, so it tells reports that arrive twice by their number. */
+/** Counts since the previous report of ingest. Control adds them up, and recognizes a repeated report by its number. */
 export const SeriesReport = z.strictObject({
   node_id: Id,
   /** Random, new at each start of ingest. */
   run: z.string().min(1).max(32),
-  /** Of this run, increasing. A report is repeated with its number until control responded. */
+  /** Increases within a run. A report is repeated with its number until control responds. */
   number: z.int().min(0),
   items: boundedList(IngestCounts.extend({ endpoint_id: Id, at: Timestamp }), seriesItemsMax),
 })
@@ -301,7 +301,7 @@ export type SeriesReport = z.infer<typeof SeriesReport>
 
 export const SeriesRecorded = z.object({ recorded: z.literal(true) })
 
-/** What the nodes of a region serve. `certificate` of a snapshot says when there is another one. */
+/** Certificate that the nodes of a region serve. `certificate` of a snapshot says when there is another one. */
 export const IssuedCertificate = z.object({
   fingerprint: z.string().max(100),
   /** PEM, the certificate for the region first. */

@@ -35,7 +35,7 @@ export const NodeProcess = z.object({
 })
 export type NodeProcess = z.infer<typeof NodeProcess>
 
-/** Of the credential with which a node calls control. `none`: the next node that registers under the id sets it. */
+/** State of the credential with which a node calls control. `none`: the next node that registers under the id sets it. */
 export const CredentialState = z.enum(['active', 'revoked', 'none'])
 export type CredentialState = z.infer<typeof CredentialState>
 
@@ -68,7 +68,7 @@ export const Node = z.object({
 })
 export type Node = z.infer<typeof Node>
 
-/** What a node holds of one endpoint. */
+/** Segments of one endpoint that a node holds. */
 export const NodeLog = SegmentTotals.extend({
   endpoint_id: Id,
   endpoint_name: z.string().nullable().meta({ description: 'null for an unknown endpoint' }),
@@ -86,7 +86,7 @@ export const NodeLog = SegmentTotals.extend({
 })
 export type NodeLog = z.infer<typeof NodeLog>
 
-/** What the removal of a node abandons. */
+/** Data that the removal of a node abandons. */
 export const NodeRemoval = z.object({
   node_id: Id,
   region: z.string(),

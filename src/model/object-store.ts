@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { Checksums, Encryption } from './destination.ts'
 
-/** What stores the objects of destinations. `gateway` speaks S3 and is not AWS. */
+/** Kind of store for the objects of destinations. `gateway` speaks S3 and is not AWS. */
 export const StoreKind = z.enum(['aws', 'gateway', 'directory'])
 export type StoreKind = z.infer<typeof StoreKind>
 
-/** What decides which settings a destination needs. */
+/** Properties that decide which settings a destination needs. */
 export type StoreTraits = { readonly kind: StoreKind; readonly has_roles: boolean; readonly region: string | null }
 
 /** Whether the operator says which buckets an account may use. */
@@ -25,7 +25,7 @@ export function storeTraitsOf({ objectStore, s3Endpoint, s3Credentials, s3Region
   return { kind: s3Endpoint === null ? 'aws' : 'gateway', has_roles: s3Credentials === 'roles', region }
 }
 
-/** What somebody must know before they create a destination. */
+/** Settings to know before creating a destination. */
 export const ObjectStoreSettings = z.object({
   kind: StoreKind.meta({
     description:
@@ -57,7 +57,7 @@ export const ObjectStoreSettings = z.object({
 export type ObjectStoreSettings = z.infer<typeof ObjectStoreSettings>
 
 const strict = { encryption: 'sse-s3', checksums: 'standard' } as const
-/** What every gateway takes. Many reject the headers for encryption and checksums. */
+/** Defaults that every gateway accepts. Many reject the headers for encryption and checksums. */
 const plain = { encryption: 'bucket-default', checksums: 'none' } as const
 
 /** The form of a destination demands a role, except with credentials of the installation. Directories ignore it. */

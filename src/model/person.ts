@@ -5,7 +5,7 @@ import { signInLimits } from './limits.ts'
 import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
-/** What a person may do in an account. */
+/** Roles of a person in an account, which decide what they may do. */
 export const roles = ['owner', 'member', 'viewer'] as const
 export const Role = z.enum(roles).meta({
   description:

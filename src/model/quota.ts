@@ -1,5 +1,5 @@
 /**
- * What an account may have and send.
+ * Quotas: bounds on what an account may have and send.
  *
  * Owns: the names of quotas, their defaults, and what an operator may set. Does not own: counting (`store/quotas.ts`, ingest of each node).
  */

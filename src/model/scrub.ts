@@ -1,5 +1,5 @@
 /**
- * What a scrub finds, and how a node learns which files it verifies, in addition to `node-protocol.ts`:
+ * Findings of a scrub, and how a node gets the list of files to verify, in addition to `node-protocol.ts`:
  *
  *   POST /internal/v1/scrub/endpoints      ScrubEndpointsRequest → 200 ScrubEndpoints
  *   POST /internal/v1/scrub/commits        ScrubCommitsRequest   → 200 ScrubCommits
@@ -23,7 +23,7 @@ const MergedFile = ExpectedFile.extend({
   id: z.string(),
   marker_key: z.string(),
   rows: z.int(),
-  /** Those whose commits are still in the database. */
+  /** Sources whose commits are still in the database. */
   sources: z.array(CompactedSource),
 })
 export type MergedFile = z.infer<typeof MergedFile>
@@ -58,7 +58,7 @@ export type EndpointToScrub = z.infer<typeof EndpointToScrub>
 export const ScrubEndpointsRequest = z.strictObject({ node_id: Id, after: Id.nullable() })
 export type ScrubEndpointsRequest = z.infer<typeof ScrubEndpointsRequest>
 export const ScrubEndpoints = z.object({
-  /** Those that this node verifies, by id. */
+  /** Endpoints that this node verifies, by id. */
   endpoints: z.array(EndpointToScrub),
   /** The `after` of the next page; null on the last. */
   next: Id.nullable(),

@@ -1,7 +1,7 @@
 /**
- * What happened to an endpoint or a view over time, in buckets of a few lengths.
+ * Time series of an endpoint or a view, in buckets of a few lengths.
  *
- * Owns: the lengths, what a bucket has, adding buckets up. Does not own: counting (ingest), storage (store/).
+ * Owns: the lengths, the fields of a bucket, adding buckets up. Does not own: counting (ingest), storage (store/).
  * Law: sums do not depend on their order, so buckets of nodes and of shorter lengths add up.
  */
 import { z } from 'zod'
@@ -26,10 +26,10 @@ const Durations = z.record(
   ReportedCount,
 )
 
-/** What ingest of one node counted for an endpoint in one bucket. */
+/** Counts that ingest of one node has for an endpoint in one bucket. */
 export const IngestCounts = z.strictObject({
   records: ReportedCount,
-  /** Of payloads, as they are stored. */
+  /** Size of the payloads, as they are stored. */
   bytes: ReportedCount,
   /** HTTP requests and MQTT messages that were stored. */
   requests: ReportedCount,
@@ -40,7 +40,7 @@ export const IngestCounts = z.strictObject({
 })
 export type IngestCounts = z.infer<typeof IngestCounts>
 
-/** What commits add to a bucket. */
+/** Counts that commits add to a bucket. */
 export type CommitCounts = {
   readonly commits: number
   readonly committed_records: number
@@ -190,7 +190,7 @@ export function seriesWindow({ since: asked, step: wanted }: SeriesQuery, now: n
   return { step, stepMs, sinceMs: Math.ceil(Math.min(now, Math.max(from, oldest)) / stepMs) * stepMs }
 }
 
-/** Whoever asks for an hour asked a moment ago, so a window may be longer by less than a bucket. */
+/** A client that asks for an hour computed `since` a moment ago, so a window may be longer by less than a bucket. */
 function isPreferred(step: SeriesStep, windowMs: number): boolean {
   const stepMs = stepSeconds[step] * 1000
   return windowMs < Math.min(seriesLimits.keptMs[step], seriesLimits.bucketsPreferred * stepMs) + stepMs

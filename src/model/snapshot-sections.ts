@@ -92,7 +92,7 @@ export const Section = z.discriminatedUnion('kind', [
     keys: z.array(KeySection),
     /** All keys revoked lately. Nodes of a release that does not know `expiring_keys` end the access of all of them. */
     revoked_keys: z.array(Id),
-    /** Those of them whose tokens and connections end by themselves. */
+    /** Revoked keys whose tokens and connections end by themselves. */
     expiring_keys: z.array(ExpiringKey).default([]),
   }),
   z.object({ kind: z.literal('endpoints'), ...named, endpoints: z.array(EndpointSection) }),
@@ -125,7 +125,7 @@ export const SnapshotRequest = z
     /** Instead of them: their digest as of `section-digest.ts`. Control rejects one that it does not know with 409. */
     digest: z.string().max(sectionVersionCharsMax).optional(),
     wait_ms: z.int().min(0).max(60_000),
-    /** What the process has, if control said so. Control sends no section to a process that would refuse it. */
+    /** Position that the process has, if control reported one. Control sends no section to a process that would refuse it. */
     position: DatabasePosition.optional(),
     refusing: z.literal(true).optional(),
   })

@@ -11,7 +11,7 @@ export const SendTestEvent = z.strictObject({
 })
 export type SendTestEvent = z.infer<typeof SendTestEvent>
 
-/** What was sent, and the receipt that ingest gave for it. */
+/** Test event that was sent, and the receipt that ingest returned for it. */
 export const TestEvent = z.object({
   url: z.string().meta({ description: 'where it was sent' }),
   record: z.string(),

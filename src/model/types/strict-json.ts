@@ -7,7 +7,7 @@ const LITERAL = '-?(?i:nan|inf(?:inity)?)'
 /** How literals begin in the spellings that programs print. To search for all mixtures of case would take five times as long. */
 const beginnings = ['nan', 'NaN', 'NAN', 'inf', 'Inf', 'INF']
 
-/** What is before a literal, with strings as a whole; then the literal, or the end. So nothing inside a string is taken for one. */
+/** Matches the text before a literal, with strings as a whole; then the literal, or the end. A string never contains a match. */
 const NEXT = `((?:"(?:[^"\\\\]|\\\\.)*"|[^"])*?)(${LITERAL}|$)`
 
 /** `json` is SQL for JSON without spaces, and is repeated. */
