@@ -1,5 +1,5 @@
 /**
- * What the operator allows an account in a bucket.
+ * Restricts an account to the parts of a bucket that the operator allows.
  *
  * Law: no request is sent for a key that is not below an entry of the account. Where a store has roles, their policies see to that.
  */

@@ -12,7 +12,7 @@ export type PutOptions = {
   readonly signal?: AbortSignal
 }
 
-/** What a store knows about an object without reading it. */
+/** Facts of an object that a store gives without its content. */
 export type ObjectFacts = {
   readonly bytes: number
   /** SHA-256 of the content in hex: as the store verified it, or else as whoever put the object named it in its metadata. Not every store has it. */
@@ -66,7 +66,7 @@ export type BucketTarget = {
   readonly encryption: Encryption
   readonly kms_key_arn: string | null
   readonly checksums: Checksums
-  /** What the account may use where no role decides. */
+  /** Buckets that the account may use if no role decides. */
   readonly allowed_buckets: readonly string[]
   readonly path_style: boolean
   /** Session name that the owner of the role finds in its logs: see `sessionName`. */

@@ -193,7 +193,7 @@ describe('list', () => {
     expect(await plain.store.head('named')).toEqual({ bytes: 5, sha256: 'ab'.repeat(32) })
     await plain.store.put('unknown', Buffer.from('small'), { ...options, metadata: { sha256: 'not one' } })
     expect(await plain.store.head('unknown')).toEqual({ bytes: 5, sha256: undefined })
-    // Whoever may not decrypt is denied the object with its checksum, and is not without.
+    // Without the right to decrypt, S3 denies a HEAD that asks for the checksum, and allows one that does not.
     await using kms = await newDoubleBucket({ encryption: 'kms', kms_key_arn })
     await kms.store.put('k', Buffer.from('small'), named)
     await kms.store.head('k')

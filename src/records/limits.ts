@@ -24,9 +24,9 @@ export const buildLimits = {
    */
   rowGroupBytes: 16 * MiB,
   rowGroupShareMax: 1 / 20,
-  /** Of a compacted file, which stays for long. Whatever does not fit into memory is tried again with the next size. */
+  /** Row groups of a compacted file, which stays for long. If one does not fit into memory, the next size is tried. */
   rowGroupBytesCompacted: [64 * MiB, 32 * MiB, 16 * MiB, MiB],
-  /** Of zstd: on events, as small as its default of 3, in three quarters of the time. */
+  /** Level of zstd: on events, as small as its default of 3, in three quarters of the time. */
   compressionLevel: 1,
   /** Texts of a column with more distinct bytes in a row group are written without a dictionary, which costs time and saves nothing then. */
   dictionaryBytes: 128 * KiB,

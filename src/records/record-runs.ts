@@ -28,7 +28,7 @@ const MEMORY_BYTES_MAX = MiB
 /** Fewer bytes are copied: to read them again one by one would take longer. */
 const REREAD_BYTES_MIN = 8 * KiB
 
-/** What a run is read into grows by so many bytes. */
+/** Read buffers grow by so many bytes. */
 const READ_BYTES = 256 * KiB
 
 const LINE_FEED = 0x0a

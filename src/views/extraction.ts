@@ -107,7 +107,7 @@ class Texts {
   readonly #texts: string[] = []
   readonly #jsons: string[] = []
   readonly #lists = new Map<string, string>()
-  /** What was read from the elements of lists. */
+  /** Names of values from list elements, by the SQL that reads them. */
   readonly #ofElements = new Map<string, string>()
   /** Names of the envelope's fields by the SQL that reads them. */
   readonly #envelope = new Map<string, string>()
@@ -135,7 +135,7 @@ class Texts {
     return name
   }
 
-  /** What the path finds in each element of a list; NULL in those in which it finds nothing. */
+  /** Reads the path in each element of a list; NULL for those in which it finds nothing. */
   eachOf(list: string, path: string, extract: Extract): string {
     const found = `list_transform(CASE WHEN len(${list}) > 0 THEN ${list} END, lambda element: ${extract}(element, ${quoteLiteral(path)}))`
     // JSON null is a missing value here too. The other function returns NULL for it.

@@ -39,7 +39,7 @@ export const allowedFunctions: ReadonlyMap<string, FunctionResult> = new Map(
 /** The functions that look for the second argument in the first. */
 export const searchFunctions: ReadonlySet<string> = new Set(['position', 'strpos', 'instr', 'contains', 'replace'])
 
-/** What DuckDB calls the present time, and random values. They have no parentheses in some cases. */
+/** DuckDB's functions for the present time and random values. Some are called without parentheses. */
 const changingFunctions: ReadonlySet<string> = new Set([
   ...['now', 'today', 'current_timestamp', 'get_current_timestamp', 'transaction_timestamp', 'current_date', 'current_time'],
   ...['get_current_time', 'localtime', 'localtimestamp', 'current_localtime', 'current_localtimestamp', 'random', 'uuid'],
