@@ -51,7 +51,7 @@ export async function compactEndpoint(this: CliContext, { endpoint, json, ...req
     made += segments.done
     failed = segments.failed
     if (last_error !== null) output.write(`  ${last_error}\n`)
-    // What failed would be planned again at once.
+    // A failed merge would be planned again at once.
     if (status !== 'succeeded') break
   }
   const text = made === 0 && failed === 0 ? 'nothing to merge\n' : `${made} done, ${failed} failed\n`

@@ -1,4 +1,4 @@
-/** What may follow on a command line, for the scripts of `inlet completion`. */
+/** Proposes completions of a command line, for the scripts of `inlet completion`. */
 import { type Application, proposeCompletions } from '@stricli/core'
 import type { CliContext } from './context.ts'
 import { readProfiles } from './profiles.ts'

@@ -72,7 +72,7 @@ function count(found: { frames: number; records: number; payloadBytes: number; m
   if (records !== frame.recordCount) found.miscounted += 1
 }
 
-/** What a segment says of itself. Without a footer it was not sealed. */
+/** Describes a segment by its header and footer. Without a footer it was not sealed. */
 function describe(path: string, { header }: SegmentScan, footer: ReturnType<SegmentScan['footer']>) {
   const { logName, seq, incarnation, createdAtMicros } = header
   return {

@@ -81,7 +81,7 @@ async function copyAll(copy: Copy, { databaseUrl, paths }: Config, withBuckets: 
   await copy.forgetOpened()
   const database = databaseUrl !== '' ? 'postgres' : existsSync(paths.database) ? 'sqlite' : 'none'
   if (database === 'sqlite') await copy.database(paths.database)
-  // What a marker lists is there before the marker: a copied marker never lists a file that was not copied.
+  // Markers are copied first: a marker is written last, so every file that a copied marker lists is copied after it.
   if (withBuckets) for (const which of [isMarker, isAny]) await copy.settled(paths.buckets, [], which)
   return database
 }
@@ -148,13 +148,15 @@ class Copy {
   }
 }
 
-/** What is made again. The buckets are the destination, and copied only on demand. */
-/** The list of open segments and the counts of idempotency keys may be newer than the copies of these. */
+/**
+ * Lists files that are made again, and the buckets, which are the destination and copied only on demand. The list of open segments and
+ * the counts of idempotency keys may be newer than the copies of what they are about.
+ */
 function neverCopied({ data, scratch, queries, restoring, buckets, ...paths }: Config['paths']): readonly string[] {
   return [scratch, queries, restoring, buckets, paths.openSegments, paths.requestCounts, join(data, compileCacheName)]
 }
 
-/** What comes and goes meanwhile makes the total an estimate. */
+/** Reports progress. The total is an estimate, because files come and go meanwhile. */
 async function progressOf({ paths }: Config, withBuckets: boolean, output: Output) {
   const except = withBuckets ? neverCopied(paths).filter((path) => path !== paths.buckets) : neverCopied(paths)
   const listed = await listFiles(paths.data, except)

@@ -61,7 +61,7 @@ export async function restore(this: CliContext, { json }: JsonFlags, path: strin
   printResult(this, { json }, { directory: data, ...facts, files: files.length, bytes: total }, describe(data, manifest))
 }
 
-/** What is there before anything was stored. */
+/** Entries that a directory may have before anything was stored. */
 const notData = ['lost+found', compileCacheName]
 
 /** Refuses a directory with anything in it but what an interrupted restore left there, and removes that. */

@@ -1,11 +1,11 @@
 import { errorMessage } from '#lib/error-message.ts'
 
-/** What one check found. Fields have these names in the JSON that scripts read. */
+/** Result of one check. Fields have these names in the JSON that scripts read. */
 export type Finding = {
   readonly check: string
   readonly status: 'ok' | 'warn' | 'fail'
   readonly message: string
-  /** What to do; null if nothing is wrong. */
+  /** Advice for the user; null if nothing is wrong. */
   readonly next_step: string | null
 }
 

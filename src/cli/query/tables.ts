@@ -1,4 +1,4 @@
-/** What the tables of a statement are, by the API: as POST /v1/query names them. */
+/** Resolves the tables of a statement by the API, with the names of POST /v1/query. */
 
 import type { CallOptions } from '#client/bound.ts'
 import type { Client } from '#client/client.ts'
@@ -85,7 +85,7 @@ async function findView(
     name,
     columns: view.definition.columns.map((column) => ({ name: column.name, type: column.type, parquet: column.parquet })),
     endpoints: endpoints.map(({ id }) => id),
-    // What backfills and re-drives added has a kind of its own.
+    // Files of backfills and re-drives have a kind of their own.
     hasKind: (each) => each === kind || each.startsWith(`${kind}/`),
   }
 }

@@ -20,7 +20,7 @@ import { printYaml } from './yaml.ts'
 
 export type OperationName = keyof Client
 
-/** What a column shows: a field, dotted if it is inside another one. */
+/** Column of a table: its title and field, dotted if it is inside another one. */
 export type Column = { readonly title: string; readonly field: string; readonly as?: 'bytes' | 'list' | 'count' }
 
 /** An argument of a command: a resource, or the id of something that has no name. */
@@ -35,11 +35,11 @@ export type ListSpec = {
   readonly columns: readonly Column[]
   /** Options that are passed on, by the name of the query parameter. Those that name a resource become its id. */
   readonly filters: Readonly<Record<string, { readonly parameter: string; readonly names?: Named }>>
-  /** What is asked for if no option says otherwise. */
+  /** Query parameters to send if no option says otherwise. */
   readonly query?: Readonly<Record<string, string>>
   /** Whether its pages say that some may be missing. */
   readonly tellsMissing?: true
-  /** What is listed, in the plural. */
+  /** Kind of the listed resources, in the plural. */
   readonly noun: string
 }
 
@@ -53,9 +53,9 @@ export type CallSpec = {
   readonly query?: readonly string[]
   /** Whether it needs a region, which is the only one that has nodes if none is given. */
   readonly needsRegion?: boolean
-  /** What happens to what is named, if it cannot be undone. */
+  /** Consequence for the named resource, if the call cannot be undone. */
   readonly warning?: string
-  /** What is said if nothing is returned. */
+  /** Message if nothing is returned. */
   readonly done: string
 }
 

@@ -40,7 +40,7 @@ export type NodeSegment = {
 export type NodeSegments = {
   /** By log, then seq. */
   readonly segments: readonly NodeSegment[]
-  /** What could not be read. */
+  /** Files and directories that could not be read. */
   readonly problems: readonly string[]
 }
 

@@ -1,7 +1,7 @@
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 
-/** What to do about errors of the file system. */
+/** Advice on errors of the file system, by code. */
 const remedies: Readonly<Record<string, string>> = {
   EACCES: 'give this user the right to write there, or set INLET_DATA_DIR',
   EPERM: 'give this user the right to write there, or set INLET_DATA_DIR',

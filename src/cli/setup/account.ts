@@ -1,4 +1,4 @@
-/** What an account has, by the names that files use. */
+/** Reads the resources of an account, by the names that files use. */
 import type { Client } from '#client/client.ts'
 import { ApiError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
@@ -30,10 +30,10 @@ export type Account = {
   readonly draining: ReadonlyMap<string, Endpoint>
   /** All versions, the newest first. */
   readonly views: ReadonlyMap<string, readonly View[]>
-  /** Those of `endpoints`, the oldest version first. */
+  /** Attachments of `endpoints`, the oldest version first. */
   readonly attachments: readonly Attachment[]
   readonly drainingAttachments: readonly Attachment[]
-  /** Those that are not revoked, the newest first. Undefined if the key of this command may not list them. */
+  /** Keys that are not revoked, the newest first. Undefined if the key of this command may not list them. */
   readonly keys: readonly ApiKey[] | undefined
   /** Names of the endpoints by their ids. */
   readonly endpointNames: ReadonlyMap<string, string>

@@ -13,7 +13,7 @@ export type Change = {
   readonly kind: SetupKind
   readonly name: string
   readonly fields: readonly FieldChange[]
-  /** What follows from it, in words. */
+  /** Consequences of the change, in words. */
   readonly notes: readonly string[]
   readonly run: (applying: Applying) => Promise<void>
 }

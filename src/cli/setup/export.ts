@@ -42,7 +42,7 @@ function sorted(entries: readonly Settings[]): readonly Settings[] {
   return entries.toSorted((a, b) => (String(a['name']) < String(b['name']) ? -1 : 1))
 }
 
-/** What looks like a variable is text here. */
+/** Escapes text that looks like a variable. */
 function escaped(entries: readonly Settings[]): readonly Settings[] {
   return JSON.parse(JSON.stringify(entries), (_, value: unknown) => (typeof value === 'string' ? escapeVariables(value) : value))
 }

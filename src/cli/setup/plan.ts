@@ -28,7 +28,7 @@ export type Plan = {
   readonly account: Account
   /** In the order in which they are made: what others refer to is created first and deleted last. */
   readonly changes: readonly Change[]
-  /** What the account has and no file. */
+  /** Resources of the account that no file declares. */
   readonly kept: readonly Kept[]
   readonly notes: readonly string[]
 }
@@ -110,7 +110,7 @@ function isSurplus({ kinds, names }: DeclaredSetup, kind: SetupKind, name: strin
   return kinds.has(kind) && !names[kind].has(name)
 }
 
-/** What is declared must not need what is pruned. */
+/** Reports declared resources that need what would be pruned. */
 function reportPruned(setup: DeclaredSetup, pruned: readonly Surplus[], problems: Problems): void {
   const gone = new Set(pruned.map(({ kind, name }) => `${kind} ${name}`))
   const check = (source: Source, field: string, kind: SetupKind, name: string | null) => {

@@ -1,4 +1,4 @@
-/** What is wrong with a set-up. All of it is collected, so that one run shows everything there is to mend. */
+/** Problems of a set-up. All are collected, so that one run shows everything there is to mend. */
 import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { TextPosition } from '#lib/yaml-text.ts'

@@ -1,5 +1,5 @@
 /**
- * Which views an endpoint has.
+ * Plans the attachment and detachment of views.
  *
  * A binding without a version follows its view: a new version is attached before the old one is detached, so that no segment falls in between.
  */
