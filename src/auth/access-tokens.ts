@@ -36,7 +36,7 @@ const Claims = z.object({
   sub: z.string(),
   account: z.string(),
   scope: Scope,
-  /** Of a key that is limited to endpoints. */
+  /** Endpoints that the key is limited to; missing for a key without such a limit. */
   endpoints: z.array(Id).optional(),
   iat: z.number(),
   exp: z.number(),

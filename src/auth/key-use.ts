@@ -30,7 +30,7 @@ export class KeyUse implements Service {
   readonly #options: KeyUseOptions
   readonly #reports: Periodic
   readonly #used = new Set<string>()
-  /** Those of this minute that are reported. */
+  /** Keys of this minute that are reported. */
   readonly #reported = new Set<string>()
   #minute = -1
 

@@ -6,7 +6,7 @@ import { hashApiKey, randomText } from './secrets.ts'
 const secretChars = 32
 
 export type SignInLinkFor = {
-  /** Who signs in; null for somebody new. */
+  /** Person who signs in; null for somebody new. */
   readonly person_id: string | null
   readonly email: string | null
   /** The account to join, with the role; null for none. */

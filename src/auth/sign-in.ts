@@ -7,7 +7,7 @@ import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 
-/** Who came in by a link. */
+/** Person who signed in by a link. */
 export type LinkUse = { readonly person_id: string }
 
 /** An OpenID Connect provider that the operator trusts. */

@@ -1,4 +1,4 @@
-/** What a call can throw, beside the reason of the caller's own signal. */
+/** Errors that a call throws, beside the reason of the caller's own signal. */
 import type { components } from './generated/schema.ts'
 
 type Problem = components['schemas']['Problem']

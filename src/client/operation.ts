@@ -6,7 +6,7 @@ export type Operation = {
   readonly method: string
   readonly path: string
   readonly scope: TokenScope | 'operator' | 'public'
-  /** What follows the ids of the path in the arguments of its method. */
+  /** Argument of its method that follows the ids of the path. */
   readonly input: 'body' | 'query' | 'none'
   /** Whether a repetition does no harm. */
   readonly isRepeatable: boolean

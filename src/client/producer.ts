@@ -28,7 +28,7 @@ export type ProducerOptions = {
   readonly concurrency?: number | undefined
   /** Bound of the records in memory, those on their way included: 64 MiB if not set. */
   readonly bufferBytesMax?: number | undefined
-  /** What a send does when the memory is full: wait for room, which is the default, or reject with a `BufferFullError`. */
+  /** Behaviour of a send while the memory is full: wait for room, which is the default, or reject with a `BufferFullError`. */
   readonly whenFull?: 'wait' | 'reject' | undefined
   /** Requests are compressed with gzip, if not set. */
   readonly compression?: 'gzip' | 'none' | undefined
@@ -80,7 +80,7 @@ type Limits = Readonly<
   Record<'batchBytesMax' | 'batchRecordsMax' | 'lingerMs' | 'concurrency' | 'bufferBytesMax' | 'deliveryTimeoutMs', number>
 >
 
-/** What an entry takes beside its bytes. */
+/** Memory of an entry beside its bytes. */
 const entryBytes = 200
 const hourMs = 3_600_000
 

@@ -23,7 +23,7 @@ export type HttpRequest = {
   readonly signal: AbortSignal
   /** PEM: who may have signed the certificate of the server. Undefined: those that Node trusts. */
   readonly ca?: Buffer | undefined
-  /** Whoever answers is not known: nothing secret may be in the request, and the response proves nothing. */
+  /** Skips the check of the certificate: nothing secret may be in the request, and the response proves nothing. */
   readonly acceptsAnyServer?: boolean
   /** Rejects a longer response. */
   readonly responseBytesMax?: number

@@ -43,7 +43,7 @@ function isRunning(pid: number): boolean {
 
 test('a process is used again, and has none of our environment', async () => {
   const first = await describeWorker()
-  // Those of Node, its channel and the place of compiled code, are left out.
+  // Variables of Node, for its channel and its compile cache, are left out.
   expect(first.environment).toEqual(['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_'])
   expect(await describeWorker()).toEqual(first)
 })

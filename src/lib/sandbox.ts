@@ -20,7 +20,7 @@ export type SandboxLimits = {
   readonly fileBytes: number
 }
 
-/** Who a worker runs as. */
+/** User and group that a worker runs as. */
 export type WorkerUser = { readonly uid: number; readonly gid: number }
 
 /** A way to confine a process: a program that runs the rest of the command line. */
@@ -31,7 +31,7 @@ const limits: Layer = { provides: 'limits of memory and file size', program: 'pr
 const noNetwork: Layer = {
   provides: 'no network',
   program: 'unshare',
-  // Who is not root may need a user namespace.
+  // Processes of other users than root may need a user namespace.
   alternatives: [['--net'], ['--user', '--map-current-user', '--net']],
 }
 
@@ -52,7 +52,7 @@ const openToGroup: Layer = { provides: 'files for the group', program: 'sh', alt
 /** V8 reserves half of it for code at its start, and ends the process if it cannot. */
 const nodeBytes = GiB
 
-/** What an operator already allows this process. Infinite if there is no limit. */
+/** Hard limits that an operator has set for this process. Infinite if there is none. */
 type HardLimits = { readonly dataBytes: number; readonly fileBytes: number }
 
 type FindProgram = (program: string) => Promise<string>
@@ -61,7 +61,7 @@ const directories = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin']
 const probeTimeoutMs = 5_000
 
 export class Sandbox {
-  /** What workers lack, and why. */
+  /** Restrictions that workers lack, and why. */
   readonly missing: readonly string[]
   /** Whom workers run as, if not as this process. */
   readonly user: WorkerUser | undefined

@@ -18,7 +18,7 @@ export function serveTasks<Task, Reply, Report = never>(
   run: (task: Task, report: (report: Report) => void) => Promise<Reply>,
   { niceness, usesUp }: { readonly niceness: number; readonly usesUp?: (task: Task) => boolean },
 ): void {
-  // Whoever started Inlet may have made it nicer, and only a privileged user may take that back.
+  // Inlet may have been started with a higher niceness, which only a privileged user may lower.
   if (getPriority() < niceness) setPriority(niceness)
   giveUpMemoryFirst()
   // The parent ends this process. A terminal signals both at Ctrl-C.

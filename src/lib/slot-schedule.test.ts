@@ -248,7 +248,7 @@ describe('with a maximum lead', () => {
     }, endMs)
     expect(waits.length).toBeGreaterThanOrEqual(17)
     expect(Math.max(...waits)).toBeLessThanOrEqual(leadMsMax + checkMs + endsMs)
-    // What has run the longest is never ended, so there is progress.
+    // The longest-running task is never preempted, so there is progress.
     expect(simulation.finished).toBeGreaterThanOrEqual(waits.length + 11)
   })
 

@@ -22,7 +22,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 
-/** What a text may have: words and punctuation marks, columns of indentation, nesting, and aliases. */
+/** Bounds on a text: words and punctuation marks, columns of indentation, nesting, and aliases. */
 export type YamlBounds = {
   readonly tokensMax: number
   readonly indentMax: number

@@ -19,7 +19,7 @@ export type DlqRowsTask = Pick<DlqRecordsQuery, 'limit' | 'error_code' | 'column
   readonly files: readonly { readonly path: string; readonly endpoint_id: string }[]
 }
 
-/** What a process does. A body is the bytes of a request, which nobody has looked at yet. */
+/** Task of a process. A body is the bytes of a request, which nobody has parsed yet. */
 export type PreviewRequest =
   | { readonly preview: Uint8Array }
   | { readonly suggest: Uint8Array }

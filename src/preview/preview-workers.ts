@@ -42,7 +42,7 @@ const workerLimits = {
   killAfterMs: 250,
   /** How long an idle process is kept. */
   idleMs: 60_000,
-  /** What a process may allocate, and the size of a file that it may write. */
+  /** Memory of a process, and the size of a file that it may write. */
   memoryBytes: 512 * MiB,
   fileBytes: GiB,
 } as const

@@ -1,4 +1,4 @@
-/** What is wrong with a statement, and where. Lines and columns count from 1. */
+/** Problem with a statement, and its place. Lines and columns count from 1. */
 export type StatementProblem = { readonly message: string; readonly line?: number; readonly column?: number }
 
 /** DuckDB shows the place of an error as a line of the statement, cut to the width of a terminal, with a caret below. */

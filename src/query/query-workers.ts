@@ -30,7 +30,7 @@ const workerLimits = {
   /** Extra time after the limit of a statement for the process to report a timeout before it is killed, and to read the result. */
   killAfterMs: 2_000,
   idleMs: 60_000,
-  /** What a process may allocate beside what Node may: the statement, its result, and the code of DuckDB. */
+  /** Memory of a process beside what Node may use: the statement, its result, and the code of DuckDB. */
   memoryBytes: queryLimits.memoryBytes + 256 * MiB,
   fileBytes: GiB,
   /** A directory that is older than a query can take is of a process that crashed. */

@@ -57,7 +57,7 @@ export async function inspectStatement(connection: Connection, sql: string): Pro
   return found.tables()
 }
 
-/** What a walk through the tree of a statement finds. */
+/** Results of a walk through the tree of a statement. */
 class Found {
   readonly #tables = new Map<string, Omit<TableName, 'isOptional'>>()
   /** Common table expressions, anywhere in the statement. */

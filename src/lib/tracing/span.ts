@@ -12,7 +12,7 @@ export type Span = SpanContext & {
   readonly endMs: number
   readonly attributes?: Attributes
   readonly links?: readonly SpanContext[]
-  /** What went wrong, without anything of the records. */
+  /** Error of the operation, without anything of the records. */
   readonly error?: string | undefined
 }
 
