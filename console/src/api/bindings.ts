@@ -4,7 +4,7 @@ import { slowMs, whileThere } from './intervals.ts'
 
 export type Binding = Schemas['Binding']
 
-/** Which views an endpoint has, and had. */
+/** Bindings of views to an endpoint, current and past. */
 export const bindingsQuery = (account: string, endpoint_id: string) =>
   queryOptions({
     queryKey: [account, 'bindings', endpoint_id],

@@ -24,7 +24,7 @@ export class ApiError extends Error {
     return this.problem.status
   }
 
-  /** What is wrong with a field of the request, by its path. */
+  /** Returns the problem with a field of the request, by its path. */
   fieldError(path: string): string | undefined {
     return this.problem.errors?.find((error) => error.path === path)?.message
   }

@@ -24,7 +24,7 @@ export const dlqFilesQuery = (account: string, view: string, endpoint_id: string
     refetchInterval: whileThere(slowMs),
   })
 
-/** Which dead letters: `count` is how many there are, because files in the bucket are only read again when there are more. */
+/** Selects dead letters. `count` is how many there are: files in the bucket are read again only when there are more. */
 export type LettersOf = { readonly view: string; readonly count: number; readonly endpoint_id?: string | undefined }
 
 /** Rereading costs the bucket. What failed is tried again when a person asks. */

@@ -8,7 +8,7 @@ export type DestinationChange = Schemas['ChangeDestination']
 export type ObjectStore = Schemas['ObjectStoreSettings']
 export type ValidationStep = Schemas['ValidationStep']
 
-/** What came of a validation, and when. Control keeps only its message. */
+/** Result of a validation, and its time. Control keeps only its message. */
 export type Validation = { readonly at: number; readonly steps: readonly ValidationStep[] }
 
 /** A destination can be validated once in this time. */

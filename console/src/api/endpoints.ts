@@ -8,7 +8,7 @@ export type Commit = Schemas['Commit']
 export type CommitFiles = Schemas['CommitFiles']
 export type EndpointChange = Schemas['ChangeEndpoint']
 
-/** What a receipt names: the segment that holds the record. */
+/** Segment that holds a record, as its receipt names it. */
 export type Receipt = { readonly node_id: string; readonly segment_seq: number }
 
 /** All of them, the newest first. */

@@ -25,7 +25,7 @@ export function isPassing(error: unknown): boolean {
   return !(error instanceof ApiError) || error.status === 0 || error.status >= 500
 }
 
-/** What failed is asked for again, so that a screen recovers by itself. For queries without an interval of their own. */
+/** Retries failed queries that have no interval of their own, so that a screen recovers by itself. */
 export function retryInterval({
   state: { status, error },
 }: {

@@ -20,7 +20,7 @@ export const nodesQuery = infiniteQueryOptions({
   refetchInterval: movingMs,
 })
 
-/** What a node holds of each endpoint. */
+/** Logs of each endpoint on a node. */
 export const nodeLogsQuery = (id: string, owner: LogOwner | undefined) =>
   infiniteQueryOptions({
     queryKey: [...nodesKey, id, 'logs', owner],

@@ -56,7 +56,7 @@ export function valuesAt<Bucket extends { readonly at: string }>(
 export type ViewSeries = Schemas['ViewSeries']
 
 /**
- * What all versions of a view made of records, of one endpoint or of all. It is known by commits, and an endpoint has one in a minute or
+ * Series of all versions of a view, for one endpoint or for all. They come from commits, and an endpoint has one in a minute or
  * so: shorter buckets would mostly be empty.
  */
 export const viewSeriesQuery = (account: string, id: string, range: Range, endpoint_id: string | undefined) =>

@@ -4,7 +4,7 @@ import { ApiError, callSignIn, client, ok, type Schemas } from './client.ts'
 export type Session = Schemas['Session']
 export type Role = Session['accounts'][number]['role']
 
-/** Who is signed in; null for nobody. */
+/** Session of the person who is signed in; null for nobody. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<Session | null> => {

@@ -7,14 +7,14 @@ type SignInAccount = { readonly id: string; readonly providerId: string }
 
 type Ways = { readonly provider: { readonly name: string } | null; readonly is_signed_in: boolean }
 
-/** What the installation offers, and whether this browser has a session already: asking for the session itself fails if not. */
+/** Ways to sign in, and whether this browser has a session already: asking for the session itself fails if not. */
 export const waysQuery = queryOptions({
   queryKey: ['ways'],
   queryFn: () => callSignIn<Ways>('GET', '/ways'),
   staleTime: Number.POSITIVE_INFINITY,
 })
 
-/** What the person has: `credential` is a password. */
+/** Sign-in accounts of the person: `credential` is a password. */
 export const signInAccountsQuery = queryOptions({
   queryKey: ['sign-in-accounts'],
   queryFn: () => callSignIn<readonly SignInAccount[]>('GET', '/list-accounts'),

@@ -8,7 +8,7 @@ export type PreviewIssue = Schemas['PreviewIssue']
 export type Suggestion = Schemas['Suggestion']
 export type SuggestedColumn = Schemas['SuggestedColumn']
 
-/** What a preview takes. */
+/** Bounds on a preview. */
 export const trialLimits = { samplesMax: 100 } as const
 
 /** A definition as text, and records to try it on. */

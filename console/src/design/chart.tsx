@@ -10,12 +10,12 @@ export type ChartSeries = {
   readonly values: readonly (number | null)[]
   readonly tone: 1 | 2 | 3 | 4 | 5
   readonly kind?: 'line' | 'area' | 'bars'
-  /** What stands for all times while nothing is pointed at. Without it, that is the last value. */
+  /** Value for all times, shown while nothing is pointed at. Without it, the last value is shown. */
   readonly whole?: number | null
 }
 
 type ChartProps = {
-  /** What the chart shows, in words: read out in its place. */
+  /** Description of the chart, read out in its place. */
   readonly label: string
   /** Milliseconds since 1970, ascending. */
   readonly times: readonly number[]

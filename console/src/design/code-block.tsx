@@ -12,7 +12,7 @@ export function CodeBlock({
   readonly code: string
   readonly label: string
   readonly wrap?: boolean
-  /** What else can be done with it. */
+  /** Other actions on the code. */
   readonly action?: ReactNode
 }) {
   return (

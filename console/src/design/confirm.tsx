@@ -9,7 +9,7 @@ type ConfirmProps = {
   readonly onClose: () => void
   /** As a question: `Revoke the key “laptop”?` */
   readonly title: string
-  /** What happens then, and whether it can be undone. */
+  /** Consequences, and whether they can be undone. */
   readonly children: ReactNode
   /** The verb on the button: `Revoke key`. */
   readonly action: string
@@ -18,7 +18,7 @@ type ConfirmProps = {
   readonly error?: string | undefined
   /** Danger unless the action loses nothing. */
   readonly tone?: 'danger' | 'primary'
-  /** What has to be typed first, where data would be lost. */
+  /** Text that must be typed first, where data would be lost. */
   readonly typed?: string
 }
 

@@ -6,7 +6,7 @@ export type FieldProps = {
   readonly label: ReactNode
   /** Why one would set it, or what it does. */
   readonly hint?: ReactNode
-  /** What is wrong, as the API says it. */
+  /** Error message of the API. */
   readonly error?: string | undefined
 }
 
@@ -28,7 +28,7 @@ export function Field({ label, hint, error, children }: FieldProps & { readonly 
   )
 }
 
-/** What stands below a control. */
+/** Hint and error below a control. */
 export function Notes({ hint, error }: Pick<FieldProps, 'hint' | 'error'>) {
   return (
     <>

@@ -2,11 +2,11 @@ import { formatShare } from './format.ts'
 import style from './meter.module.css'
 
 type MeterProps = {
-  /** What is filled, for screen readers. */
+  /** Name of the measured amount, for screen readers. */
   readonly label: string
   readonly value: number
   readonly max: number
-  /** What the bar means in figures, beside it. */
+  /** Value in figures, shown beside the bar. */
   readonly text: string
 }
 

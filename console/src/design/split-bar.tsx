@@ -5,7 +5,7 @@ import style from './split-bar.module.css'
 export type Part = { readonly label: string; readonly value: number; readonly tone: Tone }
 
 type SplitBarProps = {
-  /** What is divided, for screen readers. */
+  /** Name of the divided amount, for screen readers. */
   readonly label: string
   readonly parts: readonly Part[]
   /** The whole, if the parts are not all of it: what is left stays empty. */

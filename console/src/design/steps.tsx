@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { Spinner } from './spinner.tsx'
 import style from './steps.module.css'
 
-/** What has to be done, or what was done, in its order. */
+/** Ordered list of steps, done or to be done. */
 export function Steps({ children }: { readonly children: ReactNode }) {
   return <ol className={style.steps}>{children}</ol>
 }

@@ -14,12 +14,12 @@ export type TableColumn<Row> = {
 }
 
 type TableProps<Row> = {
-  /** What the table lists, for screen readers. */
+  /** Name of the listed rows, for screen readers. */
   readonly label: string
   readonly columns: readonly TableColumn<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => Key
-  /** What stands there without rows. */
+  /** Shown if there are no rows. */
   readonly empty?: ReactNode
   /** Below the rows. */
   readonly footer?: ReactNode

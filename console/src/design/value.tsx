@@ -1,6 +1,6 @@
 import style from './value.module.css'
 
-/** What fits into a cell, roughly, and what is drawn at most. */
+/** Characters that fit into a cell, roughly, and the most that are drawn. */
 const charsShown = 50
 const charsMax = 200
 const hoverCharsMax = 4_000

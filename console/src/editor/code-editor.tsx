@@ -20,7 +20,7 @@ import { editorTheme, reachable } from './theme.ts'
 export type Complete = (before: string, after: string) => CompletionResult | null
 
 type CodeEditorProps = {
-  /** What is edited, for screen readers. */
+  /** Name of the edited text, for screen readers. */
   readonly label: string
   readonly language: Extension
   readonly value: string

@@ -11,7 +11,7 @@ type DifferencesProps = { readonly before: Side; readonly after: Side; readonly 
 /** Long stretches that both texts share are folded. */
 const collapseUnchanged = { margin: 3, minSize: 6 }
 
-/** What changed between two texts: side by side where there is room, else one below the other. */
+/** Shows the changes between two texts: side by side where there is room, else one below the other. */
 export function Differences({ before, after, language }: DifferencesProps) {
   const host = useRef<HTMLDivElement>(null)
   const wide = useSyncExternalStore(subscribe, () => roomForTwo.matches)

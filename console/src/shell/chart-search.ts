@@ -1,6 +1,6 @@
 import { type Range, ranges } from '../api/series.ts'
 
-/** What the address of a screen with charts says: how far back they go, and for which endpoint they are. */
+/** Search parameters of a screen with charts: how far back they go, and for which endpoint they are. */
 export type ChartSearch = { readonly range?: Range; readonly endpoint?: string }
 
 export function readChartSearch({ range, endpoint }: Record<string, unknown>): ChartSearch {

@@ -16,7 +16,7 @@ import { ChartPlaceholders } from './chart-placeholders.tsx'
 import { Failure } from './failure.tsx'
 import { useAccount } from './session.tsx'
 
-/** What one endpoint accepted, how fast it was acknowledged and delivered. Loaded on demand, because charts are large. */
+/** Charts of one endpoint: accepted records, acknowledgement and delivery. Loaded on demand, because charts are large. */
 export function EndpointCharts({ endpoint, range }: { readonly endpoint: string; readonly range: Range }) {
   const series = useQuery(endpointSeriesQuery(useAccount(), endpoint, range))
   if (series.isError && series.data === undefined) return <Failure error={series.error} onRetry={() => void series.refetch()} />

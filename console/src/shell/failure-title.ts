@@ -1,6 +1,6 @@
 import type { ApiError, Problem } from '../api/client.ts'
 
-/** What a failure means to people. The title of a problem is the name of its HTTP status, which helps only programs. */
+/** Titles of failures for people. The title of a problem is the name of its HTTP status, which helps only programs. */
 const titles: Readonly<Record<Problem['error'], string>> = {
   bad_request: 'The request is not valid',
   unauthorized: 'You are not signed in',

@@ -3,7 +3,7 @@ import { Button } from '../design/button.tsx'
 import { Callout } from '../design/callout.tsx'
 import { titleOf } from './failure-title.ts'
 
-/** What went wrong, where it was asked for, in the words of the API, with a way on. */
+/** Shows an error of the API in its place, with a way on. */
 export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry?: (() => void) | undefined }) {
   return (
     <Callout

@@ -7,11 +7,11 @@ import { Failure } from './failure.tsx'
 type LoadFailureProps = {
   readonly error: unknown
   readonly onRetry: () => void
-  /** What the address leads to: `endpoint`. */
+  /** Kind of resource that the address leads to: `endpoint`. */
   readonly noun: string
   /** The link to a screen that exists. */
   readonly back: ReactNode
-  /** What is left of it. */
+  /** Note about data that outlives the resource. */
   readonly children?: ReactNode
 }
 

@@ -9,7 +9,7 @@ type MembersOnlyProps = {
   readonly instead?: ReactNode
 }
 
-/** What viewers of the account have no part in: they read why, and whom to ask. The API would refuse it. */
+/** Shows its children to members. Viewers read why not, and whom to ask: the API would refuse them. */
 export function MembersOnly({ children, instead }: MembersOnlyProps) {
   if (useMay('member')) return children
   return (

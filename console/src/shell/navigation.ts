@@ -29,7 +29,7 @@ export type Place = {
 
 export type PlaceGroup = { readonly label: string; readonly places: readonly Place[] }
 
-/** What an account has, in the order in which data flows, then what belongs to the account itself. */
+/** Screens of an account, in the order in which data flows, then those of the account itself. */
 export const accountPlaces: readonly PlaceGroup[] = [
   {
     label: 'Data',
@@ -53,7 +53,7 @@ export const accountPlaces: readonly PlaceGroup[] = [
   },
 ]
 
-/** What operators of the installation have. */
+/** Screens for operators of the installation. */
 export const operatorPlaces: readonly PlaceGroup[] = [
   {
     label: 'Operate',
@@ -65,7 +65,7 @@ export const operatorPlaces: readonly PlaceGroup[] = [
   },
 ]
 
-/** What the command palette begins beside places, each below the same address as those. */
+/** Actions of the command palette beside places, each below the same address as those. */
 export const accountActions: readonly Place[] = [
   { label: 'Create key', path: 'keys/new', icon: Plus, words: 'api token new', role: 'member' },
   { label: 'Create view', path: 'views/new', icon: Plus, words: 'table definition new suggest', role: 'member' },

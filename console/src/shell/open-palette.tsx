@@ -9,7 +9,7 @@ import style from './palette.module.css'
 const loading = () => import('./palette.tsx')
 const Palette = lazy(() => loading().then(({ Palette: component }) => ({ default: component })))
 
-/** What was typed, and whether Enter followed before there was anything to choose. */
+/** Typed text, and whether Enter followed before there was anything to choose. */
 type Typed = { readonly text: string; readonly isEntered: boolean }
 
 const nothing: Typed = { text: '', isEntered: false }
@@ -17,7 +17,7 @@ const nothing: Typed = { text: '', isEntered: false }
 type OpenPaletteProps = {
   readonly open: boolean
   readonly onClose: () => void
-  /** What had the focus before. */
+  /** Element that had the focus before. */
   readonly opener: Element | null
 }
 

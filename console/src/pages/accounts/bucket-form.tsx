@@ -7,7 +7,7 @@ import { CallForm, type ErrorOf } from '../../shell/call-form.tsx'
 
 type BucketFormProps = { readonly id: string; readonly entries: readonly string[] }
 
-/** What the account may use with the credentials of the installation, an entry per line. */
+/** Form of the buckets that the account may use with the credentials of the installation, an entry per line. */
 export function BucketForm({ id, entries }: BucketFormProps) {
   const queries = useQueryClient()
   const [edited, setEdited] = useState<string>()

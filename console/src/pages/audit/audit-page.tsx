@@ -5,7 +5,7 @@ import { useAccount } from '../../shell/session.tsx'
 import { AuditFilters } from './audit-filters.tsx'
 import { AuditTable } from './audit-table.tsx'
 
-/** Who changed what in the account, or tried to. */
+/** Audit trail of the account. */
 export function AccountAuditPage() {
   return (
     <Page title="Audit trail" about="Who changed something in this account, or tried to, newest first. Reading is not recorded.">

@@ -1,4 +1,4 @@
-/** What the address of the audit trail says. */
+/** Search parameters of the audit trail. */
 export type AuditSearch = { readonly operation?: string; readonly result?: 'succeeded' | 'failed'; readonly since?: string }
 
 export function auditSearch({ operation, result, since }: Record<string, unknown>): AuditSearch {

@@ -79,7 +79,7 @@ function Actor({ event: { actor, actor_name } }: { readonly event: AuditEvent })
   )
 }
 
-/** What has no name, or none any more, is shown by its id. */
+/** Shows the name, or the id of something that has no name, or none any more. */
 function Named({ id, name }: { readonly id: string; readonly name: string | null }) {
   if (name === null)
     return (

@@ -7,7 +7,7 @@ import { Validation } from './validation.tsx'
 
 type LastStepsProps = { readonly destination: Destination; readonly store: ObjectStore; readonly first: number }
 
-/** What is left to do once Inlet may use the bucket. */
+/** Steps that are left once Inlet may use the bucket. */
 export function LastSteps({ destination, store, first }: LastStepsProps) {
   return (
     <>

@@ -14,7 +14,7 @@ type OwnSetUpProps = {
   readonly allowed: readonly string[]
 }
 
-/** What is done once where the credentials of the installation open the bucket. */
+/** Steps to do once where the credentials of the installation open the bucket. */
 export function OwnSetUp({ destination, store, allowed }: OwnSetUpProps) {
   const account = useAccount()
   const entry = entryOf(destination)

@@ -1,4 +1,4 @@
-/** What the owner of a bucket pastes into AWS or a gateway. */
+/** Policies that the owner of a bucket pastes into AWS or a gateway. */
 import type { Destination, ObjectStore } from '../../api/destinations.ts'
 
 export function toJson(value: unknown): string {

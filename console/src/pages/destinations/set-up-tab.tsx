@@ -15,7 +15,7 @@ const route = getRouteApi('/signed-in/in/$account/destinations/$destination')
 
 type SetUpProps = { readonly destination: Destination; readonly store: ObjectStore }
 
-/** What the owner of the bucket does once, as commands or as policies to paste. */
+/** Steps of the owner of the bucket, as commands or as policies to paste. */
 export function SetUpTab({ destination, store }: SetUpProps) {
   const { how } = route.useSearch()
   const { allowed_buckets } = store

@@ -14,7 +14,7 @@ import { Failure } from '../../shell/failure.tsx'
 import { LoadFailure } from '../../shell/load-failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
 
-/** What all screens of one endpoint have above them. */
+/** Head of all screens of one endpoint. */
 export function EndpointPage() {
   const account = useAccount()
   const { endpoint: id } = useParams({ from: '/signed-in/in/$account/endpoints/$endpoint' })

@@ -20,7 +20,7 @@ import style from './endpoints.module.css'
 import { MqttSettings } from './mqtt-settings.tsx'
 import { useEndpoint } from './use-endpoint.ts'
 
-/** What can be changed, and when a change takes effect. */
+/** Settings that can be changed, and when a change takes effect. */
 export function EndpointSettings() {
   const { account, endpoint } = useEndpoint()
   const mayChange = useMay('member')

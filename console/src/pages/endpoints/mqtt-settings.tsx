@@ -12,7 +12,7 @@ type MqttSettingsProps = {
   readonly readOnly: boolean
 }
 
-/** Those of the API, for an endpoint that never had MQTT. */
+/** Defaults of the API, for an endpoint that never had MQTT. */
 const unset: NonNullable<Endpoint['mqtt_config']> = { enabled: false, max_connections: 1000, keepalive_max_s: 300, qos_max: 1 }
 
 const qualities = [

@@ -1,7 +1,7 @@
 import { findEmptyRegion } from '../../../../src/model/empty-region.ts'
 import type { Endpoint } from '../../api/endpoints.ts'
 
-/** What a person can do next, in words, and the screen or action that does it. */
+/** Next step for a person, in words, and the screen or action for it. */
 export type NextStep = {
   readonly text: string
   readonly action: 'test' | 'settings' | 'destinations' | 'resume' | 'wait' | 'operator'

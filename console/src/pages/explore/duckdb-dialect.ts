@@ -1,6 +1,6 @@
 import { SQLDialect } from '@codemirror/lang-sql'
 
-/** What statements that only read are made of: a dialect with everything would suggest words that nobody needs here. */
+/** Words of statements that only read: a dialect with everything would suggest words that nobody needs here. */
 export const duckdb = SQLDialect.define({
   keywords: `all and any as asc between by case cast cross desc distinct else end escape except exclude exists false filter following
     from full group having ilike in inner intersect interval is join last lateral left like limit materialized not null nulls offset on

@@ -22,7 +22,7 @@ import { TableList } from './table-list.tsx'
 const route = getRouteApi('/signed-in/in/$account/explore')
 const noTables: readonly QueryTable[] = []
 
-/** What is run now. `run` tells two runs of the same statement apart. */
+/** Query that runs now. `run` tells two runs of the same statement apart. */
 type Running = { readonly query: RunQuery; readonly run: number }
 
 function runningOf({ sql, range = 'day' }: ExploreSearch): Running | undefined {

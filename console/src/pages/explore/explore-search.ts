@@ -1,4 +1,4 @@
-/** What the address of the screen restores. */
+/** Search parameters that restore the screen. */
 export type ExploreSearch = { readonly sql?: string; readonly range?: Range; readonly show?: 'chart' }
 
 export type Range = 'hour' | 'day' | 'week' | 'all'

@@ -27,7 +27,7 @@ type SqlEditorProps = {
   readonly onRun: () => void
   /** Completed as one types. */
   readonly tables: readonly QueryTable[]
-  /** What is wrong with the statement that ran, underlined. */
+  /** Errors of the statement that ran, underlined. */
   readonly problems: readonly EditorProblem[]
 }
 

@@ -21,7 +21,7 @@ type Example = {
   readonly id: string
   readonly label: string
   readonly code: string
-  /** What it needs beside the key. */
+  /** Note on the requirements or the behaviour. */
   readonly note?: string
 }
 

@@ -22,7 +22,7 @@ import { RevokeKey } from './revoke-key.tsx'
 
 const route = getRouteApi('/signed-in/in/$account/keys')
 
-/** What opens the account to programs, and whether it is used. */
+/** Keys of the account, and whether they are used. */
 export function KeysPage() {
   const account = useAccount()
   const mayCreate = useMay('member')

@@ -17,7 +17,7 @@ const tones = { active: 'good', used_up: 'none', expired: 'none', revoked: 'none
   Tone
 >
 
-/** What lets a machine become a node. */
+/** Tokens with which a machine becomes a node. */
 export function JoinTokens() {
   const tokens = useInfiniteQuery(joinTokensQuery)
   const [leaving, setLeaving] = useState<JoinToken>()

@@ -11,7 +11,7 @@ import { say } from '../../design/toast.tsx'
 import { CheckboxField } from '../../design/toggle-field.tsx'
 import { shortId } from './node-state.tsx'
 
-/** What an operator does with a machine that is lost, or that somebody else has. */
+/** Actions of an operator on a machine that is lost, or that somebody else has. */
 export function NodeActions({ node }: { readonly node: Node }) {
   const [asked, setAsked] = useState<'revoke' | 'remove'>()
   const close = () => setAsked(undefined)

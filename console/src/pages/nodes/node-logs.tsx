@@ -26,7 +26,7 @@ const choices = [
   ...owners.map((owner) => ({ value: owner, label: `Endpoints that are ${owner}` })),
 ] as const
 
-/** What the disk of the node holds, by endpoint. */
+/** Logs on the disk of the node, by endpoint. */
 export function NodeLogs({ node }: { readonly node: Node }) {
   const { owner } = route.useSearch()
   const navigate = route.useNavigate()

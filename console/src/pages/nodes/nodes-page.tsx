@@ -85,7 +85,7 @@ function summed(nodes: readonly Node[]) {
   }
 }
 
-/** Of the process that is behind the other. */
+/** Returns the epoch of the process that is behind the other. */
 function epochOf({ ingest, delivery }: Node): number {
   return Math.min(ingest?.applied_epoch ?? -1, delivery?.applied_epoch ?? -1)
 }

@@ -107,7 +107,7 @@ function EndpointLink({ endpoint: { id, name } }: { readonly endpoint: Endpoint 
   )
 }
 
-/** What a newcomer does next: see one record arrive, then let a program send. */
+/** Next steps of a newcomer: see one record arrive, then let a program send. */
 function NextSteps({ endpoint }: { readonly endpoint: Endpoint | undefined }) {
   const account = useAccount()
   if (!useMay('member')) return null

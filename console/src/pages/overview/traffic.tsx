@@ -19,7 +19,7 @@ type TrafficProps = {
   readonly search: ChartSearch
 }
 
-/** What arrives at one endpoint, and how fast it is delivered. */
+/** Records that arrive at one endpoint, and the speed of their delivery. */
 export function Traffic({ endpoints, search: { range = '1h', endpoint } }: TrafficProps) {
   const shown = endpoints?.find(({ id }) => id === endpoint) ?? endpoints?.[0]
   return (

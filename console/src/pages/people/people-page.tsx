@@ -11,7 +11,7 @@ import { useAccount, useMay } from '../../shell/session.tsx'
 import { Invitations } from './invitations.tsx'
 import { Members } from './members.tsx'
 
-/** Who belongs to the account, and who was invited. */
+/** Members of the account, and open invitations. */
 export function PeoplePage() {
   const account = useAccount()
   const queries = useQueryClient()

@@ -22,7 +22,7 @@ const route = getRouteApi('/signed-in/in/$account/quality/$view')
 
 const ViewCharts = lazy(() => import('./view-charts.tsx').then(({ ViewCharts: component }) => ({ default: component })))
 
-/** What a version made of the records, column by column. */
+/** Quality of a version, column by column. */
 export function ColumnsPage() {
   const { metrics, of, view, endpoint } = useViewMetrics()
   const { range = '12h' } = route.useSearch()

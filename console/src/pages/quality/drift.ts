@@ -1,5 +1,5 @@
 /**
- * What changed in the columns of a view.
+ * Finds changes in the columns of a view.
  *
  * Law: the last 24 hours are compared with everything before them, not with all time: a day that is half of all records would hide its own change.
  */

@@ -20,7 +20,7 @@ const kindNames = { backfill: 'Backfill', redrive: 'Re-drive', compaction: 'Comp
   string
 >
 
-/** What a job is of: a compaction has no view. */
+/** Title of a job. A compaction has no view. */
 export function titleOf({ kind, view_name, view_version, endpoint_name }: Job): string {
   return view_name === null ? `${kindNames[kind]} of ${endpoint_name}` : `${kindNames[kind]} of ${view_name} v${view_version}`
 }

@@ -18,7 +18,7 @@ type LetterListProps = {
   readonly view: ViewDetail
   readonly of: LettersOf
   readonly filter: ReasonFilter
-  /** Which of the records is open: its place, see `placeOf`. */
+  /** Place of the open record, see `placeOf`. */
   readonly record: string | undefined
 }
 

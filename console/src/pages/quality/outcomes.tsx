@@ -3,7 +3,7 @@ import { SplitBar } from '../../design/split-bar.tsx'
 
 type OutcomeBarProps = { readonly label: string; readonly counts: WindowCounts }
 
-/** What became of records. */
+/** Divides records by their outcome. */
 export function OutcomeBar({ label, counts: { accepted, dropped, dlq, redriven, failed } }: OutcomeBarProps) {
   return (
     <SplitBar

@@ -1,4 +1,4 @@
-/** What stands in the addresses of the screens of data quality. */
+/** Search parameters of the screens of data quality. */
 import type { JobStatus } from '../../api/jobs.ts'
 import { readChartSearch } from '../../shell/chart-search.ts'
 

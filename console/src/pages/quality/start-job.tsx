@@ -51,7 +51,7 @@ type FormProps = OfView & { readonly onClose: () => void }
 
 type Version = ViewDetail['versions'][number]
 
-/** What dead letters are re-driven into: whoever looks at those of an older version repaired them in a newer one. */
+/** Returns the version to re-drive into: dead letters of an older version are usually repaired by a newer one. */
 function newestOf({ versions, id, version }: ViewDetail): Pick<Version, 'id' | 'version'> {
   const published = versions.filter(({ status }) => status === 'published')
   return published.reduce((newest, each) => (each.version > newest.version ? each : newest), { id, version })

@@ -10,7 +10,7 @@ import { useAccount } from '../../shell/session.tsx'
 
 type ViewChartsProps = { readonly view: string; readonly range: Range; readonly endpoint: string | undefined }
 
-/** What a version made of records over time, and what other versions of the view rejected meanwhile. Loaded on demand, because charts are large. */
+/** Charts of a version, and of rejections by other versions of the view. Loaded on demand, because charts are large. */
 export function ViewCharts({ view, range, endpoint }: ViewChartsProps) {
   const series = useQuery(viewSeriesQuery(useAccount(), view, range, endpoint))
   if (series.isError && series.data === undefined) return <Failure error={series.error} onRetry={() => void series.refetch()} />

@@ -17,7 +17,7 @@ import { StartJobs } from './start-job.tsx'
 
 const route = getRouteApi('/signed-in/in/$account/quality/$view')
 
-/** What the screens of one version have above them: its name, its state, its tabs. */
+/** Head of all screens of one version: its name, its state, its tabs. */
 export function ViewQualityFrame() {
   const account = useAccount()
   const { view: id } = route.useParams()

@@ -4,7 +4,7 @@ export type Watched = { readonly shown: readonly ViewMetrics[]; readonly idle: n
 
 /**
  * Chooses the versions worth a look: those that processed records in the last 24 hours or hold back a delivery, and the latest of each view.
- * Those that reject the largest share come first.
+ * Versions that reject the largest share come first.
  */
 export function watchedVersions(all: readonly ViewMetrics[], withIdle: boolean): Watched {
   const latest = new Map<string, number>()

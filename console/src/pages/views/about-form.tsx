@@ -1,7 +1,7 @@
 import { TextField } from '../../design/field.tsx'
 import { Columns } from '../../design/layout.tsx'
 
-/** What people write about a view. Tags are typed with commas between them. */
+/** Notes of people about a view. Tags are typed with commas between them. */
 export type About = { readonly description: string; readonly tags: string }
 
 export function splitTags(tags: string): readonly string[] {

@@ -14,7 +14,7 @@ import style from './views.module.css'
 
 const route = getRouteApi('/signed-in/in/$account/views/$view/compare')
 
-/** What differs between two versions. */
+/** Shows the differences between two versions. */
 export function ComparePage() {
   const { view: id } = route.useParams()
   return <ViewFrame id={id}>{(view) => <Compare key={view.id} view={view} />}</ViewFrame>

@@ -1,5 +1,5 @@
 /**
- * What can be written at a place of a definition.
+ * Completes words in a definition.
  *
  * Law: it looks only at the text around the cursor, because the text is half written while somebody types.
  */
@@ -8,7 +8,7 @@ import type { DefinitionFormat } from '../../api/views.ts'
 import { columnKeys, conditionWords, definitionKeys, envelopePaths, filterKeys, types } from './definition-vocabulary.ts'
 import type { SamplePath } from './samples.ts'
 
-/** What the samples and the rest of the definition know. */
+/** Facts from the samples and the rest of the definition. */
 export type CompletionContext = {
   readonly format: DefinitionFormat
   readonly paths: readonly SamplePath[]

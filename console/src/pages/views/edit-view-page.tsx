@@ -66,7 +66,7 @@ function Editor({ view }: { readonly view: ViewDetail }) {
   const navigate = route.useNavigate()
   const samples = useSamples(view.name)
   const [edited, setEdited] = useState<Edited>(() => editedOf(view))
-  /** What was typed at the last save, and what the API made of it. */
+  /** Text at the last save, and the form of it that the API stored. */
   const [saved, setSaved] = useState({ edited, stored: editedOf(view) })
   const isUnsaved = !isSame(edited, saved.edited)
   const changedElsewhere = !isSame(editedOf(view), saved.stored)
@@ -86,7 +86,7 @@ function Editor({ view }: { readonly view: ViewDetail }) {
   })
   const edit = (change: Partial<Edited>) => {
     setEdited({ ...edited, ...change })
-    // What was refused is corrected now.
+    // The error is about the text before this edit.
     if (save.isError) save.reset()
   }
   const load = () => {

@@ -10,7 +10,7 @@ import { Failure } from '../../shell/failure.tsx'
 import type { LivePreview } from './use-preview.ts'
 import style from './views.module.css'
 
-/** What the columns take from the samples. It stands beside the definition. */
+/** Values that the columns take from the samples, shown beside the definition. */
 export function ColumnsPreview({ preview }: { readonly preview: LivePreview }) {
   const { result, isWorking, error, retry, problems } = preview
   return (

@@ -34,7 +34,7 @@ export function SuggestForm({ endpoints, samples, draft, onSuggest }: SuggestFor
     },
   })
   if (chosen === undefined && used.length === 0) return null
-  // What was found in other records says nothing about these.
+  // A suggestion from other records says nothing about these.
   const isCurrent =
     used.length === 0
       ? suggest.variables?.id === chosen?.id && suggest.variables?.from.length === 0

@@ -17,9 +17,9 @@ export type LivePreview = {
   readonly result: PreviewResult | undefined
   /** Whether a result for the text as it is comes soon. */
   readonly isWorking: boolean
-  /** What the compiler says about places in the definition. */
+  /** Errors of the compiler, with places in the definition. */
   readonly problems: readonly EditorProblem[]
-  /** What readers of the files will stumble over. */
+  /** Warnings about columns that readers of the files will stumble over. */
   readonly warnings: readonly EditorProblem[]
   /** Why there is no result, other than `problems`. */
   readonly error: Error | null

@@ -11,7 +11,7 @@ import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
 
-/** What can be done with a version in its state. */
+/** Actions on a version, by its state. */
 export function ViewActions({ view }: { readonly view: ViewDetail }) {
   if (view.status === 'draft') {
     return (

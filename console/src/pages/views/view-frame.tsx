@@ -17,7 +17,7 @@ const route = getRouteApi('/signed-in/in/$account')
 
 type ViewFrameProps = { readonly id: string; readonly children: (view: ViewDetail) => ReactNode }
 
-/** What all screens of one version share: its name, its state, its actions, its tabs. */
+/** Head of all screens of one version: its name, its state, its actions, its tabs. */
 export function ViewFrame({ id, children }: ViewFrameProps) {
   const account = useAccount()
   const mayChange = useMay('member')

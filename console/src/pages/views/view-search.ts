@@ -1,4 +1,4 @@
-/** What stands in the addresses of the screens of views. */
+/** Search parameters of the screens of views. */
 
 type Search = Readonly<Record<string, unknown>>
 
