@@ -76,7 +76,7 @@ const folderOf = (path: string): string => (path.includes('/') ? path.slice(0, p
 
 /** The file in `src` that a specifier names, or undefined for a third party. */
 function target({ importer, specifier }: Import): string | undefined {
-  // What tests share lies outside of src.
+  // Support files of tests lie outside of src.
   if (importer.endsWith('.test.ts') && specifier.includes('../test/support/')) return undefined
   if (specifier.startsWith('#')) return specifier.slice(1)
   if (specifier.startsWith('.')) return relative(source, resolve(source, dirname(importer), specifier))
@@ -104,7 +104,7 @@ function loadedBy(...entries: readonly string[]): {
   return { files: loaded, thirdParties: [...thirdParties].toSorted() }
 }
 
-/** Which files of `src` import which, type-only imports included; with the files named, or grouped, as `nameOf` says. */
+/** Returns which files of `src` import which, type-only imports included; the files are named, or grouped, by `nameOf`. */
 function importGraph(nameOf: (path: string) => string): Graph {
   const graph = new Map<string, Set<string>>()
   for (const entry of imports) {
@@ -281,7 +281,7 @@ describe('the import table', () => {
   })
 })
 
-/** What an idle process takes grows with what it loads. Import a large library on demand if most installations do not need it. */
+/** An idle process needs more memory with each package. Import a large library on demand if most installations do not need it. */
 describe('the third parties that an idle process loads', () => {
   const everyProcess = ['cli/main.ts', 'config.ts', 'cli/serve/processes.ts', 'cli/serve/run-app.ts']
   const common = ['@stricli/core', 'pino']

@@ -1,4 +1,4 @@
-/** What somebody sets in the console is what clients find. */
+/** Clients find the settings that somebody chose in the console. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeInBrowser, firstLink, openBrowser, Visitor } from '../support/browser.ts'

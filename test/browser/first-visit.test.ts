@@ -10,7 +10,7 @@ describeInBrowser('a first visit', () => {
   let browser: Browser
   let inlet: Installation
   beforeAll(async () => {
-    // What a newcomer has: no setting at all.
+    // Newcomers have no setting at all.
     inlet = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
     ;[browser] = await Promise.all([openBrowser(), inlet.startWithNpm()])
   })

@@ -46,7 +46,7 @@ describeInBrowser('the keyboard', () => {
     for (const [label, href] of places) {
       // Places of the installation do not have those of an account beside them.
       await page.goto(home)
-      // What is still loading would ask for the account from a place without one.
+      // Requests of a screen that still loads would ask for the account from a place without one.
       await page.locator('canvas').first().waitFor()
       await page.keyboard.press('Control+k')
       await page.getByRole('dialog', { name: 'Go to' }).waitFor()
@@ -168,7 +168,7 @@ describeInBrowser('the keyboard', () => {
       ['the menu of a member', 'menu', '/people', 'Change Ada'],
     ] as const)('%s', async (_what, role, path, name) => {
       await page.goto(`${home}${path.replace('$endpoint', ids.id).replace('$view', ids.viewId ?? '')}`)
-      // What has an address of its own is opened by a link.
+      // Dialogs with an address of their own are opened by a link.
       const opener = page.getByRole('button', { name, exact: true }).or(page.getByRole('link', { name, exact: true }))
       await opensAndCloses(page, opener.first(), role)
     })
@@ -208,7 +208,7 @@ async function tabThrough(page: Page): Promise<readonly string[]> {
     await expect.poll(() => page.evaluate<boolean>(`document.activeElement.closest('[role=dialog]') !== null`)).toBe(true)
     stops.set(await focused(page), await page.evaluate<boolean>(showsFocus))
   }
-  // What is the only stop needs no ring.
+  // A single stop needs no ring.
   return stops.size === 1 ? [] : [...stops].flatMap(([name, isShown]) => (isShown ? [] : `no focus ring: ${name}`))
 }
 

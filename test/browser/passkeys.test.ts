@@ -19,7 +19,7 @@ describeInBrowser('passkeys', () => {
     await using ada = await Visitor.open(browser, inlet)
     const { page } = ada
     await plugInAuthenticator(page)
-    // Who has signed out is asked who they are, and a passkey that is gone is refused.
+    // The API refuses a session query after the sign-out, and a passkey that is gone.
     ada.tolerate(/status of 4\d\d/)
     await ada.enterByLink(await firstLink(inlet), 'Ada')
     const { origin } = new URL(page.url())

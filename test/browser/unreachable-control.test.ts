@@ -22,7 +22,7 @@ describeInBrowser('control that fails', () => {
     await inlet.kill('control')
     const alert = ada.page.getByRole('alert').getByText('Control does not respond')
     await alert.waitFor()
-    // What was read before stays on the screen.
+    // Data that was read before stays on the screen.
     await ada.page.getByRole('table').waitFor()
     await inlet.start('control')
     await alert.waitFor({ state: 'detached' })

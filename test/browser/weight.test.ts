@@ -1,4 +1,4 @@
-/** What somebody loads before they see their data. */
+/** Size of everything that a browser loads before a person sees their data. */
 import type { Browser, Request } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeInBrowser, firstLink, openBrowser, Visitor } from '../support/browser.ts'
@@ -28,7 +28,7 @@ describeInBrowser('the weight of the console', () => {
     await ada.enterByLink(await firstLink(inlet), 'Ada')
     await ada.page.getByRole('table').waitFor()
     await ada.page.waitForLoadState('networkidle')
-    // What is loaded later would be asked for its size while the browser closes.
+    // Later responses would be asked for their size while the browser closes.
     ada.page.off('requestfinished', weigh)
   })
   afterAll(async () => {

@@ -72,11 +72,11 @@ export class Cluster implements AsyncDisposable {
   readonly ledger = new Ledger()
   readonly waits = new Waits()
   readonly notices = new Notices()
-  /** What clients know of the zone. */
+  /** Addresses in the zone, as clients know them. */
   readonly names: NameCache
   /** How often clients began a connection. */
   dials = 0
-  /** What healthy programs and clients do not do. */
+  /** Misbehaviour of healthy programs and clients. */
   readonly troubles: string[] = []
   readonly endpoints: ClusterEndpoint[] = []
   viewId = ''

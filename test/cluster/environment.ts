@@ -12,7 +12,7 @@ import type { Environment } from './programs/program.ts'
 /** The root of the ACME server, which is not public. */
 export const rootFile = 'root.pem'
 
-/** What all programs of one installation agree on. */
+/** Settings that all programs of one installation share. */
 export type Installation = {
   readonly directory: string
   readonly gateway: GatewayDescription

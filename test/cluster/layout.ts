@@ -1,4 +1,4 @@
-/** Who is where in the cluster. */
+/** Addresses, ports and names in the cluster. */
 
 export const regions = ['fra', 'nyc'] as const
 export type RegionCode = (typeof regions)[number]
@@ -45,7 +45,7 @@ const isRoot = process.getuid?.() === 0
 export const ports = {
   management: 8080,
   nodeApi: 8082,
-  /** Of the balancer: lead to one control process, whether or not it is ready. */
+  /** Ports of the balancer that lead to one control process, whether or not it is ready. */
   direct: { 'control-1': 8101, 'control-2': 8102 } satisfies Record<ControlName, number>,
   ...(isRoot ? { ingest: 443, mqtt: 8883, dns: 53 } : { ingest: 10_443, mqtt: 18_883, dns: 10_053 }),
 } as const

@@ -12,7 +12,7 @@ export type Options = {
   readonly keep: boolean
 }
 
-/** What a short run has: one fault for each part of the cluster. */
+/** Faults of a short run: one for each part of the cluster. */
 const shortKinds: readonly FaultKind[] = ['kill-node', 'cut-node', 'restart-nodes', 'fail-over', 'delete-record']
 
 export const usage = `npm run test:cluster [-- --rounds N] [--seed S] [--only kind,kind] [--pairs N] [--short] [--loopback] [--keep]

@@ -19,13 +19,13 @@ export type Truth = {
   readonly reasons: readonly string[]
 }
 
-/** Whatever the endpoint. */
+/** Expected status of any endpoint while all is well. */
 export const allActive = (): Truth => ({ status: 'active', reasons: [] })
 
 /** From good to bad. */
 const order: readonly EndpointStatus[] = ['active', 'degraded', 'failed']
 
-/** What was told while things got worse: by whom, and about what. */
+/** Statuses that a control process reported for an endpoint while things got worse. */
 export class Told {
   readonly #statuses = new Map<string, EndpointStatus[]>()
 

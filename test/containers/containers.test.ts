@@ -1,4 +1,4 @@
-/** What deploy/ has, as real containers: the image, the Compose files and the Kubernetes manifests. podman stands for Docker and for a kubelet. */
+/** Checks deploy/ with real containers: the image, the Compose files, the manifests. podman stands for Docker and a kubelet. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -115,7 +115,7 @@ describe.skipIf(reason !== undefined)(`containers${reason === undefined ? '' : `
 
   test('docs/how-to/kubernetes.md', async () => {
     await using shell = await openShell()
-    // What the cluster does not bring.
+    // Services outside of the cluster.
     await shell.run(`podman network create --subnet 10.77.0.0/24 inlet
       podman run --detach --network inlet:alias=postgres.example.com --env POSTGRES_USER=inlet --env POSTGRES_PASSWORD=PASSWORD postgres:17
       podman run --detach --network inlet:alias=s3.example.com --env ROOT_ACCESS_KEY=ACCESS_KEY --env ROOT_SECRET_KEY=SECRET_KEY \

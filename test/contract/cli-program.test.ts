@@ -1,4 +1,4 @@
-/** What the program itself promises, whatever command runs: it answers at once, writes nothing unasked, and completes in shells. */
+/** All commands keep what the program promises: it responds at once, writes nothing unasked, and completes in shells. */
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { accessSync, chmodSync, constants, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ const isReading = new Set(
 )
 const reading = leaves(commands).filter((names) => isReading.has(names.at(-1) ?? ''))
 
-/** What commands take that take no id. */
+/** Arguments of commands that take no id. */
 const given: Readonly<Record<string, string>> = { completion: 'bash', query: 'SELECT * FROM shop' }
 
 describe('a command that only reads', () => {

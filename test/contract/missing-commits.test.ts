@@ -44,7 +44,7 @@ describe('what a node remembers of the database', () => {
     expect(await compare(recorded)).toEqual(recorded)
     // It may have missed a response.
     expect(await compare(total)).toEqual(recorded)
-    // Of another database it says nothing.
+    // A count for another database changes nothing.
     expect(await compare({ database: newId(), commits: 9 })).toEqual(recorded)
     expect((await commits()).may_lack_commits_since).toBeNull()
   })

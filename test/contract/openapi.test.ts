@@ -69,7 +69,7 @@ const specified: Readonly<Record<string, string>> = {
   'DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}': '204',
 }
 
-/** What operations of each scope accept. */
+/** Credentials that operations of each scope accept. */
 const credentials: Readonly<Record<string, readonly string[]>> = {
   admin: ['accessToken', 'session'],
   metrics: ['accessToken', 'session'],

@@ -1,4 +1,4 @@
-/** What each role may call, for every operation that the OpenAPI description has. */
+/** Each role may call its operations, of all that the OpenAPI description has. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { type TestAccount, useControl } from '../support/control.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
       operations.push({ id, scope, method: method.toUpperCase(), path: template.replace(/\{\w+\}/g, newId()) })
 })
 
-/** Those that look, although they are a POST, and those about oneself. */
+/** Operations that only read, although they are a POST. */
 const lookingPosts = ['previewView', 'runQuery', 'suggestView']
 const isLook = ({ id, method }: Operation) => method === 'GET' || lookingPosts.includes(id)
 
@@ -39,7 +39,7 @@ describe('a session', () => {
     const viewer = await newPerson(control(), { account_id: account.account_id, role: 'viewer' })
     const refused = await expectRefused(viewer, (operation) => ['metrics', 'query', 'any'].includes(operation.scope))
     expect(refused.length).toBeGreaterThan(40)
-    // What is left looks.
+    // All other operations only read.
     const left = operations.filter(({ id, scope }) => !refused.includes(id) && scope !== 'person' && scope !== 'public')
     expect(left.filter((operation) => !isLook(operation)).map(({ id }) => id)).toEqual([])
     const own = operations.filter(({ scope, method }) => scope === 'person' && method !== 'GET').map(({ id }) => id)

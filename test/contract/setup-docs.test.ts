@@ -1,4 +1,4 @@
-/** What is written about set-ups works: the JSON Schema, the examples, the workflow, and every command of the page. */
+/** The docs about set-ups work: the JSON Schema, the examples, the workflow, and every command of the page. */
 import { spawn } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

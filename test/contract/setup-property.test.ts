@@ -1,4 +1,4 @@
-/** Whatever a set-up is: after `apply` a plan is empty, and what `export` writes makes an empty plan too. */
+/** After `apply` of any set-up a plan is empty, and the output of `export` makes an empty plan too. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

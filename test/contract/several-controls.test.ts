@@ -8,7 +8,7 @@ import { IngestNode } from '../support/ingest-node.ts'
 import { TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
-/** What the issue asks for. Normally it takes a quarter of it. */
+/** Time for a change by one control process to reach the other. Normally it takes a quarter of it. */
 const spreadMsMax = 2_000
 
 /** Starts two control processes at once on a new database. */

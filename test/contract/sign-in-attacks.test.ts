@@ -1,4 +1,4 @@
-/** What a page of another site, a poisoned header or a stolen link may try on the sign-in. */
+/** Attacks on the sign-in by a page of another site, a poisoned header or a stolen link. */
 import { describe, expect, test } from 'vitest'
 import { newControl, useControl } from '../support/control.ts'
 import { newLink, newPerson, TestBrowser } from '../support/people.ts'

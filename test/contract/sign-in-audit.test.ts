@@ -1,4 +1,4 @@
-/** What the audit trail says of people who sign in, and which links stop to work. */
+/** The audit trail records sign-ins, and links of former owners stop working. */
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { operatorToken, useControl } from '../support/control.ts'

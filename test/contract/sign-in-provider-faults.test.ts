@@ -1,4 +1,4 @@
-/** What a provider of OpenID Connect, or somebody between, may do wrong: nobody comes in, nothing is created, and the reason is told. */
+/** Faults of an OpenID Connect provider, or of somebody between: nobody gets in, nothing is created, and the reason is shown. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -12,7 +12,7 @@ async function anEndpoint() {
   return { account, region, path: `/v1/endpoints/${endpoint.id}/test-events` }
 }
 
-// What ingest answers is tested where a node runs: test/e2e/follow.test.ts.
+// Responses of ingest are tested where a node runs: test/e2e/follow.test.ts.
 describe('POST /v1/endpoints/{id}/test-events', () => {
   test('503 names the address that cannot be reached, and says what to check', async () => {
     const { account, region, path } = await anEndpoint()

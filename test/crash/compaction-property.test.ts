@@ -140,7 +140,7 @@ class Reader {
       if (file === undefined) continue
       const rows = await this.#rows(markers, id, file)
       everything.push(...rows)
-      // What was read before is there still, unchanged.
+      // Rows that were read before are unchanged.
       expect(this.#read.get(id) ?? rows).toEqual(rows)
       this.#read.set(id, rows)
     }

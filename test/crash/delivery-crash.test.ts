@@ -18,7 +18,7 @@ const definition = {
   filters: [{ condition: 'n % 5 != 0' }],
 }
 
-/** What exists after the crash: objects of the segment, a marker, a commit in the outbox, a commit in control. */
+/** Remains of the crash: objects of the segment, a marker, a commit in the outbox, a commit in control. */
 type Left = {
   readonly objects: boolean
   readonly marker: boolean

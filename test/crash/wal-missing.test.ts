@@ -23,7 +23,7 @@ let wal: Wal
 /** Commits that control has. */
 let committed: Set<string>
 let isControlAway = false
-/** What the observer of the log learnt since the last start: how many frames are intact, and whether others are lost. */
+/** Reports to the observer of the log since the last start: how many frames are intact, and whether others are lost. */
 let observed: (number | 'lost')[]
 
 beforeEach(async () => {
@@ -196,7 +196,7 @@ describe('nothing is reported', () => {
   )
 })
 
-/** What happens to a log: every append may fail, as after a crash. */
+/** Life of a log: every append may fail, as after a crash. */
 async function work(): Promise<void> {
   await append().catch(() => undefined)
   await upkeep()

@@ -1,4 +1,4 @@
-/** What is done to a file: everything that disks, file systems, restores and people do. */
+/** Damages of a file, as disks, file systems, restores and people cause them. */
 import { copyFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 
 export const damages = [

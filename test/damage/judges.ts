@@ -316,7 +316,7 @@ export const judgeRecordedCommits: Judge = async ({ data, path, populated }) => 
   }
   const [found, original] = [await read(data), await read(populated.directory)]
   if (found === null && lines.length > 0) return { end: 'repaired', said: lines.join('') }
-  // Whoever removes it, too, forgets what the database had. Control says it again.
+  // Removing it also loses the count of the database. Control sends it again.
   if (found === null) return { end: 'repaired', said: 'control says the number again' }
   if (JSON.stringify(found) !== JSON.stringify(original)) throw new Silent('another number is reported to control')
   return { end: 'no harm' }
@@ -416,7 +416,7 @@ export const judgeObject: Judge = async ({ data, path, populated }) => {
   throw new Silent('the scrub finds nothing')
 }
 
-/** Which account owns the folder of a bucket. */
+/** The folder of a bucket belongs to its account. */
 export const judgeOwner: Judge = async ({ data, populated }) =>
   refusedOr(async () => {
     const owner = (await readFile(join(populated.directory, 'buckets/.owners/lake'), 'utf8')).trim().split(' ').at(-1) ?? ''

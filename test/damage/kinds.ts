@@ -23,7 +23,7 @@ import {
 
 export type Kind = {
   readonly name: string
-  /** Of the path, relative to the data directory. */
+  /** Pattern of the path, relative to the data directory. */
   readonly pattern: RegExp
   readonly judge: Judge
   /** Files of it are not alike: another one is not a copy of before. */

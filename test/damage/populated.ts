@@ -72,7 +72,7 @@ async function useAndKill(inlet: Installation): Promise<Populated> {
   await publish(inlet, held)
   accepted[held] = (accepted[held] ?? 0) + 1
   await compact(inlet, delivered)
-  // What control does not get stays in the outbox.
+  // Reports that do not reach control stay in the outbox.
   await inlet.kill('control')
   await send(delivered, [7, 8], 'in-the-outbox')
   await until('a report in the outbox', async () => (await readdir(join(inlet.directory, 'node/outbox'))).length > 0, 30_000)
@@ -136,7 +136,7 @@ async function readRowsOfCopy(directory: string): Promise<string> {
   return rows
 }
 
-/** What control sees again by itself, and writes without a new epoch. A database that lost the last of it has lost nothing. */
+/** Columns that control observes again by itself, and writes without a new epoch. Losing the last of them loses nothing. */
 const observed = new Set(['last_used_at', 'provisioned_at', 'validated_at', 'validation_claimed_at', 'compacted_until'])
 
 /** Returns a digest of the rows that matter. Opening a database changes its files. */

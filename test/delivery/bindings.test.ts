@@ -1,4 +1,4 @@
-/** Which views a segment gets: the time at which it was sealed decides. Real control, log and delivery run in this process. */
+/** Bindings decide the views of a segment by the time of its seal. Real control, log and delivery run in this process. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

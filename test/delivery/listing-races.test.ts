@@ -64,7 +64,7 @@ async function furnished() {
   node.files = held.files
   const names = async (path: string, suffix: string) => (await readdir(path)).filter((name) => name.endsWith(suffix))
   const wals = () => names(directory, '.wal')
-  /** What a segment that is gone must not cause: a parked segment, a block, another conversion. */
+  /** Expects none of the effects that a segment that is gone must not have: a parked segment, a block, another conversion. */
   const expectNothingLeft = async () => {
     expect(await names(node.config.paths.parked, '.parked.json')).toEqual([])
     const reported = node.control.heartbeats.length

@@ -38,7 +38,7 @@ const code = (name: string) => must(blocks.get(name), name)
 /** `test/engines/examples.test.ts` runs these at the same stages. */
 const inEngines = ['spark', 'pyarrow', 'polars', 'clickhouse'].map((engine) => `docs/readers.md python ${engine}`)
 
-/** What a query reads, and how to get its number of rows and their sum, which tells which rows they are. */
+/** Expected reads of a query, and how to get its number of rows and their sum, which tells which rows they are. */
 const readers: Readonly<Record<string, { readonly reads: 'folder' | 'markers'; readonly sql: readonly string[] }>> = {
   'README.md sql': {
     reads: 'folder',

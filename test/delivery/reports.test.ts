@@ -1,4 +1,4 @@
-/** What delivery reports about the logs on a node's disk. Law: every file counts once, and nothing waits without a reason. */
+/** Reports of delivery about the logs on a node's disk. Law: every file counts once, and nothing waits without a reason. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -97,7 +97,7 @@ describeWith('processes', name, () => {
         const rows = await stored()
         expect(new Set(rows.map(({ n }) => n))).toEqual(new Set(Array.from({ length: sent }, (_, n) => n)))
         expect(rows.every(({ n, topic }) => topic === `plant/${n % 7}`)).toBe(true)
-        // What was in flight when a side ended may have been stored before, too. With MQTT 5 that is the whole queue.
+        // Messages in flight when a side ended may have been stored before, too. With MQTT 5 that is the whole queue.
         expect(rows.length - sent).toBeLessThan(version === 'mqttv311' ? 200 : sent)
       } finally {
         await stopMosquitto()

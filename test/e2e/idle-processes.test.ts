@@ -1,4 +1,4 @@
-/** What the processes of `inlet start` do not load before they need it: it would cost each of them memory for as long as it runs. */
+/** Processes of `inlet start` do not load these before they need them: each would cost memory for as long as they run. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
 
-/** What the supervisor may load, so that it stays the smallest process: options, log lines, and their dependencies. */
+/** Packages that the supervisor may load, so that it stays the smallest process: options, log lines, and their dependencies. */
 const smallPackages = [
   ...['@stricli/core', 'pino', '@pinojs/redact', 'atomic-sleep', 'on-exit-leak-free', 'pino-std-serializers', 'process-warning'],
   ...['quick-format-unescaped', 'real-require', 'safe-stable-stringify', 'sonic-boom', 'thread-stream'],

@@ -26,7 +26,7 @@ const lenient = {
   columns: strict.columns.map((column) => ({ ...column, ...(column.name === 'amount' ? { type: 'BIGINT' } : {}) })),
 }
 
-/** Of ten records one is dropped, one has a large integer, one has text for a number, one is not JSON, one is not UTF-8. */
+/** Ten records: one is dropped, one has a large integer, one has text for a number, one is not JSON, one is not UTF-8. */
 function record(n: number): Buffer {
   if (n % 10 === 3) return Buffer.from(`{"n":${n},"amount":"${3e9 + n}","text":"\u2028ü"}`)
   if (n % 10 === 5) return Buffer.from(`{"n":${n},"amount":"many"}`)
@@ -88,7 +88,7 @@ class Lab {
     return this.installation.ok('POST', `/v1/views/${viewId}/${kind}`, { endpoint_id: this.endpointId, ...more })
   }
 
-  /** What a version made of all endpoints, with its columns. */
+  /** Metrics of a version for all endpoints, with its columns. */
   async metrics(viewId: string): Promise<Loose> {
     const { aggregated } = await this.installation.ok('GET', `/v1/views/${viewId}/metrics?detail=columns`)
     const { unmapped_paths: _, ...metrics } = aggregated

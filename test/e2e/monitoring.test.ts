@@ -1,4 +1,4 @@
-/** What Prometheus reads from running processes, and that the files for it fit. Needs promtool for its syntax. */
+/** Prometheus reads the metrics of running processes, and the files for it fit them. Needs promtool for its syntax. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

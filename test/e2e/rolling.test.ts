@@ -173,7 +173,7 @@ describeWith('processes', 'two nodes and control', () => {
     const volume = await mkdtemp(join(tmpdir(), 'inlet-volume-'))
     await cp(join(dead.directory, 'node/wal'), volume, { recursive: true })
     await rm(join(dead.directory, 'node'), { recursive: true })
-    // Whoever has lost the credential of a node has lost its id, until the operator releases it.
+    // Losing the credential of a node loses its id, until the operator releases it.
     expect((await operator('DELETE', `/v1/nodes/${known?.id}/credential?release=true`)).status).toBe(204)
 
     await using adopting = await newNode('127.0.0.4')

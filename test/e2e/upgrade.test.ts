@@ -28,7 +28,7 @@ type Fixture = {
   readonly apiKey: string
   readonly endpoint: string
   readonly records: number
-  /** What it was written with; missing where that was only the key. */
+  /** Settings of the process that wrote it; missing where that was only the key. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -67,7 +67,7 @@ describeWith('processes', 'an upgrade', () => {
     expect(rows.map(({ n }) => Number(n)).toSorted((a, b) => a - b)).toEqual(sent.filter((n) => n % 10 !== 9))
     expect((await commits()).map(({ id }) => id).toSorted()).toEqual(markers.map(({ id }) => id).toSorted())
 
-    // What was configured is there, and works.
+    // The configuration is still there, and works.
     expect((await api.ok('GET', '/v1/views')).items.map((view: { name: string }) => view.name)).toContain('numbers')
     expect(await api.ingest(endpoint, `{"n":1,"number":${records}}\n`)).toMatchObject({ status: 202 })
     await until('the new record', async () => total(await commits()) === records + 1, 30_000)

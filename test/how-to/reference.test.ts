@@ -102,7 +102,7 @@ JSON
 inlet views create -f orders.json
 inlet views publish orders`
 
-/** What prints a new key leaves it in a file: a key must not be in the output of tests. */
+/** Makes commands leave a new key in a file: a key must not be in the output of tests. */
 function hideKeys(code: string): string {
   return code
     .replaceAll(/^(api POST \/v1\/keys .*?)( \| jq \.)?$/gm, '$1 > key.json')

@@ -52,7 +52,7 @@ test('idempotency keys that cannot be read: the node starts, and refuses only re
   const directory = await mkdtemp(join(tmpdir(), 'inlet-keys-'))
   const hour = Math.floor(Date.now() / 3_600_000)
   await mkdir(join(directory, 'node/stored-requests', `${hour}.requests`), { recursive: true })
-  // What a kill left.
+  // A kill left this file.
   await writeFile(join(directory, 'node/ingest-snapshot.ndjson.7-0.tmp'), '')
   {
     await using node = await IngestNode.start({ snapshot, directory })
@@ -79,7 +79,7 @@ test('an open segment that is gone after a crash: it is counted unless control h
   expect(await send(node, '{"a":1}\n{"a":2}')).toBe(202)
   const list = join(node.directory, 'node/wal/open-segments')
   await until('the list to have the records', async () => / 2\n$/.test(await readFile(list, 'utf8')))
-  // What a kill leaves, without the file.
+  // The state after a kill, but without the file.
   const crashed = await mkdtemp(join(tmpdir(), 'inlet-crashed-'))
   await cp(node.directory, crashed, { recursive: true })
   const log = join(crashed, 'node/wal', endpoint.id)

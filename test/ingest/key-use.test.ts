@@ -1,4 +1,4 @@
-/** Which keys a node reports as used. */
+/** A node reports the keys in use. */
 import { expect, test } from 'vitest'
 import { aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { ManualClock } from '../support/manual-clock.ts'

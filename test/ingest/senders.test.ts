@@ -22,7 +22,7 @@ type Sender = {
   readonly programs: readonly string[]
   readonly file: string
   arguments(path: string): readonly string[]
-  /** What the configuration needs beside its address and key to run here. */
+  /** Changes to the configuration beside its address and key, so that it runs here. */
   adapt?(text: string, place: { readonly node: IngestNode; readonly directory: string; readonly port: number }): string
   /** Makes the program send records with these texts, unless it makes some of its own. */
   feed?(texts: readonly string[], place: { readonly directory: string; readonly port: number }): Promise<void>

@@ -1,4 +1,4 @@
-/** What a node reports about its endpoints over time. */
+/** A node reports time series of its endpoints. */
 import { expect, test } from 'vitest'
 import { effectiveQuotas } from '#model/quota.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'

@@ -1,4 +1,4 @@
-/** What senders of webhooks need: a key that a URL can have, and headers that stay with the record. */
+/** Webhooks: a key that a URL can have, and headers that stay with the record. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'

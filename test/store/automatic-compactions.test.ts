@@ -1,4 +1,4 @@
-/** Which compactions control starts by itself, when, and that it starts none twice. */
+/** Control starts due compactions by itself, and none twice. */
 import { expect, test } from 'vitest'
 import { startDueCompactions } from '#control/services/automatic-compactions.ts'
 import { prepareCompaction } from '#control/services/compaction-units.ts'

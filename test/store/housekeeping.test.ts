@@ -1,4 +1,4 @@
-/** What housekeeping removes of a database in which every table has old rows, and what it leaves. */
+/** Housekeeping removes old rows of every table, and leaves others. */
 import { expect, test } from 'vitest'
 import { keepHouse } from '#control/services/housekeeping.ts'
 import { newId } from '#model/id.ts'

@@ -1,4 +1,4 @@
-/** What a node reports of many logs, and what the database then has of it, whatever gets lost in between. */
+/** The database follows the reports of a node about many logs, whatever gets lost in between. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { LagReports } from '#delivery/lag-report.ts'
@@ -17,7 +17,7 @@ const beat = { process: 'delivery' as const, applied_epoch: 1, healthy: true, re
 const logs = 60
 
 const step = fc.record({
-  /** What each log then has: nothing, which removes its row, or a row with these numbers. */
+  /** New state of each log: nothing, which removes its row, or a row with these numbers. */
   changes: fc.array(fc.record({ log: fc.nat(5), parked: fc.nat(2), bytes: fc.nat(5), isGone: fc.boolean() }), {
     maxLength: 20,
   }),

@@ -1,4 +1,4 @@
-/** What a restored or accepted database says of itself: the generation that nodes follow, and commits that may be missing. */
+/** Restored and accepted databases report their generation, which nodes follow, and commits that may be missing. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -47,7 +47,7 @@ describeDatabases('Snapshots', (kind) => {
       return linesOf(answer).map((line) => JSON.parse(line))
     }
     const [section, end] = await poll(-1, {})
-    // Of two that wait, the first has the section built, and the second is answered from the cache.
+    // The first of two waiting calls builds the section, and the second is answered from the cache.
     const waiting = [0, 1].map(() => poll(end.epoch, { [section.name]: section.version }))
     await until('both wait', () => waits === 2)
     await applyChange(store, (db) => setDesiredState(db, account, id, 'paused'))

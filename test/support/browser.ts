@@ -97,7 +97,7 @@ export async function accessibilityFindings(page: Page): Promise<readonly string
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
 }
 
-/** What moves by itself while a screen loads. Source: https://web.dev/articles/cls, where 0.1 is still good. */
+/** Bound on layout shifts while a screen loads. Source: https://web.dev/articles/cls, where 0.1 is still good. */
 export const layoutShiftMax = 0.02
 
 /** Sums what moved without a hand on it. */

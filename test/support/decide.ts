@@ -23,7 +23,7 @@ export type Decided = {
 }
 
 const decidedAt = 1_700_000_000_000_000
-/** Of every third record. */
+/** Attributes of every third record. */
 const decidedAttributes = JSON.stringify({
   content_type: 'text/plain',
   user_properties: groupProperties([

@@ -47,7 +47,7 @@ async function fetchDescription(url: string): Promise<Description> {
     if (!response.ok) throw new Error(`${url}/openapi/openapi.json returned HTTP ${response.status}`)
     return (await response.json()) as Description
   } catch (error) {
-    // That control is away. The next one may be there.
+    // Control is away. The next one may be there.
     published = undefined
     throw error
   }

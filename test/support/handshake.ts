@@ -4,7 +4,7 @@ import { type ConnectionOptions, connect } from 'node:tls'
 
 export type Handshake = {
   readonly protocol: string | null
-  /** Of the certificate. */
+  /** Names in the certificate. */
   readonly names: string
   readonly serial: string
 }

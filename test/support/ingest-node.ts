@@ -107,9 +107,9 @@ export class ControlStandIn implements AsyncDisposable {
   /** Keys in use, in the order of the reports. */
   readonly usedKeys: string[] = []
   readonly series: SeriesReport[] = []
-  /** What it says about nodes of the region, and about bytes that other nodes accepted for every account. */
+  /** Reported nodes of the region, and bytes that other nodes accepted for every account. */
   usageElsewhere = { nodes: 1, bytes: 0 }
-  /** What it says about DNS: 0 if none is managed. */
+  /** Reported time for DNS: 0 if none is managed. */
   mayStopInSeconds: number | null = 0
   /** How far its clock is ahead of that of the machine; undefined if it does not say the time. */
   timeAheadMs: number | undefined
@@ -117,7 +117,7 @@ export class ControlStandIn implements AsyncDisposable {
   readonly commits: SegmentCommit[] = []
   /** By id. */
   readonly destinations = new Map<string, unknown>()
-  /** What it hands to nodes; undefined for nothing. */
+  /** Certificate that it hands to nodes; undefined for none. */
   certificate: IssuedCertificate | undefined
   /** Whether it closes every connection without a response. */
   isAway = false

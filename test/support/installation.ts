@@ -18,7 +18,7 @@ const root = resolve(import.meta.dirname, '../..')
 const prefix = 'in/let'
 const program = join(root, 'src/main.ts')
 
-/** What another process needs to use a running Inlet. */
+/** Address and directories of a running Inlet, for another process. */
 export type InstallationAddress = Address & { readonly directory: string; readonly nodeApiUrl: string }
 
 type Options = {

@@ -14,7 +14,7 @@ export type Over = {
   readonly port: number
   readonly transport?: 'tcp' | 'tls' | 'ws' | 'wss'
   readonly version?: Version
-  /** Of a WebSocket. */
+  /** Path of the WebSocket. */
   readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly servername?: string
@@ -24,7 +24,7 @@ export class MqttClient implements AsyncDisposable {
   readonly version: Version
   readonly socket: Socket | undefined
   readonly webSocket: WebSocket | undefined
-  /** Of the WebSocket; 0 for a socket. */
+  /** Close code of the WebSocket; 0 for a socket. */
   closeCode = 0
   readonly #parser
   readonly #received: Packet[] = []

@@ -19,7 +19,7 @@ export type Tampering = (body: any) => unknown
 
 export const client = { id: 'inlet', secret: 'a-client-secret-of-the-tests-0123456789' }
 
-/** Whoever signs in has the e-mail address that they type; those that begin with `unverified` are not verified. */
+/** Signs in everybody with the e-mail address that they type; addresses that begin with `unverified` are not verified. */
 export async function startOpenIdProvider(redirectUri: string): Promise<OpenIdProvider> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -17,7 +17,7 @@ export function useOwnSettings(environment: NodeJS.ProcessEnv): void {
   // A deployment that the tests were given may be reached with these.
   const isGiven = environment['INLET_E2E_CONTROL_URL'] !== undefined
   for (const name of Object.keys(environment)) if (foreign.test(name) && !meant.test(name) && !isGiven) delete environment[name]
-  // Of the programs whose settings are there, Go is used with its own.
+  // Go keeps its own settings, although they are in the directory that is replaced.
   environment['GOENV'] ??= join(environment['XDG_CONFIG_HOME'] || join(homedir(), '.config'), 'go/env')
   environment['XDG_CONFIG_HOME'] = directory
   if (isGiven) return
@@ -25,7 +25,7 @@ export function useOwnSettings(environment: NodeJS.ProcessEnv): void {
   environment['AWS_SHARED_CREDENTIALS_FILE'] = join(directory, 'aws-credentials')
 }
 
-/** What a process of Inlet needs of them, if it does not get the whole environment. */
+/** Settings that a process of Inlet needs if it does not get the whole environment. */
 export function ownSettings(): Record<string, string> {
   const names = ['XDG_CONFIG_HOME', 'AWS_CONFIG_FILE', 'AWS_SHARED_CREDENTIALS_FILE']
   return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))

@@ -19,7 +19,7 @@ export type OwnStore = {
   stop(): Promise<void>
 }
 
-/** What differs between the stores, as docs/destinations.md says it. */
+/** Differences between the stores, as docs/destinations.md describes them. */
 export type StoreKind = {
   readonly name: string
   readonly rejectsEncryption?: boolean

@@ -133,7 +133,7 @@ export class Reader implements AsyncDisposable {
     return this.#output.slice(from, this.#output.indexOf(end, from))
   }
 
-  /** What Inlet printed on its terminal, without colours. */
+  /** Output of Inlet on its terminal, without colours. */
   get terminal(): string {
     try {
       const text = execFileSync('tail', ['--bytes=100000', join(this.directory, 'home/terminal.log')], {

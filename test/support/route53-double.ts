@@ -31,7 +31,7 @@ export class Route53Double implements AsyncDisposable {
   readonly #server: Server
   readonly #zone: string
   readonly #sets = new Map<string, RecordSet>()
-  /** What each change request asked for, refused ones included. */
+  /** Changes of each request, refused ones included. */
   readonly batches: (readonly Change[])[] = []
   /** Returns the failure of the next request, if any. */
   fault: () => Failure | 'silence' | undefined = () => undefined

@@ -11,7 +11,7 @@ import { listSome } from './text.ts'
 
 export type Finding = { readonly law: string; readonly text: string }
 
-/** What the node still has of an endpoint's records. */
+/** Records of an endpoint that are still on the node. */
 export type Leftover = {
   readonly path: string
   /** The endpoint, or empty for a commit that waits for control. */
@@ -45,7 +45,7 @@ export type Observed = {
   readonly damaged: ReadonlyMap<number, Damage>
   readonly endpoints: readonly ObservedEndpoint[]
   readonly leftovers: readonly Leftover[]
-  /** What healthy processes do not do. */
+  /** Misbehaviour of healthy processes. */
   readonly troubles: readonly string[]
 }
 
@@ -121,7 +121,7 @@ function judgeRecords({ sent, damaged, leftovers }: Observed, copies: ReadonlyMa
       if (number >= least) continue
       if (damaged.has(id)) lostToDamage.push(name)
       else if (listedRecords.has(name)) listed += 1
-      // Those are found as stranded.
+      // Stranded records have a finding of their own.
       else if (!strandedRecords.has(name)) problems.lost.add(id)
     }
     if (found.size > 1 && !damaged.has(id) && !problems.lost.has(id) && !problems.doubled.has(id) && leftovers.length === 0) {
@@ -153,7 +153,7 @@ function judgeInvented({ sent }: Observed, copies: ReadonlyMap<RecordName, Copie
     : [{ law: 'invented', text: `committed, but never sent to this endpoint: ${listSome(invented)}` }]
 }
 
-/** What was lost in a sealed segment is counted in its commit, or the segment is listed. The end of an open one cannot be told from a torn write. */
+/** Records lost in a sealed segment are counted in its commit or listed. In an open one, the loss may look like a torn write. */
 function judgeCounting({ sent, damaged, endpoints, leftovers }: Observed, lost: readonly RecordName[]): readonly Finding[] {
   const requests = new Set(lost.map((name) => Number(name.split('/')[0])))
   const wrong = [...requests].filter((id) => {

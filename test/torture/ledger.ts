@@ -1,5 +1,5 @@
 /**
- * What was sent, and what became of it as far as the clients know.
+ * Ledger of the sent requests, and of their outcomes as far as the clients know.
  *
  * Law: `acknowledged` is noted when the response or the PUBACK has arrived, never before. A request whose response is missing may have been
  * stored or not; so may one that failed inside the server.

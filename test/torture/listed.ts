@@ -1,4 +1,4 @@
-/** What `inlet segments list --json` says about the segments on the node. */
+/** Reads the output of `inlet segments list --json`. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'

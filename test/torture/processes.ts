@@ -37,7 +37,7 @@ export class Processes {
   #isClosing = false
   /** Journals of the processes since the last power loss. */
   readonly #journals: string[] = []
-  /** What a healthy process does not do: ending by itself, or a fatal error. */
+  /** Misbehaviour of a healthy process: ending by itself, or a fatal error. */
   readonly troubles: string[] = []
   /** Starts that failed on a broken disk, which is allowed. */
   failedStarts = 0

@@ -11,7 +11,7 @@ export class Progress {
   readonly #state: RoundState
   readonly #timer: NodeJS.Timeout
   readonly #startedAt = performance.now()
-  /** Of the rounds that are done. */
+  /** Acknowledged records of the rounds that are done. */
   acknowledgedBefore = 0
   round = 0
 

@@ -32,7 +32,7 @@ export class RecoveryWatch {
     this.#waiting = [...this.#waiting, { kind, since: performance.now(), sinceWall: Date.now(), isAcknowledged: false }]
   }
 
-  /** Whatever has not recovered until now is taken as recovered now. */
+  /** Treats faults that have not recovered yet as recovered now. */
   stop(): void {
     clearInterval(this.#timer)
     for (const waiting of this.#waiting) this.#finish(waiting)

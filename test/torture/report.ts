@@ -7,7 +7,7 @@ import { count, listSome, seconds } from './text.ts'
 /** A round, and where its directory was kept. */
 export type Reported = RoundResult & { readonly kept: string | undefined }
 
-/** What is printed as soon as a round is done. */
+/** Lines that are printed as soon as a round is done. */
 export function describeRound({ plan, findings, acknowledgedRecords, faults, quietMs }: Reported): readonly string[] {
   const verdict = findings.length === 0 ? 'no finding' : `${findings.length} findings`
   const number = [...faults.values()].reduce((sum, each) => sum + each, 0)

@@ -25,7 +25,7 @@ export type RoundResult = Judgement & {
   readonly failedStarts: number
 }
 
-/** What a round is doing, for the progress line. */
+/** Activity of a round, for the progress line. */
 export type RoundState = {
   phase: string
   rig: Rig | undefined

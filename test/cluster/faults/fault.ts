@@ -28,7 +28,7 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
-/** What a fault can break. `standby` is the second database. */
+/** Part of the cluster that a fault can break. `standby` is the second database. */
 export type Part = ControlName | NodeName | 'database' | 'standby' | 'dns' | 'storage'
 
 /** Something that happens to the cluster, and what must be true meanwhile. */
@@ -38,7 +38,7 @@ export type Fault = {
   /** Whether it needs namespaces. */
   readonly cutsNetwork?: boolean
   readonly movesClock?: boolean
-  /** What does not work while it lasts, and what must work so that its truth is told and it can end. Without it, it never overlaps. */
+  /** Parts that do not work while it lasts, and parts that it needs to be reported and to end. If missing, it never overlaps. */
   readonly parts?: { readonly breaks: readonly Part[]; readonly needs: readonly Part[] }
   /** Begins it and returns what ends it. That resolves once its programs run again. */
   begin(cluster: Cluster): Promise<() => Promise<void>>
@@ -56,11 +56,11 @@ export type Fault = {
   readonly misleadsClients?: boolean
   /** Whether it begins with the restart of a node, of which the status tells first. */
   readonly beginsByRestart?: boolean
-  /** What is told beside what follows from the missing nodes. */
+  /** Expected status beside the consequences of missing nodes. */
   truth?(endpoint: ClusterEndpoint, cluster: Cluster): Truth
   /** Finds out, while it lasts, whatever else must be true. */
   check?(cluster: Cluster): Promise<readonly string[]>
 }
 
-/** What most faults have in common. */
+/** Defaults of most faults. */
 export const unnoticed = { holdMs: 5_000, missing: [], stopsServing: false, controls: controlNames } as const

@@ -5,7 +5,7 @@ import { nodesOf } from '../layout.ts'
 import { allActive } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
-/** Which endpoint has the name. */
+/** Selects the endpoint that has the name. */
 export type NameOf = Pick<ClusterEndpoint, 'region' | 'protocol'>
 
 type Change = {
@@ -14,7 +14,7 @@ type Change = {
   readonly nameOf: NameOf
   /** Commands of nsupdate. */
   commands(name: string, cluster: Cluster): readonly string[]
-  /** What the status says about the name. */
+  /** Expected reason in the status. */
   reason(name: string): string
 }
 

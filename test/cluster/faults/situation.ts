@@ -1,4 +1,4 @@
-/** What must be true while several faults last. Faults are combined only if neither breaks what the other breaks or needs. */
+/** Expectations while several faults last. Faults are combined only if neither breaks what the other breaks or needs. */
 import type { Cluster, ClusterEndpoint } from '../cluster.ts'
 import { type ControlName, controlNames, type NodeName, nodeNames, nodesOf } from '../layout.ts'
 import type { Truth } from '../truth.ts'

@@ -7,7 +7,7 @@ export class Dialer {
   readonly #resolve: () => Promise<Named>
   readonly #random: Random
   #failed: string | undefined
-  /** Of the last connection. */
+  /** Address of the last connection, whether DNS named it, and its start. */
   address = ''
   isNamed = false
   startedAt = 0

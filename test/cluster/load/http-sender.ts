@@ -21,7 +21,7 @@ export class HttpSender implements Sender {
   /** Pause before the next attempt. */
   #pauseMs = pauseMs
   readonly #dialer: Dialer
-  /** What a retrying client must not get: the status says that it is to blame. */
+  /** Responses that a retrying client must not get: the status blames the client. */
   readonly refusals: string[] = []
 
   constructor(options: SenderOptions) {

@@ -1,7 +1,7 @@
 /** Looks names up as resolvers do: keeps answers for their time to live, and the last ones while the name server does not respond. */
 import type { Resolver } from 'node:dns/promises'
 
-/** What a client knows of a name. */
+/** Addresses of a name, as a client knows them. */
 export type Named = {
   readonly addresses: readonly string[]
   /** False if this is older than its time to live, and the name server did not respond. */

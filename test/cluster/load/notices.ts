@@ -1,5 +1,5 @@
 /**
- * What clients notice that do all they should: they hold to the time to live of DNS, wait as `Retry-After` says, connect again, and send again.
+ * Records failures that correct clients notice. They obey the time to live of DNS and `Retry-After`, connect again, and resend.
  *
  * Owns: what counts. A connection that fails although DNS names its address. A request that gets no response, or one that does not say when
  * to try again. An MQTT message that is refused. What does not count: 503 with `Retry-After`, and an MQTT connection that ends.

@@ -1,4 +1,4 @@
-/** What the clients of the cluster have in common: they repeat a request until it is acknowledged. */
+/** Common part of the clients of the cluster: they repeat a request until it is acknowledged. */
 import type { Ledger } from '../../torture/ledger.ts'
 import type { Random } from '../../torture/random.ts'
 import type { Named } from './name-cache.ts'

@@ -1,4 +1,4 @@
-/** What clients notice, with servers that fail in one way each. */
+/** Clients notice servers that fail in one way each. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:https'

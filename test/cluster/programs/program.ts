@@ -25,7 +25,7 @@ export type ProgramOptions = {
   readonly environment: Environment
   /** File to which its output goes, with that of others. */
   readonly log: string
-  /** What a healthy program does not do. */
+  /** Misbehaviour of a healthy program. */
   readonly troubles: string[]
 }
 

@@ -77,7 +77,7 @@ class Service {
     const confine = [
       ...directories.map((path) => `mount --bind ${path} ${path}`),
       'mount --options remount,bind,ro /',
-      // What a mount of the machine hides would be writable.
+      // Remounting / leaves other mounts of the machine writable.
       `awk '$4 ~ /^rw/ && $2 !~ "^(/proc|/sys|/dev|/tmp|${directories.join('|')})" {print $2}' /proc/mounts | xargs --no-run-if-empty --max-args=1 mount --options remount,bind,ro`,
       'mount -t tmpfs tmp /tmp',
       'for home in /root /home; do mount -t tmpfs -o mode=000 home $home; done',
@@ -124,7 +124,7 @@ class Service {
     return join(state, `${this.#name}.pid`)
   }
 
-  /** That of a process that runs. */
+  /** Id of the process if it runs. */
   get #pid(): number | undefined {
     if (!existsSync(this.#pidFile)) return undefined
     const pid = Number(readFileSync(this.#pidFile, 'utf8'))

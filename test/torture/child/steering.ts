@@ -1,4 +1,4 @@
-/** What the harness tells a process under test while it runs: the faults of its disk, its clock and its buckets. */
+/** Faults of the disk, the clock and the buckets that the harness sets in a process under test while it runs. */
 
 export type FileOperation = 'open' | 'create' | 'write' | 'read' | 'sync' | 'names' | 'list'
 
@@ -26,7 +26,7 @@ export type Steering = {
   readonly clockOffsetMs: number
 }
 
-/** What the harness passes to a process as its argument. */
+/** Argument that the harness passes to a process. */
 export type Settings = { readonly journal: string; readonly graveyard: string; readonly steering: Steering }
 
 export const noFaults: Steering = { files: [], buckets: [], clockOffsetMs: 0 }

@@ -21,7 +21,7 @@ export type JournalEntry = { readonly at: number } & (
       readonly before: string
     }
   | { readonly op: 'truncate'; readonly inode: number; readonly to: number; readonly size: number; readonly before: string }
-  /** What was written before `since` is durable. */
+  /** Writes before `since` are durable. */
   | { readonly op: 'synced'; readonly inode: number; readonly since: number }
   | { readonly op: 'create' | 'link' | 'remove'; readonly path: string; readonly inode: number; readonly grave?: string }
   | { readonly op: 'rename'; readonly path: string; readonly to: string; readonly inode: number; readonly grave?: string }
