@@ -1,4 +1,4 @@
-/** What a hostile or careless tenant can do to others, with an account and a key of its own, or without any. */
+/** Attacks of a hostile or careless tenant on others, with an account and a key of its own, or without any. */
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { MiB } from '#lib/bytes.ts'
@@ -42,7 +42,7 @@ async function floodLogs({ client }: Target, signal: AbortSignal, count: number)
   })
 }
 
-/** What a slow client sends each second: just enough not to be disconnected. */
+/** Bytes that a slow client sends each second: just enough not to be disconnected. */
 const drop = 'x'.repeat(2_048)
 
 /** Opens connections that send a beginning, and then a drop now and then. Opens another one for each that is closed. */

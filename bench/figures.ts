@@ -1,4 +1,4 @@
-/** What a benchmark yields, and how all of it is printed. A higher ratio is always better. */
+/** Types of the results of a benchmark, and their output. A higher ratio is always better. */
 
 /** A figure beside its floor: the least work that gives the same result, measured in the same run. */
 export type Figure = {
@@ -13,7 +13,7 @@ export type Figure = {
   /** Its ratio hardly differs from run to run on the same machine, so CI compares it with earlier ones. */
   readonly isSteady?: boolean
   readonly peers?: readonly Peer[]
-  /** What explains the figure, in its unit. */
+  /** Parts that explain the figure, in its unit. */
   readonly parts?: Readonly<Record<string, number>>
 }
 
@@ -33,7 +33,7 @@ export type Options = {
 }
 
 export type Benchmark = {
-  /** What it measures, what its floor is, and how. Shown in docs/benchmarks.md. */
+  /** Description of the measurement and its floor. Shown in docs/benchmarks.md. */
   readonly about: string
   measure(options: Options): AsyncIterable<Figure>
 }

@@ -27,7 +27,7 @@ const workerIdleMs = 60_000
 const segmentTimeoutMs = 120_000
 /** MB of all processes of Inlet together. */
 const allMax = 250
-/** What `npm start` runs beside Inlet. */
+/** Processes that `npm start` runs beside Inlet. */
 const others = new Set(['npm', 'sh'])
 
 /** Inlet itself never opens an inspector. */

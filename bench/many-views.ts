@@ -11,7 +11,7 @@ import { cpuSeconds, Load, type Outcome, peakMegabytes } from './service-load.ts
 const megabytesPerSecond = 20
 /** The largest segment. */
 const segmentBytesMax = 1e9
-/** What fills it, with a little for the next one. */
+/** Megabytes that fill it, with a little left for the next one. */
 const segmentMegabytes = 1_020
 
 type Run = { readonly outcome: Outcome; readonly coreSecondsPerGB: number; readonly peakMegabytes: number }

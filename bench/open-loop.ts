@@ -25,7 +25,7 @@ export type Percentiles = { readonly p50: number; readonly p99: number; readonly
 export type OpenLoopOutcome = {
   readonly requests: number
   readonly fromDue: Percentiles
-  /** What a load generator without the correction would report. */
+  /** Percentiles that a load generator without the correction would report. */
   readonly fromSent: Percentiles
 }
 

@@ -11,9 +11,9 @@ import { MemoryPeaks } from './memory-peaks.ts'
 import { cpuSeconds, Load } from './service-load.ts'
 
 const pacedMegabytesPerSecond = 100
-/** Of all processes, from a request to its Parquet. */
+/** CPU time of all processes, from a request to its Parquet. */
 const cpuSecondsMax = 15
-/** Of the cores, at the paced rate. */
+/** Share of the cores, at the paced rate. */
 const shareMax = 2 / 3
 const processes = ['ingest', 'delivery', 'control'] as const
 const node = { node: ['ingest', 'delivery', 'conversion worker'] }

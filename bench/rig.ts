@@ -2,7 +2,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 
-/** What the parent process asks a server between two rounds. */
+/** Requests of the parent process to a server between two rounds. */
 export type Question = 'usage' | 'clean' | 'stop'
 export type ServerMessage =
   | { readonly ready: string }

@@ -11,7 +11,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 const root = resolve(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 const out = join(dist, 'package')
-// Whatever the environment says: otherwise the console is built with warnings for developers, and larger.
+// NODE_ENV is always production: otherwise the console is built with warnings for developers, and larger.
 const env = { ...process.env, NODE_ENV: 'production' }
 const run = (program: string, ...args: readonly string[]) =>
   execFileSync(program, args, { cwd: root, env, stdio: ['ignore', 'ignore', 'inherit'] })

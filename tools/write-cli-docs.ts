@@ -5,7 +5,7 @@ import { createApplication } from '../src/cli/command-line.ts'
 
 const path = new URL('../docs/cli.md', import.meta.url)
 
-/** What the help of every command has. */
+/** Lines in the help of every command. */
 const common = /^ +inlet .* --help\n|^ +-h +--help .*\n|^ +-- .*\n?/gm
 
 /** Help runs no command, and so needs none of their context. */

@@ -23,7 +23,7 @@ const [controlPort, nodeApiPort, ingestPort] = [await freePort(), await freePort
 const control = `http://127.0.0.1:${controlPort}`
 const ingest = `http://127.0.0.1:${ingestPort}`
 const running = new Map<string, ChildProcess>()
-/** What the docs recommend for every installation. An older version has some of these options. */
+/** Options that the docs recommend for every installation. An older version has some of them. */
 const recommended: Readonly<Record<string, string>> = {
   INLET_SECRET_KEY: Buffer.alloc(32, 'upgrade').toString('base64'),
   INLET_OPERATOR_TOKEN: 'operator-token-of-the-upgrade-0123456789',

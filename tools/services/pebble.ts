@@ -54,7 +54,7 @@ export async function startPebble({ nameServer, validitySeconds, place = loopbac
       managementListenAddress: `${place.address}:${managementPort}`,
       certificate: caFile,
       privateKey: keyFile,
-      // Of HTTP-01 and TLS-ALPN-01, which wildcards cannot use.
+      // Ports of HTTP-01 and TLS-ALPN-01, which wildcards cannot use.
       httpPort: 1,
       tlsPort: 1,
       ...(validitySeconds === undefined ? {} : { certificateValidityPeriod: validitySeconds }),

@@ -1,4 +1,4 @@
-/** What the configuration costs: a full snapshot, and a change on its way to every process of every node. */
+/** Costs of the configuration: a full snapshot, and a change on its way to every process of every node. */
 import { digestSections } from '../../src/model/section-digest.ts'
 import type { SectionKind } from '../../src/model/snapshot-sections.ts'
 import type { Fleet, SimulatedNode } from './fleet.ts'
@@ -16,7 +16,7 @@ const idlePolls = 200
 const changes = 5
 
 type Process = (typeof processes)[number]
-/** What all processes of a kind in a region have. */
+/** Configuration that all processes of a kind in a region have. */
 type Copy = { epoch: number; readonly have: Map<string, string>; digest: string; bytes: number }
 
 export async function measureConfiguration(

@@ -104,7 +104,7 @@ export async function fill(store: Store, scale: Filling, progress: (what: string
   return { endpoints, apiKeys: keys.slice(0, accounts.length).map(({ secret }) => secret) }
 }
 
-/** What the changes of the API do for the sections that they concern, at once for all: rows that were inserted in bulk touched none. */
+/** Updates the sections, as changes of the API do, all at once: rows that were inserted in bulk touched none. */
 async function touchEverything(db: Db, regions: readonly string[]): Promise<void> {
   const { version } = await db.selectFrom('epoch').select('version').executeTakeFirstOrThrow()
   const shards = Array.from({ length: 256 }, (_, shard) => shard.toString(16).padStart(2, '0'))

@@ -1,4 +1,4 @@
-/** What the reports of nodes cost: heartbeats, usage, questions for jobs, commits. */
+/** Costs of the reports of nodes: heartbeats, usage, questions for jobs, commits. */
 import { setTimeout } from 'node:timers/promises'
 import { newId } from '../../src/model/id.ts'
 import { seriesItemsMax } from '../../src/model/node-protocol.ts'
@@ -100,7 +100,7 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
   return commits
 }
 
-/** What the layout's reports of series make, from what one of them costs. */
+/** Adds the reports of series of the whole layout, from the cost of one. */
 function addSeries(each: Omit<Cost, 'seconds'>, tables: Tables): void {
   const calls = (layout.nodes * layout.activeEndpoints) / seriesEndpoints / 60
   tables.add(
@@ -166,7 +166,7 @@ function usageReport(accounts: number) {
   }
 }
 
-/** What a node with many active endpoints counted in a minute: buckets of ten seconds. Each report is about other endpoints. */
+/** Counts of a node with many active endpoints in a minute: buckets of ten seconds. Each report is about other endpoints. */
 function seriesReport(endpointsMax: number) {
   return ({ id, endpoints }: SimulatedNode, call: number): string => {
     const minute = Math.floor(Date.now() / 60_000) * 60_000 - 60_000
