@@ -1,6 +1,6 @@
 /** Housekeeping removes old rows of every table, and leaves others. */
 import { expect, test } from 'vitest'
-import { keepHouse } from '#control/services/housekeeping.ts'
+import { runHousekeeping } from '#control/services/housekeeping.ts'
 import { newId } from '#model/id.ts'
 import { recordCommit } from '#store/commits.ts'
 import { insertCompaction, publishCompaction } from '#store/compactions.ts'
@@ -27,7 +27,7 @@ async function setUp(store: TestStore) {
     return transact(store, (db) => recordCommit(db, commit, at))
   }
   const run = (now: number, prune: () => Promise<void> = async () => undefined) =>
-    keepHouse({ store, auditTrail: { prune }, commitsKeptMs: keptMs, clock: new ManualClock(now) }, never)
+    runHousekeeping({ store, auditTrail: { prune }, commitsKeptMs: keptMs, clock: new ManualClock(now) }, never)
   const seqs = async (table: 'commits' | 'committed_seqs') =>
     (await store.db.selectFrom(table).select('seq').orderBy('seq').execute()).map(({ seq }) => seq)
   return { account, endpoint, view, deliver, run, seqs }

@@ -1,6 +1,6 @@
 /** How large the tables become: bytes of a row with its indexes, rows of a day, and what housekeeping leaves of a long history. */
 import { sql } from 'kysely'
-import { keepHouse } from '../../src/control/services/housekeeping.ts'
+import { runHousekeeping } from '../../src/control/services/housekeeping.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { timeOrderedUuid } from '../../src/lib/uuid.ts'
 import { type SeriesStep, seriesLimits } from '../../src/model/limits.ts'
@@ -41,7 +41,7 @@ export async function measureGrowth(
   const before = await countRows(store.db, counted)
   const auditTrail = { prune: async () => undefined }
   const options = { store, auditTrail, commitsKeptMs: commitsKeptDays * dayMs, clock: systemClock }
-  const cost = await gauge.measure(() => keepHouse(options, new AbortController().signal))
+  const cost = await gauge.measure(() => runHousekeeping(options, new AbortController().signal))
   const after = await countRows(store.db, counted)
   const removed = counted.map((table) => (before.get(table) ?? 0) - (after.get(table) ?? 0))
   const all = removed.reduce((sum, rows) => sum + rows, 0)

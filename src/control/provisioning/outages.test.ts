@@ -3,7 +3,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
-import { ControlOutages, excuseSilence } from './outages.ts'
+import { ControlOutages, discountControlOutage } from './outages.ts'
 
 const clock = new ManualClock()
 const start = clock.now()
@@ -23,14 +23,18 @@ const aNode = (last_seen_at: string): NodeFacts => {
   const addresses = { region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: at(-9_000) }
   return { id: newId(), ...addresses, credential: 'active', ingest: process, delivery: null }
 }
-const lastSeen = (node: NodeFacts, outages: ControlOutages) => excuseSilence([node], outages.last)[0]?.ingest?.last_seen_at
+const lastSeen = (node: NodeFacts, outages: ControlOutages) =>
+  discountControlOutage([node], outages.last)[0]?.ingest?.last_seen_at
 
 test('a node is not silent for as long as control was down, but one that was silent before stays so', () => {
   const outages = new ControlOutages(clock, start - 60_000)
   expect(lastSeen(aNode(at(-61)), outages)).toBe(at(-1))
   expect(lastSeen(aNode(at(-3_600)), outages)).toBe(at(-3_540))
   expect(lastSeen(aNode(at(1)), outages)).toBe(at(1))
-  expect(excuseSilence([aNode(at(-61))], outages.last)[0]).toMatchObject({ ingest: { healthy_at: at(-1) }, delivery: null })
+  expect(discountControlOutage([aNode(at(-61))], outages.last)[0]).toMatchObject({
+    ingest: { healthy_at: at(-1) },
+    delivery: null,
+  })
 })
 
 test('before the first heartbeat there is no outage', () => {

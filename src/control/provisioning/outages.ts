@@ -38,10 +38,10 @@ export class ControlOutages {
 }
 
 /** Moves the last heartbeats of nodes by the part of their silence for which control was away. */
-export function excuseSilence(nodes: readonly NodeFacts[], outage: Outage): readonly NodeFacts[] {
+export function discountControlOutage(nodes: readonly NodeFacts[], outage: Outage): readonly NodeFacts[] {
   return nodes.map((node) => {
     if (!isBefore(node.ingest, outage) && !isBefore(node.delivery, outage)) return node
-    return { ...node, ingest: excuse(node.ingest, outage), delivery: excuse(node.delivery, outage) }
+    return { ...node, ingest: discount(node.ingest, outage), delivery: discount(node.delivery, outage) }
   })
 }
 
@@ -49,7 +49,7 @@ function isBefore(process: ProcessFacts | null, { toMs }: Outage): boolean {
   return process !== null && Date.parse(process.last_seen_at) < toMs
 }
 
-function excuse(process: ProcessFacts | null, { fromMs, toMs }: Outage): ProcessFacts | null {
+function discount(process: ProcessFacts | null, { fromMs, toMs }: Outage): ProcessFacts | null {
   if (process === null) return null
   const move = (time: string) => {
     const ms = Date.parse(time)

@@ -28,7 +28,7 @@ import { type DnsKeeper, namingOf, readSeen, type Seen } from './checks/seen.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { ingestUrl } from './ingest-url.ts'
-import { type ControlOutages, excuseSilence } from './outages.ts'
+import { type ControlOutages, discountControlOutage } from './outages.ts'
 import { describeSegments, sumLags } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
@@ -72,7 +72,7 @@ export class Provisioner {
     const { store, clock, outages } = this.#options
     const stored = await listNodes(store.db, [...new Set(regions)])
     const nowMs = clock.now()
-    const nodes = presentNodes(excuseSilence(stored, outages.last), nowMs)
+    const nodes = presentNodes(discountControlOutage(stored, outages.last), nowMs)
     const largestLags = new Map<string, LargestLag>()
     for (const { id, ingest } of nodes) {
       const largest = ingest?.disk_full === true ? await findLargestLag(store.db, id) : undefined

@@ -40,7 +40,7 @@ export function createHousekeeping(options: HousekeepingOptions): Periodic {
   return new Periodic({
     name: 'housekeeping',
     intervalMs: controlLimits.housekeepingIntervalMs,
-    run: leadership.whileLeading((signal) => keepHouse(options, signal)),
+    run: leadership.whileLeading((signal) => runHousekeeping(options, signal)),
     failure: 'housekeeping failed',
     clock,
     logger,
@@ -48,7 +48,7 @@ export function createHousekeeping(options: HousekeepingOptions): Periodic {
 }
 
 /** Throws the errors of all steps at the end: a table that fails must not keep the others from being cleaned. */
-export async function keepHouse(
+export async function runHousekeeping(
   { store: { db }, auditTrail, commitsKeptMs, clock }: Omit<HousekeepingOptions, 'leadership' | 'logger'>,
   signal: AbortSignal,
 ): Promise<void> {

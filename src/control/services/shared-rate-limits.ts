@@ -24,7 +24,7 @@ export type SharedRateLimitsOptions = {
 type Counted = { readonly current: number; readonly ttl: number }
 
 /** Rest of the last grant for a caller. */
-type Purse = { left: number; taken: number; endsAt: number; filling: Promise<void> | undefined }
+type Allotment = { left: number; taken: number; endsAt: number; filling: Promise<void> | undefined }
 
 type Waiting = {
   readonly allowance: Allowance
@@ -34,9 +34,9 @@ type Waiting = {
 
 export class SharedRateLimits {
   readonly #options: SharedRateLimitsOptions
-  readonly #purses = new LRUCache<string, Purse>({ max: controlLimits.rateLimitedCallersMax })
+  readonly #allotments = new LRUCache<string, Allotment>({ max: controlLimits.rateLimitedCallersMax })
   /** Callers awaiting a grant, kept even if the LRU evicts them: no caller is asked for twice at once. */
-  readonly #filling = new Map<string, Purse>()
+  readonly #filling = new Map<string, Allotment>()
   #waiting: Waiting[] = []
   #isTaking = false
 
@@ -47,29 +47,30 @@ export class SharedRateLimits {
   /** Counts a request. `current` is above `max` if it must be refused. Throws if the database fails. */
   async count(allowance: Allowance): Promise<Counted> {
     const { caller, max } = allowance
-    const purse = this.#filling.get(caller) ?? this.#purses.get(caller) ?? { left: 0, taken: 0, endsAt: 0, filling: undefined }
-    this.#purses.set(caller, purse)
+    const allotment = this.#filling.get(caller) ??
+      this.#allotments.get(caller) ?? { left: 0, taken: 0, endsAt: 0, filling: undefined }
+    this.#allotments.set(caller, allotment)
     for (;;) {
-      const ttl = purse.endsAt - this.#options.clock.monotonic()
-      if (ttl > 0 && purse.left > 0) {
-        purse.left -= 1
-        return { current: purse.taken - purse.left, ttl }
+      const ttl = allotment.endsAt - this.#options.clock.monotonic()
+      if (ttl > 0 && allotment.left > 0) {
+        allotment.left -= 1
+        return { current: allotment.taken - allotment.left, ttl }
       }
-      if (ttl > 0 && purse.taken >= max) return { current: max + 1, ttl }
-      purse.filling ??= this.#fill(purse, allowance)
-      await purse.filling
+      if (ttl > 0 && allotment.taken >= max) return { current: max + 1, ttl }
+      allotment.filling ??= this.#fill(allotment, allowance)
+      await allotment.filling
     }
   }
 
-  async #fill(purse: Purse, allowance: Allowance): Promise<void> {
-    this.#filling.set(allowance.caller, purse)
+  async #fill(allotment: Allotment, allowance: Allowance): Promise<void> {
+    this.#filling.set(allowance.caller, allotment)
     try {
       // Before the query, so that the window ends here no later than in the database.
       const askedAt = this.#options.clock.monotonic()
       const { granted, taken, endsInMs } = await this.#ask(allowance)
-      Object.assign(purse, { left: granted, taken, endsAt: askedAt + endsInMs })
+      Object.assign(allotment, { left: granted, taken, endsAt: askedAt + endsInMs })
     } finally {
-      purse.filling = undefined
+      allotment.filling = undefined
       this.#filling.delete(allowance.caller)
     }
   }

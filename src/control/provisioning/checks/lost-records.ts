@@ -45,8 +45,8 @@ export class LostRecords {
     const records = Map.groupBy(await listDnsRecordsOf(store.db, [...byName.keys()]), ({ name }) => name)
     const isRight = (record: DnsRecord) => hasEvery(record, byName.get(record.name), (is) => is)
     const isLost = (record: DnsRecord) => isSettled(record) && hasEvery(record, byName.get(record.name), (is) => !is)
-    const namesOf = (isMeant: (sets: readonly DnsRecord[]) => boolean) =>
-      [...records].flatMap(([name, sets]) => (isMeant(sets) ? [name] : []))
+    const namesOf = (matches: (sets: readonly DnsRecord[]) => boolean) =>
+      [...records].flatMap(([name, sets]) => (matches(sets) ? [name] : []))
     this.#forget(namesOf((sets) => sets.every(isRight)))
     const due = namesOf((sets) => sets.some(isLost)).filter((name) => this.#isDue(name))
     if (due.length === 0) return
@@ -87,9 +87,9 @@ export class LostRecords {
   }
 }
 
-/** Says whether the record is confirmed, and all name servers show it, or none: as `isMeant` says. */
-function hasEvery({ type, published, sent }: DnsRecord, check: Seen | undefined, isMeant: (is: boolean) => boolean): boolean {
+/** Says whether the record is confirmed, and all name servers show it, or none: as `isExpected` says. */
+function hasEvery({ type, published, sent }: DnsRecord, check: Seen | undefined, isExpected: (is: boolean) => boolean): boolean {
   if (published === null || sent !== null || check === undefined || check.answers.length === 0) return false
   const wanted = published.toSorted().join()
-  return check.answers.every((answer) => answer.error === null && isMeant(answer[type].join() === wanted))
+  return check.answers.every((answer) => answer.error === null && isExpected(answer[type].join() === wanted))
 }

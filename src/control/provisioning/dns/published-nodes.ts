@@ -3,7 +3,7 @@ import type { Clock } from '#lib/clock.ts'
 import { findLastRemoval, isAddressPublished } from '#store/dns-records.ts'
 import { listNodes, listNodesById } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
-import { type ControlOutages, excuseSilence } from '../outages.ts'
+import { type ControlOutages, discountControlOutage } from '../outages.ts'
 import { servingNodes } from '../status.ts'
 import type { DnsProvider } from './provider.ts'
 import { addressesOf } from './wanted.ts'
@@ -31,7 +31,7 @@ export function publishedNodes({ store, provider, outages, ttlSeconds, clock }: 
       const nowMs = clock.now()
       const { region } = node
       const nodes = (await listNodes(store.db, [region])).filter(({ id }) => id !== nodeId)
-      const others = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, excuseSilence(nodes, outages.last), nowMs)
+      const others = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, discountControlOutage(nodes, outages.last), nowMs)
       // Other nodes at the same address take over what arrives there.
       const kept = new Set(others.flatMap(addressesOf))
       const addresses = addressesOf(node).filter((address) => !kept.has(address))

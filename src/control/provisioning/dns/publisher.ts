@@ -28,7 +28,7 @@ import { currentEpoch } from '#store/epoch.ts'
 import { listNodeRegions, listNodes, type NodeFacts } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { Leadership } from '../../leadership.ts'
-import { type ControlOutages, excuseSilence } from '../outages.ts'
+import { type ControlOutages, discountControlOutage } from '../outages.ts'
 import { hasValidCredential, servingNodes } from '../status.ts'
 import { dnsLimits } from './limits.ts'
 import { batchesOf, type PlannedChange, planChanges } from './plan.ts'
@@ -113,7 +113,7 @@ export class DnsPublisher {
     const { store, outages, baseDomain, ttlSeconds: ttl, clock } = this.#options
     const nowMs = clock.now()
     const stored = await listNodes(store.db, await listNodeRegions(store.db))
-    const nodes = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, excuseSilence(stored, outages.last), nowMs)
+    const nodes = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, discountControlOutage(stored, outages.last), nowMs)
     const trusted = stored.filter(hasValidCredential)
     const seen = JSON.stringify([
       await currentEpoch(store.db),
