@@ -14,7 +14,7 @@ import type { Installation } from '../test/support/installation.ts'
 import type { Marker } from '../test/support/markers.ts'
 
 const followedMax = 40
-const lookEveryMs = 10
+const pollEveryMs = 10
 
 export type CommitLoadOptions = {
   readonly installation: Installation
@@ -62,8 +62,8 @@ export class CommitLoad {
     const stride = Math.ceil(1000 / everyMs / followedMax)
     const startedAt = performance.now()
     const requests: Promise<void>[] = []
-    const looking = new AbortController()
-    const looks = this.#lookUntil(looking.signal)
+    const polling = new AbortController()
+    const polls = this.#pollUntil(polling.signal)
     let order: readonly number[] = []
     for (let sent = 0; sent * everyMs < ms; sent += 1) {
       if (sent % endpointIds.length === 0) order = shuffled(endpointIds.keys())
@@ -74,13 +74,13 @@ export class CommitLoad {
         requests.push(this.#post(endpointIds[at] ?? '', at % stride === 0))
     }
     await Promise.all(requests)
-    looking.abort()
-    await looks
+    polling.abort()
+    await polls
   }
 
   /** Waits for the commits that it follows. Returns their times; those that are missing count as readable now. */
   async settle(timeoutMs: number): Promise<readonly CommitTimes[]> {
-    await this.#lookUntil(AbortSignal.timeout(timeoutMs), () => this.#pending.size === 0)
+    await this.#pollUntil(AbortSignal.timeout(timeoutMs), () => this.#pending.size === 0)
     const now = Date.now()
     const missing = [...this.#pending].map(({ acknowledgedAt, marker }) => ({
       sealed: (marker?.sealedAt ?? Number.NaN) - acknowledgedAt,
@@ -118,14 +118,14 @@ export class CommitLoad {
     if (isFollowed) this.#pending.add({ endpointId, nodeId, seq, acknowledgedAt: Date.now() })
   }
 
-  async #lookUntil(end: AbortSignal, isDone = () => false): Promise<void> {
+  async #pollUntil(end: AbortSignal, isDone = () => false): Promise<void> {
     while (!end.aborted && !isDone()) {
-      await Promise.all([...this.#pending].map((followed) => this.#look(followed)))
-      await setTimeout(lookEveryMs)
+      await Promise.all([...this.#pending].map((followed) => this.#poll(followed)))
+      await setTimeout(pollEveryMs)
     }
   }
 
-  async #look(followed: Followed): Promise<void> {
+  async #poll(followed: Followed): Promise<void> {
     const { endpointId, nodeId, seq, acknowledgedAt } = followed
     const marker = followed.marker ?? this.#findMarker(followed)
     if (marker === undefined) return

@@ -113,8 +113,8 @@ function plaintextProblems(values: Values): readonly string[] {
 
 /** Returns a sentence about each variable that looks like an option and is none. */
 export function findUnknownOptions(names: readonly string[], known: ReadonlySet<string>): readonly string[] {
-  const isMeant = (name: string) => name.startsWith(prefix) || known.has(name.toUpperCase())
-  return names.filter((name) => isMeant(name) && !known.has(name)).map((name) => explainUnknown(name, known))
+  const looksLikeOption = (name: string) => name.startsWith(prefix) || known.has(name.toUpperCase())
+  return names.filter((name) => looksLikeOption(name) && !known.has(name)).map((name) => explainUnknown(name, known))
 }
 
 function explainUnknown(name: string, known: ReadonlySet<string>): string {

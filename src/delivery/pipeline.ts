@@ -23,8 +23,8 @@ const hintedScanIntervalMs = 20
 /** After a long scan of many segments, the next one waits this many times as long, up to a bound. */
 const scanRestFactor = 19
 const scanIntervalMsMax = 10_000
-/** The same for a look into the logs that a watch reported meanwhile. */
-const lookRestFactor = 3
+/** The same after a read of the logs that a watch reported meanwhile. */
+const hintRestFactor = 3
 /** Logs that are read at the same time. */
 const logsParallel = 16
 
@@ -48,7 +48,7 @@ export type PipelineOptions = {
  * Owns: the scans, and which segments still have to be delivered. Does not own: the order within a log (log-queue.ts), the steps of one
  * delivery (segment-delivery.ts).
  * Law: a segment is delivered only after every segment before it in its log is sealed. A watch only makes it found earlier: scans find everything.
- * Many logs make scans long and rare, so between two of them the logs that a watch reports are looked into: those of one account must not delay the others.
+ * Many logs make scans long and rare, so between two of them the logs that a watch reports are read: logs of one account must not delay the others.
  * A listing may be older than what happened since: a segment whose commit left the outbox meanwhile is in `#committed` before it is removed,
  * and stays there until a later listing no longer has it. So each listed segment is in one of both, or was never committed.
  */
@@ -70,7 +70,7 @@ export class Pipeline implements Service {
   #problem: string | null = null
   #endRest: () => void = () => undefined
   #unwatch: () => void = () => undefined
-  /** Aborts when segments were sealed since the last scan or look began. */
+  /** Aborts when segments were sealed since the last scan or read of hinted logs began. */
   #sealed = new AbortController()
   /** The logs that they are in, as far as the watch tells. */
   #hinted = new Set<string>()
@@ -168,27 +168,27 @@ export class Pipeline implements Service {
     const ended = new AbortController()
     this.#endRest = () => ended.abort()
     const stop = AbortSignal.any([ended.signal, this.#aborting.signal])
-    if (leastMs > scanIntervalMs) return await this.#lookFor(leastMs, stop)
+    if (leastMs > scanIntervalMs) return await this.#readHintedLogsFor(leastMs, stop)
     await sleep(clock, leastMs, stop)
     await sleep(clock, scanIntervalMs - leastMs, AbortSignal.any([stop, this.#sealed.signal]))
   }
 
-  /** For that long, looks into the logs that the watch reports. */
-  async #lookFor(ms: number, stop: AbortSignal): Promise<void> {
+  /** For that long, reads the logs that the watch reports. */
+  async #readHintedLogsFor(ms: number, stop: AbortSignal): Promise<void> {
     const { clock } = this.#options
     const until = clock.monotonic() + ms
     const leftMs = () => Math.max(0, until - clock.monotonic())
     while (leftMs() > 0 && !stop.aborted) {
       await sleep(clock, leftMs(), AbortSignal.any([stop, this.#sealed.signal]))
       const startedAt = clock.monotonic()
-      await this.#look(this.#takeHints(), stop)
-      const restMs = Math.max(hintedScanIntervalMs, (clock.monotonic() - startedAt) * lookRestFactor)
+      await this.#readHintedLogs(this.#takeHints(), stop)
+      const restMs = Math.max(hintedScanIntervalMs, (clock.monotonic() - startedAt) * hintRestFactor)
       await sleep(clock, Math.min(leftMs(), restMs), stop)
     }
   }
 
   /** A log that cannot be read, or a problem of all, is reported by the next scan. */
-  async #look(logNames: ReadonlySet<string>, stop: AbortSignal): Promise<void> {
+  async #readHintedLogs(logNames: ReadonlySet<string>, stop: AbortSignal): Promise<void> {
     if (logNames.size === 0) return
     const listings: LogListing[] = []
     for (const logName of logNames) {

@@ -4,7 +4,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { Departure } from './departure.ts'
 
-/** A node that begins to leave. `hear` is what control says; null: DNS still names the node. */
+/** A node that begins to leave. `record` is what control says; null: DNS still names the node. */
 function leaving({ secondsMin = 0, secondsMax = 60, known = null as number | null } = {}) {
   const clock = new ManualClock()
   const warned: string[] = []
@@ -16,15 +16,15 @@ function leaving({ secondsMin = 0, secondsMax = 60, known = null as number | nul
     announce: async () => void calls.push('announced'),
     endConnections: async () => void calls.push('ended'),
   })
-  const hear = (may_stop_in_seconds: number | null) => departure.heard({ may_stop_in_seconds })
-  hear(known)
+  const record = (may_stop_in_seconds: number | null) => departure.onHeartbeatRecorded({ may_stop_in_seconds })
+  record(known)
   void departure.leave().then(() => calls.push('left'))
   const pass = async (seconds: number) => {
     clock.advance(seconds * 1000)
     await setImmediate()
     return calls.at(-1)
   }
-  return { hear, pass, calls, warned, departure }
+  return { record, pass, calls, warned, departure }
 }
 
 describe('a node that leaves', () => {
@@ -36,13 +36,13 @@ describe('a node that leaves', () => {
   })
 
   test('serves until records no longer name it and resolvers have forgotten them, then ends its connections', async () => {
-    const { hear, pass, calls, warned } = leaving()
+    const { record, pass, calls, warned } = leaving()
     expect(await pass(10)).toBe('announced')
-    hear(null)
+    record(null)
     expect(await pass(2)).toBe('announced')
-    hear(30)
+    record(30)
     expect(await pass(20)).toBe('announced')
-    hear(10)
+    record(10)
     expect(await pass(9)).toBe('announced')
     await pass(1)
     expect(calls).toEqual(['announced', 'ended', 'left'])
@@ -50,15 +50,15 @@ describe('a node that leaves', () => {
   })
 
   test('goes on although control cannot be asked any more', async () => {
-    const { hear, pass } = leaving()
-    hear(30)
+    const { record, pass } = leaving()
+    record(30)
     expect(await pass(29)).toBe('announced')
     expect(await pass(1)).toBe('left')
   })
 
   test('stops at the latest after the maximum, and says that DNS may still name it', async () => {
-    const { hear, pass, warned } = leaving({ secondsMax: 20 })
-    hear(null)
+    const { record, pass, warned } = leaving({ secondsMax: 20 })
+    record(null)
     expect(await pass(19)).toBe('announced')
     expect(await pass(1)).toBe('left')
     expect(warned).toHaveLength(1)

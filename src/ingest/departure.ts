@@ -40,7 +40,7 @@ export class Departure {
   }
 
   /** Notes what control said about DNS. */
-  heard({ may_stop_in_seconds: seconds }: HeartbeatRecorded): void {
+  onHeartbeatRecorded({ may_stop_in_seconds: seconds }: HeartbeatRecorded): void {
     this.#mayStopAt = seconds === null ? undefined : this.#options.clock.monotonic() + seconds * 1000
     this.#news.abort()
   }

@@ -116,7 +116,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   const report = new IngestReport({
     ...{ nodeId, control, feed, configuration, gate, admission, storedRequests, wal, handed, clock, logger },
     isLeaving: () => departure.isLeaving,
-    onRecorded: (recorded) => departure.heard(recorded),
+    onRecorded: (recorded) => departure.onHeartbeatRecorded(recorded),
   })
   const servers = composeServers(config, ports, { ...storage, ...entry, connections, feed, report })
   const { http, mqtt, sessions } = servers

@@ -172,8 +172,8 @@ export class SlotSchedule<Task extends SlotTask> {
   }
 
   /** Lets the last such task that was promised a slot wait again: that costs no work. Returns whether there was one. */
-  #withdraw(isMeant: (task: Task) => boolean): boolean {
-    const at = this.#promised.findLastIndex(isMeant)
+  #withdraw(matches: (task: Task) => boolean): boolean {
+    const at = this.#promised.findLastIndex(matches)
     const [task] = at < 0 ? [] : this.#promised.splice(at, 1)
     if (task === undefined) return false
     for (const share of this.#sharesOf(task)) {
@@ -190,8 +190,8 @@ export class SlotSchedule<Task extends SlotTask> {
     tasks.splice(at < 0 ? tasks.length : at, 0, task)
   }
 
-  #youngest(isMeant: (task: Task) => boolean): Task | undefined {
-    return this.#running.findLast((task) => !this.#preempted.has(task) && isMeant(task))
+  #youngest(matches: (task: Task) => boolean): Task | undefined {
+    return this.#running.findLast((task) => !this.#preempted.has(task) && matches(task))
   }
 
   #take(account: AccountShare<Task>, now: number): Task {

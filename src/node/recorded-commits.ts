@@ -100,7 +100,7 @@ export class RecordedCommits implements Service {
   async whenSent<Answer extends Recording>(send: () => Promise<Answer>): Promise<Answer> {
     const before = this.#known
     const answer = await send()
-    this.#heard(answer, before)
+    this.#observeTotal(answer, before)
     return answer
   }
 
@@ -108,7 +108,7 @@ export class RecordedCommits implements Service {
    * An older database that gets new commits has as many again at some time. So the new ones are counted on top of what it had before, and the
    * next heartbeat compares.
    */
-  #heard({ new: added, total }: Recording, before: Recorded | undefined): void {
+  #observeTotal({ new: added, total }: Recording, before: Recorded | undefined): void {
     if (total === undefined) return
     const known = this.#known
     if (total.database !== known?.database) {

@@ -38,7 +38,7 @@ export class PartValues {
   /** Returns parts that are compared. Text beside another type is read as a value of that type. */
   compared(parts: readonly Part[]): readonly Part[] {
     const target = targetOf(parts)
-    return target === undefined ? parts : parts.map((part) => this.#beside(part, target))
+    return target === undefined ? parts : parts.map((part) => this.#coerceTo(part, target))
   }
 
   /** Returns a list and a value that it may contain. */
@@ -49,8 +49,8 @@ export class PartValues {
     if (target === undefined) return [list, value]
     checkComparable(element, target)
     return target === 'number'
-      ? [list, this.#beside(value, target)]
-      : [this.#beside(list, { ...target, depth: target.depth + 1 }), this.#beside(value, target)]
+      ? [list, this.#coerceTo(value, target)]
+      : [this.#coerceTo(list, { ...target, depth: target.depth + 1 }), this.#coerceTo(value, target)]
   }
 
   /** Returns parts of which one becomes the result, and its type. DuckDB makes everything text if one of them is text. */
@@ -60,7 +60,7 @@ export class PartValues {
     if (target === undefined || other !== undefined) {
       return { parts, type: other?.type ?? target ?? (parts.some(({ text }) => text !== undefined) ? textType : 'unknown') }
     }
-    return { parts: parts.map((part) => (part.text === undefined ? part : this.#beside(part, target))), type: target }
+    return { parts: parts.map((part) => (part.text === undefined ? part : this.#coerceTo(part, target))), type: target }
   }
 
   /** Returns the part as DuckDB's functions of time take it. */
@@ -84,7 +84,7 @@ export class PartValues {
     return { sql: this.#constants.valueOf(text, type), type, size: this.#budget.sizeOf(type, [{ size: constantSize(text) }]) }
   }
 
-  #beside(part: Part, target: ColumnType | 'number'): Part {
+  #coerceTo(part: Part, target: ColumnType | 'number'): Part {
     const { text } = part
     if (text === undefined) {
       checkComparable(part, target)

@@ -22,7 +22,7 @@ export class Notices {
 
   /** Returns what clients of an endpoint, or of all, noticed of requests and connections that they began at this time or later. */
   since(time: number, id?: string): readonly string[] {
-    const isMeant = ({ startedAt, endpointId }: Attempt) => startedAt >= time && (id === undefined || endpointId === id)
-    return this.#all.filter(isMeant).map(({ text }) => text)
+    const matches = ({ startedAt, endpointId }: Attempt) => startedAt >= time && (id === undefined || endpointId === id)
+    return this.#all.filter(matches).map(({ text }) => text)
   }
 }
