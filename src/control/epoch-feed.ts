@@ -7,8 +7,8 @@
  */
 import { Gauge, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
+import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
-import { gather } from '#lib/gather.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -29,7 +29,7 @@ export class EpochFeed implements Service {
   readonly #listeners: ((epoch: number) => Promise<void>)[] = []
   readonly #polling: Periodic
   #epoch = -1
-  readonly #refresh = gather<undefined, number>(() => this.#read())
+  readonly #refresh = batchCalls<undefined, number>(() => this.#read())
   #stopped = false
 
   constructor(options: EpochFeedOptions) {

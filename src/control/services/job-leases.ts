@@ -7,8 +7,8 @@
  * another process, whose end is reported.
  */
 import { AppError } from '#errors.ts'
+import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
-import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
@@ -65,8 +65,8 @@ const noRows = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
 export class JobLeases {
   readonly #options: JobLeasesOptions
   // Every node asks every two seconds, and nearly always there is nothing: many questions share a query that begins after they arrived.
-  readonly #readLeased = gather((nodeIds: readonly string[]) => listLeasedUnits(this.#options.store.db, nodeIds))
-  readonly #readRunning = gather(async (regions: readonly string[]) => {
+  readonly #readLeased = batchCalls((nodeIds: readonly string[]) => listLeasedUnits(this.#options.store.db, nodeIds))
+  readonly #readRunning = batchCalls(async (regions: readonly string[]) => {
     const jobs = new Map<string, readonly string[]>()
     for (const region of new Set(regions)) jobs.set(region, await listRunningJobIds(this.#options.store.db, region))
     return jobs

@@ -8,8 +8,8 @@
 import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
+import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
-import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
@@ -50,7 +50,7 @@ class Refused extends Error {
 
 export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptions) {
   // Many calls share a query that begins after they arrived.
-  const readCredentials = gather((ids: readonly string[]) => listNodeCredentials(store.db, ids))
+  const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
   return {
     /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */
     async admit(secret: string): Promise<JoinGrant> {

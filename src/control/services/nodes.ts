@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { AppError } from '#errors.ts'
+import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
-import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
 import type {
@@ -48,7 +48,7 @@ export type NodesOptions = {
 export type Nodes = ReturnType<typeof nodeService>
 
 export function nodeService({ store, feed, deliveryProcesses, published, clock, logger }: NodesOptions) {
-  const recordQuiet = gather((heartbeats: readonly Heartbeat[]) =>
+  const recordQuiet = batchCalls((heartbeats: readonly Heartbeat[]) =>
     transact(store, (db) => recordQuietHeartbeats(db, heartbeats, clock.now())),
   )
   const record = async (heartbeat: Heartbeat): Promise<Compared> => {

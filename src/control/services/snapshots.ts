@@ -8,8 +8,8 @@
  */
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
+import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
-import { gather } from '#lib/gather.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { type DatabasePosition, findRollback } from '#model/database-position.ts'
 import { digestSections } from '#model/section-digest.ts'
@@ -78,7 +78,9 @@ export class Snapshots {
   /** One buffer for all processes that lack the same sections. */
   readonly #collected = new WeakMap<Difference, Collected>()
   /** One transaction for the many nodes that receive the same change. */
-  readonly #recordSent = gather((sent: readonly Sent[]) => transact(this.#options.store, (db) => recordSnapshotsSent(db, sent)))
+  readonly #recordSent = batchCalls((sent: readonly Sent[]) =>
+    transact(this.#options.store, (db) => recordSnapshotsSent(db, sent)),
+  )
   /** Long polls by node. */
   readonly #waiting = new Map<string, number>()
 

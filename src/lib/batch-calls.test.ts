@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { gather } from './gather.ts'
+import { batchCalls } from './batch-calls.ts'
 
 test('items that are added during a batch are the next one, and share its result', async () => {
   const batches: (readonly number[])[] = []
   const ends: (() => void)[] = []
-  const add = gather((items: readonly number[]) => {
+  const add = batchCalls((items: readonly number[]) => {
     batches.push(items)
     return new Promise<number>((resolve) => ends.push(() => resolve(items.length)))
   })
@@ -22,7 +22,7 @@ test('items that are added during a batch are the next one, and share its result
 })
 
 test('a batch that fails rejects its own items, and the next one runs', async () => {
-  const add = gather(async (items: readonly string[]) => {
+  const add = batchCalls(async (items: readonly string[]) => {
     if (items.includes('bad')) throw new Error('a bad item')
     return items.length
   })

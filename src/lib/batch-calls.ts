@@ -2,7 +2,7 @@
  * Returns a function that hands items to `work` in batches, one batch at a time: everything that was added while the batch before was in
  * progress. Callers share the result of their batch. An item that is added alone starts at once.
  */
-export function gather<T, R>(work: (items: readonly T[]) => Promise<R>): (item: T) => Promise<R> {
+export function batchCalls<T, R>(work: (items: readonly T[]) => Promise<R>): (item: T) => Promise<R> {
   let items: T[] = []
   let next: Promise<R> | undefined
   let running: Promise<unknown> = Promise.resolve()
