@@ -28,7 +28,7 @@ import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { hasDamagedLog } from '#store/sqlite-log.ts'
 import { openStore, type Store } from '#store/store.ts'
-import { followRestored, isNodeInUse, noteDamagedLog } from './data-directory.ts'
+import { applyRestore, isNodeInUse, noteDamagedLog } from './data-directory.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { warnAboutLocalBuckets } from './local-buckets.ts'
 import { type ControlCore, type ControlPlane, type ControlPorts, composeControl, composeCore } from './plane.ts'
@@ -68,7 +68,7 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
     const applied = await prepareDatabase(store, database)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
     if (isLogDamaged) await noteDamagedLog(store, database, hooks)
-    await followRestored(store, config.paths, hooks)
+    await applyRestore(store, config.paths, hooks)
     const app = await serveStore(store, config, hooks)
     const held = resources.move()
     return {

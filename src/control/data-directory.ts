@@ -4,7 +4,7 @@ import { systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { noteMissingCommits } from '#store/missing-commits.ts'
 import { newestHeartbeat } from '#store/nodes.ts'
-import { followRestored as follow } from '#store/restored.ts'
+import { applyRestore as apply } from '#store/restored.ts'
 import { type Store, transact } from '#store/store.ts'
 
 type NodePaths = Readonly<Record<'ingestSnapshot' | 'deliverySnapshot' | 'wal' | 'outbox', string>>
@@ -16,12 +16,12 @@ export async function isNodeInUse({ ingestSnapshot, deliverySnapshot, wal, outbo
   return logs.length + (await systemFiles.list(outbox)).length > 0
 }
 
-export async function followRestored(
+export async function applyRestore(
   store: Store,
   { restored }: { readonly restored: string },
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): Promise<void> {
-  if (!(await follow(store, systemFiles, restored, clock.now()))) return
+  if (!(await apply(store, systemFiles, restored, clock.now()))) return
   logger.notice('database restored from a backup: nodes follow it; record what was delivered after it (inlet commits rebuild)')
 }
 

@@ -34,7 +34,7 @@ async function write(files: Files, path: string, restored: Restored): Promise<vo
 }
 
 /** Begins a generation for a restored database, and notes that it may lack commits. Returns whether it was restored. Throws a UserError. */
-export async function followRestored(store: Store, files: Files, path: string, now: number): Promise<boolean> {
+export async function applyRestore(store: Store, files: Files, path: string, now: number): Promise<boolean> {
   const bytes = await files.read(path)
   if (bytes === undefined) return false
   const { data } = Restored.safeParse(parseJson(Buffer.from(bytes).toString('utf8')))

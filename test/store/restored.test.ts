@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { applyChange, beginGeneration, currentPosition } from '#store/epoch.ts'
 import { clearMissingCommits, findMissingSince, listMissingCommits, noteMissingCommits } from '#store/missing-commits.ts'
-import { followRestored, writeRestored } from '#store/restored.ts'
+import { applyRestore, writeRestored } from '#store/restored.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { iso, t0 } from './fixtures.ts'
@@ -23,9 +23,9 @@ describeDatabases('a restored database', (kind) => {
     const path = join(directory, 'restored.json')
     const before = await currentPosition(store.db)
     expect(before).toMatchObject({ generation: 0, database: expect.stringMatching(/^[\da-f-]{36}$/) })
-    expect(await followRestored(store, systemFiles, path, t0)).toBe(false)
+    expect(await applyRestore(store, systemFiles, path, t0)).toBe(false)
     await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
-    expect(await followRestored(store, systemFiles, path, t0)).toBe(true)
+    expect(await applyRestore(store, systemFiles, path, t0)).toBe(true)
     const restored = await currentPosition(store.db)
     expect(restored).toEqual({ ...before, generation: t0, epoch: before.epoch + 1, version: expect.any(String) })
     expect(await findMissingSince(store.db, ['loc', 'fra'])).toEqual(
@@ -37,11 +37,11 @@ describeDatabases('a restored database', (kind) => {
     // The start was interrupted before the file was removed.
     await clearMissingCommits(store.db, await listMissingCommits(store.db))
     await writeFile(path, JSON.stringify({ generation: t0, begun_at: iso(t0 - 5_000), before: 0 }))
-    expect(await followRestored(store, systemFiles, path, t0 + 1)).toBe(true)
+    expect(await applyRestore(store, systemFiles, path, t0 + 1)).toBe(true)
     expect(await currentPosition(store.db)).toEqual(restored)
     expect(await listMissingCommits(store.db)).toEqual([])
     await writeFile(path, '{')
-    await expect(followRestored(store, systemFiles, path, t0)).rejects.toThrow(
+    await expect(applyRestore(store, systemFiles, path, t0)).rejects.toThrow(
       'is damaged: remove it, and run inlet database accept',
     )
   })
@@ -51,7 +51,7 @@ describeDatabases('a restored database', (kind) => {
     await applyChange(store, (db) => beginGeneration(db, t0 + 60_000))
     const path = join(directory, 'restored.json')
     await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
-    expect(await followRestored(store, systemFiles, path, t0)).toBe(true)
+    expect(await applyRestore(store, systemFiles, path, t0)).toBe(true)
     expect(await currentPosition(store.db)).toMatchObject({ generation: t0 + 60_001 })
     expect(await findMissingSince(store.db, ['loc'])).toEqual(new Map([['loc', t0 - 5_000]]))
   })
