@@ -1,4 +1,4 @@
-import { providerAway, providerId, type SignIn, type SignInOptions } from './sign-in.ts'
+import { providerId, providerUnreachable, type SignIn, type SignInOptions } from './sign-in.ts'
 
 /**
  * The library is large, and a control process that nobody looks at never needs it: it is loaded at first use. The provider is asked
@@ -26,7 +26,7 @@ async function withinTime<T>({ clock, provider, providerTimeoutMs, warnings }: S
   const { promise, reject } = Promise.withResolvers<never>()
   const cancel = clock.setTimer(() => {
     warnings.warn('sign-in: timeout', { issuer: provider?.issuer }, 'sign-in: provider did not respond in time')
-    reject(providerAway(provider?.name ?? 'the provider'))
+    reject(providerUnreachable(provider?.name ?? 'the provider'))
   }, providerTimeoutMs)
   try {
     return await Promise.race([run(), promise])

@@ -14,7 +14,7 @@ import { signInLimits } from '#model/limits.ts'
 import { Email, PersonName } from '#model/person.ts'
 import { hashApiKey } from './secrets.ts'
 import { clientAddressHeader, providerId, type SignIn, type SignInOptions } from './sign-in.ts'
-import { openIdProvider, providerHooks, refuseStrangers, requireProvider } from './sign-in-provider.ts'
+import { openIdProvider, providerHooks, refuseUninvited, requireProvider } from './sign-in-provider.ts'
 
 const { sessionSeconds, sessionExtendedAfterSeconds, passwordChars } = signInLimits
 const Password = z.string().min(passwordChars.min, `must have at least ${passwordChars.min} characters`).max(passwordChars.max)
@@ -85,7 +85,7 @@ export async function openSignIn(options: SignInOptions): Promise<SignIn> {
       modelName: 'people',
       fields: { emailVerified: 'email_verified', createdAt: 'created_at', updatedAt: 'updated_at' },
       additionalFields: { isOperator: { type: 'boolean', input: false, defaultValue: false, fieldName: 'is_operator' } },
-      validateUserInfo: refuseStrangers(options),
+      validateUserInfo: refuseUninvited(options),
     },
     advanced: {
       cookiePrefix: 'inlet',

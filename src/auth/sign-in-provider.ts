@@ -9,7 +9,7 @@ import type { BetterAuthOptions } from 'better-auth'
 import { genericOAuth } from 'better-auth/plugins'
 import { decodeJwt } from 'jose'
 import { AppError } from '#errors.ts'
-import { providerAway, providerId, type SignInOptions, type SignInProvider } from './sign-in.ts'
+import { providerId, providerUnreachable, type SignInOptions, type SignInProvider } from './sign-in.ts'
 
 export function openIdProvider({ issuer, clientId, clientSecret, name }: SignInProvider) {
   return genericOAuth({
@@ -47,7 +47,7 @@ export function requireProvider(
   { issuer, name }: SignInProvider,
   found: { readonly issuer?: string | undefined } | undefined,
 ): void {
-  if (found === undefined) throw providerAway(name)
+  if (found === undefined) throw providerUnreachable(name)
   if (withoutSlash(found.issuer ?? '') === withoutSlash(issuer)) return
   const text = `${name} calls itself ${found.issuer}: the operator must set INLET_OIDC_ISSUER to that`
   throw new AppError('unavailable', text, { retryAfterSeconds: 60, cause: new Error('another issuer') })
@@ -62,7 +62,7 @@ type User = NonNullable<BetterAuthOptions['user']>
 type DatabaseHooks = NonNullable<BetterAuthOptions['databaseHooks']>
 
 /** Lets the provider make a person only of somebody who was invited, or whom its setting admits. */
-export function refuseStrangers({ refuseToJoin }: SignInOptions): NonNullable<User['validateUserInfo']> {
+export function refuseUninvited({ refuseToJoin }: SignInOptions): NonNullable<User['validateUserInfo']> {
   return async ({ user, source }) => {
     if (source.action !== 'create-user') return
     const refusal = await refuseToJoin({ email: user.email ?? '', isEmailVerified: user.emailVerified === true })

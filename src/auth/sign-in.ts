@@ -68,7 +68,7 @@ export type SignIn = {
 export const clientAddressHeader = 'x-inlet-client-address'
 
 /** Not an error of Inlet, and whoever tries again would fill the log: the library warns of it. */
-export function providerAway(name: string): AppError {
+export function providerUnreachable(name: string): AppError {
   const text = `${name} does not respond: try again in a minute, or sign in another way`
   return new AppError('unavailable', text, { retryAfterSeconds: 60 })
 }

@@ -146,7 +146,7 @@ export async function removeMembership(db: Tx, account_id: string, person_id: st
 }
 
 /** Throws forbidden unless the person owns the account, which stays so until the transaction ends. */
-export async function holdOwner(db: Tx, account_id: string, person_id: string): Promise<void> {
+export async function requireOwnerRole(db: Tx, account_id: string, person_id: string): Promise<void> {
   await lockOwners(db, account_id)
   if ((await findRole(db, person_id, account_id)) !== 'owner')
     throw new AppError('forbidden', 'only an owner of the account can do this')

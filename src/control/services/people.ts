@@ -27,13 +27,13 @@ import {
   findPersonByEmail,
   findRole,
   hasPeople,
-  holdOwner,
   insertMembership,
   insertPerson,
   knownEmail,
   listMemberships,
   listPeople,
   removeMembership,
+  requireOwnerRole,
 } from '#store/people.ts'
 import { listSessions, removeOtherSessions, removeSession } from '#store/sessions.ts'
 import {
@@ -181,7 +181,7 @@ function invitations({ store, baseUrl, clock, logger }: PeopleOptions) {
       const { account_id } = principal
       return create({ account_id, created_by: actorOf(principal), ...invite }, async (db) => {
         // Checks the ownership again, under a lock: losing it removes a person's invitations, so none may be added later.
-        if (isPerson(principal)) await holdOwner(db, account_id, principal.person_id)
+        if (isPerson(principal)) await requireOwnerRole(db, account_id, principal.person_id)
       })
     },
 
