@@ -14,13 +14,13 @@ test('an open connection is told what became of its key, and its end if a revoca
       { id: ended, tokens_until: null },
     ],
   })
-  const standings = () => [active, expiring, ended, unknown].map((id) => authenticator.standingOf(id))
+  const statuses = () => [active, expiring, ended, unknown].map((id) => authenticator.keyStatus(id))
   authenticator.update(snapshot)
-  expect(standings()).toEqual([active, expiring, ended, unknown])
+  expect(statuses()).toEqual([active, expiring, ended, unknown])
   contact.ageMs = 3_600_001
   authenticator.update(snapshot)
-  expect(standings()).toEqual([active, expiring, ended, ended])
+  expect(statuses()).toEqual([active, expiring, ended, ended])
   contact.ageMs = 0
   authenticator.update(snapshot)
-  expect(standings()).toEqual([active, expiring, ended, unknown])
+  expect(statuses()).toEqual([active, expiring, ended, unknown])
 })

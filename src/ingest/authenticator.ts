@@ -20,7 +20,7 @@ export type AuthenticatorOptions = {
  * - `ended`: its connections must end
  * - `unknown`: not in the snapshot, or revoked some time ago; nothing new is known about it
  */
-export type KeyStanding = 'active' | 'expiring' | 'ended' | 'unknown'
+export type KeyStatus = 'active' | 'expiring' | 'ended' | 'unknown'
 
 /** Verifies API keys and access tokens against the newest snapshot. Each protocol reads them from its own wire format. */
 export class Authenticator {
@@ -55,8 +55,8 @@ export class Authenticator {
     return this.#revision
   }
 
-  /** Says what became of the key of an open connection. */
-  standingOf(keyId: string): KeyStanding {
+  /** Returns the status of the key of an open connection. */
+  keyStatus(keyId: string): KeyStatus {
     if (this.#keys.isActive(keyId)) return 'active'
     return this.#revoked.get(keyId) ?? (this.#missedRevocations ? 'ended' : 'unknown')
   }

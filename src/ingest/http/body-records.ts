@@ -22,7 +22,7 @@ export function recordTooLarge(record: string): AppError {
 }
 
 /** The body was sent as JSON, but what its records are is unclear. `byte` counts from 0. */
-export function unclearJson(why: string, byte: number): AppError {
+export function ambiguousJson(why: string, byte: number): AppError {
   const message = `${why} (byte ${byte} of the body); send one JSON document, an array of records, or one document per line with Content-Type: application/x-ndjson; none of the request was stored`
   return new AppError('validation_error', message, { errors: [{ path: '', message }] })
 }

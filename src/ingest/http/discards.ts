@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#lib/clock.ts'
-import { isCutTooFine } from './intake.ts'
+import { hasTinyChunks } from './intake.ts'
 import { httpLimits } from './limits.ts'
 import { SocketQueue } from './socket-queue.ts'
 
@@ -35,7 +35,7 @@ export class Discards {
       chunks += 1
       bytes += chunk.length
       // Reading it costs too much. Without a Content-Length the connection closes after the response in any case.
-      if (isChunked && isCutTooFine(chunks, bytes)) socket.destroy()
+      if (isChunked && hasTinyChunks(chunks, bytes)) socket.destroy()
       else wait()
     })
     request.on('end', () => this.#queue.remove(socket, owner))

@@ -88,8 +88,8 @@ export class Intake {
     this.#chunks += 1
     this.#receivedBytes += chunk.length
     if (this.#receivedBytes > maxBytes) this.#fail(tooLarge('the request has more bytes', maxBytes))
-    else if (this.#options.declaredBytes === undefined && isCutTooFine(this.#chunks, this.#receivedBytes))
-      this.#fail(cutTooFine())
+    else if (this.#options.declaredBytes === undefined && hasTinyChunks(this.#chunks, this.#receivedBytes))
+      this.#fail(tinyChunks())
     else if (!this.#tryReserve(chunk.length)) return
     else if (format.encoding === 'identity') this.#appendPayload(chunk)
     else this.#decode(format.encoding, chunk)
@@ -212,11 +212,11 @@ export class Intake {
 }
 
 /** Whether a chunked body costs much more time than its bytes justify. */
-export function isCutTooFine(chunks: number, bytes: number): boolean {
+export function hasTinyChunks(chunks: number, bytes: number): boolean {
   return chunks > requestLimits.smallChunksMax && bytes < chunks * requestLimits.chunkBytesMin
 }
 
-function cutTooFine(): AppError {
+function tinyChunks(): AppError {
   const { smallChunksMax, chunkBytesMin } = requestLimits
   return new AppError(
     'bad_request',

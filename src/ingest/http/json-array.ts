@@ -2,7 +2,7 @@ import type { AppError } from '#errors.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { LINE_FEED, RECORD_SEPARATOR } from '#wal/records.ts'
-import { type BodyRecords, isWhiteSpace, recordTooLarge, unclearJson } from './body-records.ts'
+import { ambiguousJson, type BodyRecords, isWhiteSpace, recordTooLarge } from './body-records.ts'
 import { JsonValue } from './json-value.ts'
 
 const COMMA = 0x2c
@@ -55,7 +55,7 @@ export class JsonArray implements BodyRecords {
     const end = this.read(chunk, from)
     if (typeof end !== 'number') return end
     for (let at = end; at < chunk.length; at += 1) {
-      if (!isWhiteSpace(chunk[at])) return unclearJson('more follows after the array', before + at)
+      if (!isWhiteSpace(chunk[at])) return ambiguousJson('more follows after the array', before + at)
       chunk[at] = this.#separator
     }
     return undefined
@@ -64,7 +64,7 @@ export class JsonArray implements BodyRecords {
   /** Reads up to the end of the array, or of the chunk, and returns where that is. */
   read(chunk: Buffer, from: number): number | AppError {
     const forbidden = chunk.indexOf(RECORD_SEPARATOR, from)
-    if (forbidden !== -1) return unclearJson('JSON does not allow the control character 1e', this.#bytes + forbidden)
+    if (forbidden !== -1) return ambiguousJson('JSON does not allow the control character 1e', this.#bytes + forbidden)
     let at = from
     while (at < chunk.length && !this.isComplete) {
       const byte = chunk[at] ?? 0
@@ -79,14 +79,14 @@ export class JsonArray implements BodyRecords {
         this.#elementAt = this.#bytes + at
         this.#isInElement = true
         this.#isScalar = !JsonValue.isStart(byte)
-      } else return unclearJson(this.#unexpected(), this.#bytes + at)
+      } else return ambiguousJson(this.#unexpected(), this.#bytes + at)
     }
     this.#bytes += chunk.length
     return at
   }
 
   end(payload: readonly Buffer[]): AppError | undefined {
-    if (this.#expected !== 'nothing') return unclearJson('the array does not end', this.#bytes)
+    if (this.#expected !== 'nothing') return ambiguousJson('the array does not end', this.#bytes)
     let left = this.#lineFeedsUntil
     for (const piece of payload) {
       const until = Math.min(left, piece.length)

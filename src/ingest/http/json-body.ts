@@ -2,7 +2,7 @@ import type { AppError } from '#errors.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { LINE_FEED } from '#wal/records.ts'
-import { type BodyRecords, isWhiteSpace, recordTooLarge, unclearJson } from './body-records.ts'
+import { ambiguousJson, type BodyRecords, isWhiteSpace, recordTooLarge } from './body-records.ts'
 import { JsonArray } from './json-array.ts'
 import { JsonValue } from './json-value.ts'
 import { LineCounter } from './line-counter.ts'
@@ -55,24 +55,24 @@ export class JsonBody implements BodyRecords {
 
   end(payload: readonly Buffer[]): AppError | undefined {
     if (this.#records !== undefined) {
-      this.#dropMark(payload)
+      this.#blankByteOrderMark(payload)
       return this.#records.end(payload)
     }
-    if (this.#document.isOpen && this.#document.hasLineFeed) return unclearJson('the JSON document does not end', this.#bytes)
+    if (this.#document.isOpen && this.#document.hasLineFeed) return ambiguousJson('the JSON document does not end', this.#bytes)
     return undefined
   }
 
   #read(chunk: Buffer): AppError | undefined {
     let at = 0
     if (this.#state === 'start') {
-      at = this.#skipMark(chunk)
-      const isMark = this.#markBytes === 0 || this.#markBytes === byteOrderMark.length
-      if (isMark) {
+      at = this.#skipByteOrderMark(chunk)
+      const isWholeOrNone = this.#markBytes === 0 || this.#markBytes === byteOrderMark.length
+      if (isWholeOrNone) {
         this.#documentLineAt = Math.max(this.#documentLineAt, this.#markBytes)
         at = this.#skipWhiteSpace(chunk, at)
       }
       if (at === chunk.length) return undefined
-      if (chunk[at] === OPENING_BRACKET && isMark) {
+      if (chunk[at] === OPENING_BRACKET && isWholeOrNone) {
         const array = new JsonArray(this.#bytes)
         this.#records = array
         return array.push(chunk, at)
@@ -96,14 +96,14 @@ export class JsonBody implements BodyRecords {
     const at = this.#skipWhiteSpace(chunk, from)
     if (at === chunk.length) return undefined
     if (this.#document.hasLineFeed || this.#line === this.#documentLine) {
-      return unclearJson('a second JSON document follows the first', this.#bytes + at)
+      return ambiguousJson('a second JSON document follows the first', this.#bytes + at)
     }
     if ((this.#documentLineBytes ?? 0) > recordLimits.bytesMax) return recordTooLarge(`line ${this.#documentLine}`)
     this.#records = new LineCounter({ records: 1, line: this.#line })
     return this.#records.push(chunk.subarray(at))
   }
 
-  #skipMark(chunk: Buffer): number {
+  #skipByteOrderMark(chunk: Buffer): number {
     let at = 0
     while (at < chunk.length && this.#markBytes === this.#bytes + at && chunk[at] === byteOrderMark[this.#markBytes]) {
       at += 1
@@ -113,7 +113,7 @@ export class JsonBody implements BodyRecords {
   }
 
   /** Before an array or lines the mark belongs to no record. Its bytes become empty lines. */
-  #dropMark(payload: readonly Buffer[]): void {
+  #blankByteOrderMark(payload: readonly Buffer[]): void {
     if (this.#markBytes < byteOrderMark.length) return
     for (let at = 0, index = 0; at < this.#markBytes; index += 1) {
       const piece = payload[index]?.subarray(0, this.#markBytes - at)

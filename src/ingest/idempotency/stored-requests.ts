@@ -144,7 +144,7 @@ export class StoredRequests implements Service, SealObserver {
     const request = digestsOf(endpointId, key, frame)
     const id = textOf(request)
     const before = this.#running.get(id)
-    const stored = this.#afterOther(before, request, frame, append)
+    const stored = this.#storeAfter(before, request, frame, append)
     const settled = stored.catch(() => undefined)
     this.#running.set(id, settled)
     try {
@@ -200,7 +200,7 @@ export class StoredRequests implements Service, SealObserver {
     await this.#written.close()
   }
 
-  async #afterOther(
+  async #storeAfter(
     other: Promise<unknown> | undefined,
     request: RequestDigests,
     frame: FrameInput,

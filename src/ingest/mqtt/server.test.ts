@@ -20,7 +20,7 @@ async function started(handshakeTimeout: number) {
       verifyKey: () => {
         throw new Error('no client gets this far')
       },
-      standingOf: () => 'active',
+      keyStatus: () => 'active',
     },
     packetMsMax: 1_000,
     counters: new MqttCounters(),

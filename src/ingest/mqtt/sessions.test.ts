@@ -18,7 +18,7 @@ function started() {
       verifyKey: () => {
         throw new AppError('unauthorized', 'no')
       },
-      standingOf: () => 'active',
+      keyStatus: () => 'active',
     },
     packetMsMax: 1_000,
     counters: new MqttCounters(),

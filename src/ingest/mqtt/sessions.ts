@@ -22,7 +22,7 @@ import type { Wire } from './wire.ts'
 
 export type SessionsOptions = {
   readonly gate: Gate
-  readonly authenticator: Pick<Authenticator, 'verifyKey' | 'standingOf'>
+  readonly authenticator: Pick<Authenticator, 'verifyKey' | 'keyStatus'>
   /** Time for a packet to arrive completely. */
   readonly packetMsMax: number
   readonly counters: MqttCounters
@@ -108,15 +108,15 @@ export class Sessions {
       const reason = endReason(known.get(endpointId))
       for (const session of sessions.values()) {
         if (reason !== undefined) session.end('administrative_action', reason)
-        else if (!this.#mayStay(session)) session.revoke()
+        else if (!this.#hasAccess(session)) session.revoke()
       }
     }
   }
 
-  #mayStay(session: Session): boolean {
-    const standing = this.#authenticator.standingOf(session.terms?.keyId ?? '')
-    if (standing === 'expiring') this.#outlivingTheirKey.add(session)
-    return standing !== 'ended' && (standing !== 'unknown' || this.#outlivingTheirKey.has(session))
+  #hasAccess(session: Session): boolean {
+    const status = this.#authenticator.keyStatus(session.terms?.keyId ?? '')
+    if (status === 'expiring') this.#outlivingTheirKey.add(session)
+    return status !== 'ended' && (status !== 'unknown' || this.#outlivingTheirKey.has(session))
   }
 
   /** Ends the sessions that are open now, some at a time, so that their clients do not all connect elsewhere at once. */
