@@ -113,7 +113,7 @@ export class Converter {
     const { builds, configuration } = this.#options
     if (priority === 'normal') await configuration.waitUntilCurrent(run.signal)
     return await builds.run(this.#ownerOf(run), { priority, signal: run.signal }, (signal) =>
-      this.#buildProven(facts, { ...run, signal }),
+      this.#buildVerified(facts, { ...run, signal }),
     )
   }
 
@@ -123,7 +123,7 @@ export class Converter {
   }
 
   /** Builds the files. If a view fails, converts something else to prove that the view is the cause. */
-  async #buildProven(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+  async #buildVerified(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { warnings } = this.#options
     try {
       const built = await this.#build(facts, run)

@@ -24,7 +24,7 @@ export function decodeCompactionMarker(body: Uint8Array): CompactionMarker | und
 }
 
 /** Whether the marker says that all rows of the sources are where they were planned to be. */
-export function movesAll({ compacted }: CompactionMarker, { kind, sources }: CompactionUnit['compaction']): boolean {
+export function listsAllSources({ compacted }: CompactionMarker, { kind, sources }: CompactionUnit['compaction']): boolean {
   const listed = new Map(compacted.sources.map((source) => [source.id, source]))
   const isListed = sources.every(({ id, first_row, rows }) => {
     const found = listed.get(id)

@@ -26,7 +26,7 @@ import { type Bucket, unlessReadDenied } from '../bucket.ts'
 import { allExist } from '../commit/all-exist.ts'
 import { describeMarker, putLast } from '../commit/marker.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
-import { decodeCompactionMarker, encodeCompactionMarker, movesAll } from './compaction-marker.ts'
+import { decodeCompactionMarker, encodeCompactionMarker, listsAllSources } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
 import { bucketOf, endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
 
@@ -85,7 +85,8 @@ async function findPublished({ unit, kind, folder, bucket, signal }: Merging): P
         const { compacted } = marker
         if (key === compactionMarkerKey(folder, id)) {
           const file = describe(unit, compacted.key, compacted)
-          const isOwn = movesAll(marker, unit.compaction) && isCompactedKey(file.key, folder, kind, { id, sha256: file.sha256 })
+          const isOwn =
+            listsAllSources(marker, unit.compaction) && isCompactedKey(file.key, folder, kind, { id, sha256: file.sha256 })
           if (isOwn && (await allExist(store, { file }, signal))) published = file
         } else if (compacted.kind === of && compacted.sources.some((source) => own.has(source.id))) {
           throw new Error(`${key} has merged some of these files, and the database does not know it: run inlet commits rebuild`)

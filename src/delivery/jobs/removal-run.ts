@@ -16,7 +16,7 @@ import { sessionName } from '#objects/session-name.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 import { describeFile } from '../convert/built-file.ts'
 import { TransientError } from '../transient-error.ts'
-import { decodeCompactionMarker, movesAll } from './compaction-marker.ts'
+import { decodeCompactionMarker, listsAllSources } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
 import { endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
 
@@ -56,7 +56,7 @@ async function assertReadable(
   const body = await request(() => store.get(key, signal))
   if (body === undefined) throw new Error(`${key} is no longer in the bucket: the files that it merged stay`)
   const marker = decodeCompactionMarker(body)
-  const isSame = marker?.compacted.key === file.key && marker.compacted.sha256 === file.sha256 && movesAll(marker, removal)
+  const isSame = marker?.compacted.key === file.key && marker.compacted.sha256 === file.sha256 && listsAllSources(marker, removal)
   if (!isSame) throw new Error(`${key} is not the marker that was written: the files that it merged stay`)
   // Anyone who can write to the bucket must not be able to fill our disk.
   const found = await request(() => store.getFile(file.key, path, signal, file.bytes))

@@ -10,8 +10,8 @@ export const scrubLimits = {
   scanBufferBytes: 1024 * 1024,
   /** From the start of the process to the first pass. */
   firstPassMs: 3_600_000,
-  /** From one look at what was found to the next. */
-  lookAgainMs: 1_800_000,
+  /** From one recheck of the findings to the next. */
+  recheckMs: 1_800_000,
   /** From one look at whether a pass is due to the next. */
   lookMs: 10_000,
   /** Without reading files of buckets, segments on the node are still read at this rate. */

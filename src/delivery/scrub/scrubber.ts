@@ -45,7 +45,7 @@ export class Scrubber implements Service {
   readonly #pace: BytePace
   #state: ScrubState | undefined
   /** On the monotonic clock: when what was found is looked at again. At once after a start, which may follow a repair. */
-  #lookAgainAt = 0
+  #recheckAt = 0
 
   constructor(options: ScrubberOptions) {
     const { bytesPerSecond, clock, logger } = options
@@ -117,7 +117,7 @@ export class Scrubber implements Service {
     const { clock, isConfigured } = this.#options
     const state = this.#state
     if (state === undefined || !isConfigured()) return
-    await this.#lookAgainIfDue(state, signal)
+    await this.#recheckIfDue(state, signal)
     if (state.running === null && clock.now() < Date.parse(state.due_at)) return
     state.running ??= await this.#begin(signal)
     await this.#scrubBuckets(state, state.running, signal)
@@ -154,7 +154,7 @@ export class Scrubber implements Service {
     for (;;) {
       const page = await this.#options.delivered.endpoints(running.after, signal)
       for (const endpoint of page.endpoints) {
-        await this.#lookAgainIfDue(state, signal)
+        await this.#recheckIfDue(state, signal)
         const bucket = this.#bucketScrub((finding) => this.#add(running, finding), signal)
         await bucket.scrub(endpoint, page.kept_since)
         const { commits, files, readBytes, gaps } = bucket.tally
@@ -171,9 +171,9 @@ export class Scrubber implements Service {
   }
 
   /** Takes away what is there no longer, so that a repair shows soon. What is new waits for a pass. */
-  async #lookAgainIfDue(state: ScrubState, signal: AbortSignal): Promise<void> {
+  async #recheckIfDue(state: ScrubState, signal: AbortSignal): Promise<void> {
     const { clock, delivered } = this.#options
-    if (this.findings.length === 0 || clock.monotonic() < this.#lookAgainAt) return
+    if (this.findings.length === 0 || clock.monotonic() < this.#recheckAt) return
     const still = new Set<string>()
     const onFinding = (finding: Finding) => still.add(nameOf(finding))
     await this.#scrubNode(onFinding, signal, this.findings)
@@ -190,15 +190,15 @@ export class Scrubber implements Service {
       after = page.next
       if (after === null) break
     }
-    this.#lookAgainAt = clock.monotonic() + scrubLimits.lookAgainMs
+    this.#recheckAt = clock.monotonic() + scrubLimits.recheckMs
     const isStill = (finding: Finding) => still.has(nameOf(finding))
-    this.#sayGone(this.findings.filter((finding) => !isStill(finding)))
+    this.#logRepaired(this.findings.filter((finding) => !isStill(finding)))
     state.findings = state.findings.filter(isStill)
     if (state.running !== null) state.running.found = state.running.found.filter(isStill)
     await this.#save()
   }
 
-  #sayGone(gone: readonly Finding[]): void {
+  #logRepaired(gone: readonly Finding[]): void {
     for (const { kind, where } of gone) this.#options.logger.notice({ kind, where }, 'damage is gone')
   }
 
@@ -213,7 +213,7 @@ export class Scrubber implements Service {
   async #complete(state: ScrubState, { started_at, found, unlisted, tally }: Running): Promise<void> {
     const { clock, intervalMs, logger } = this.#options
     const gone = state.findings.filter((finding) => !found.some((other) => nameOf(other) === nameOf(finding)))
-    this.#sayGone(gone)
+    this.#logRepaired(gone)
     state.completed = { started_at, completed_at: isoTimestamp(clock.now()), ...tally }
     state.findings = found
     state.unlisted = unlisted
