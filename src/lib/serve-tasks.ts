@@ -20,7 +20,7 @@ export function serveTasks<Task, Reply, Report = never>(
 ): void {
   // Inlet may have been started with a higher niceness, which only a privileged user may lower.
   if (getPriority() < niceness) setPriority(niceness)
-  giveUpMemoryFirst()
+  preferAsOomVictim()
   // The parent ends this process. A terminal signals both at Ctrl-C.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
   // A normal exit would wait for DuckDB.
@@ -36,7 +36,7 @@ export function serveTasks<Task, Reply, Report = never>(
 }
 
 /** Has the kernel end this process before others if the machine runs out of memory. */
-function giveUpMemoryFirst(): void {
+function preferAsOomVictim(): void {
   try {
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {

@@ -28,16 +28,16 @@ export class OutboxQueue {
   readonly #waiting = new Map<string, OutboxEntry>()
   /** Their segments and entries are still to be removed. */
   readonly #recorded = new Map<string, OutboxEntry>()
-  readonly #sending: Hold
-  readonly #removing: Hold
+  readonly #sending: StepBackoff
+  readonly #removing: StepBackoff
   #removal: Promise<void> | undefined
   /** How many commits are sent one at a time, because a request with them failed. */
   #suspects = 0
 
   constructor(options: OutboxQueueOptions) {
     this.#options = options
-    this.#sending = new Hold(options.clock)
-    this.#removing = new Hold(options.clock)
+    this.#sending = new StepBackoff(options.clock)
+    this.#removing = new StepBackoff(options.clock)
   }
 
   get size(): number {
@@ -146,7 +146,7 @@ export class OutboxQueue {
 }
 
 /** Why a step of one endpoint fails, and when it may be tried again. */
-class Hold {
+class StepBackoff {
   readonly #clock: Clock
   readonly #backoff = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
   /** On the monotonic clock. */

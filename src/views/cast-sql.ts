@@ -28,12 +28,14 @@ export function portable(value: string, { scalar, depth }: ColumnType): string {
 
 /** SQL for the value of a list type, from SQL of type `from`; NULL if any element is not a value: TRY turns the failure into NULL. Pass the result through `portable`. */
 export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', type: ColumnType): string {
-  const { readsJson, respelled } = descriptorOf(type.scalar)
+  const { readsJson, inDuckDbSyntax } = descriptorOf(type.scalar)
   if (readsJson === true) return `TRY(${castTo(source, from, [printType(type)])})`
   const lists = '[]'.repeat(type.depth)
   const texts = castTo(source, from, [...(from === 'VARCHAR[]' && type.depth > 1 ? ['JSON[]'] : []), `VARCHAR${lists}`])
   const list = castTexts(texts, type)
-  return respelled === undefined ? list : `coalesce(${list}, ${castTexts(eachItem(texts, type.depth, respelled), type)})`
+  return inDuckDbSyntax === undefined
+    ? list
+    : `coalesce(${list}, ${castTexts(eachItem(texts, type.depth, inDuckDbSyntax), type)})`
 }
 
 /** SQL for the value of a list type, from SQL for a list of texts. */

@@ -6,7 +6,7 @@
 import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
 import { strictJson } from './strict-json.ts'
-import { instantFromText, isTimeOfDay, isZonelessText, respelled, timeOfDayFromText, zonedFromText } from './text-casts.ts'
+import { inDuckDbSyntax, instantFromText, isTimeOfDay, isZonelessText, timeOfDayFromText, zonedFromText } from './text-casts.ts'
 
 export type Decimal = { readonly precision: number; readonly scale: number }
 
@@ -42,7 +42,7 @@ export type TypeDescriptor = {
   /** A type that the elements of a list are cast to first. */
   readonly listVia?: string
   /** SQL for another spelling of a text, which elements of a list get if the list cannot be cast as it is. */
-  readonly respelled?: (text: string) => string
+  readonly inDuckDbSyntax?: (text: string) => string
   /** SQL condition that a list must meet, from SQL for the list's text. */
   readonly listGuard?: (text: string) => string
   /** The type that values have in a filter. */
@@ -85,7 +85,7 @@ export const descriptors = {
     fromText: timeOfDayFromText,
     // Parquet has no 24:00.
     range: [`TIME '00:00:00'`, `TIME '23:59:59.999999'`],
-    respelled,
+    inDuckDbSyntax,
     listGuard: isTimeOfDay,
     inFile: portably('VARCHAR'),
     order: byBytes,
@@ -95,7 +95,7 @@ export const descriptors = {
     fromText: instantFromText,
     range: instantRange('TIMESTAMP'),
     listVia: 'TIMESTAMPTZ',
-    respelled,
+    inDuckDbSyntax,
     listGuard: isZonelessText,
     // A cast would look up the time zone for each value.
     inFile: { unless: 'naive', type: 'TIMESTAMPTZ', fromValue: (value) => `make_timestamptz(epoch_us(${value}))` },
@@ -106,7 +106,7 @@ export const descriptors = {
     aliases: ['TIMESTAMP WITH TIME ZONE'],
     fromText: zonedFromText,
     range: instantRange('TIMESTAMPTZ'),
-    respelled,
+    inDuckDbSyntax,
     listGuard: isZonelessText,
     filteredAs: 'TIMESTAMP',
     order: instantOrder,

@@ -21,7 +21,7 @@ const LETTERS = 'A-SU-Ya-z'
 
 /** Names of the zone, as RFC 9557 allows them after an offset, such as +01:00[Europe/Berlin]. One that must be checked begins with "!". */
 const ZONE_NAMES = '(\\[[^!\\[\\]]+\\])'
-/** A time with a zone that `respelled` turns into one that DuckDB reads. The offset alone says which instant it is. */
+/** A time with a zone that `inDuckDbSyntax` turns into one that DuckDB reads. The offset alone says which instant it is. */
 const ZONED = `^[^${LETTERS}]*:\\d\\d?(\\.\\d*)?(Z|${REAL_OFFSET})${ZONE_NAMES}*$`
 
 /** DuckDB's cast to TIME would drop the offset. */
@@ -34,12 +34,12 @@ export function instantFromText(text: string): string {
   // A cast between the two types fails the statement at the end of their range, even as TRY_CAST.
   const utc = `make_timestamp(epoch_us(TRY_CAST(${nameless} AS TIMESTAMPTZ)))`
   const common = `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
-  const zoned = `CASE WHEN regexp_matches(${text}, '${ZONED}') THEN ${respelled(text)} END`
+  const zoned = `CASE WHEN regexp_matches(${text}, '${ZONED}') THEN ${inDuckDbSyntax(text)} END`
   return `coalesce(${common}, make_timestamp(epoch_us(TRY_CAST(${zoned} AS TIMESTAMPTZ))))`
 }
 
 /** Returns the same time with seconds and without names of its zone: ISO 8601 and Java allow 08:15Z, DuckDB does not. Other text stays as it is. */
-export function respelled(text: string): string {
+export function inDuckDbSyntax(text: string): string {
   return `regexp_replace(regexp_replace(${text}, '(Z|[+-]\\d[\\d:]*)${ZONE_NAMES}+$', '\\1'), '^([^:]*:\\d\\d)(Z|[+-])', '\\1:00\\2')`
 }
 
@@ -49,7 +49,7 @@ export function zonedFromText(text: string): string {
 }
 
 export function timeOfDayFromText(text: string): string {
-  const time = `coalesce(TRY_CAST(${text} AS TIME), TRY_CAST(${respelled(text)} AS TIME))`
+  const time = `coalesce(TRY_CAST(${text} AS TIME), TRY_CAST(${inDuckDbSyntax(text)} AS TIME))`
   return `CASE WHEN NOT regexp_matches(${text}, '${OFFSET_OF_TIME}') THEN ${time} END`
 }
 
