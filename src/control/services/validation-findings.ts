@@ -63,10 +63,10 @@ export class ValidationFindings {
     if (this.#passed.has('write')) this.#passed.add('kms')
     return validationSteps
       .filter((step) => !left.has(step))
-      .map((step) => ({ step, ...(this.#failures.get(step) ?? this.#calm(step)) }))
+      .map((step) => ({ step, ...(this.#failures.get(step) ?? this.#withoutFailure(step)) }))
   }
 
-  #calm(step: ValidationStepName): Failure {
+  #withoutFailure(step: ValidationStepName): Failure {
     return { outcome: this.#passed.has(step) ? 'passed' : 'skipped', message: null, effect: null, setting: null, value: null }
   }
 

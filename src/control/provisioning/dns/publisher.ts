@@ -69,8 +69,8 @@ export class DnsPublisher {
   readonly #options: DnsPublisherOptions
   /** State that the last pass saw, to skip a pass if nothing changed. */
   #seen = ''
-  /** When to look again although nothing that a pass sees has changed. */
-  #lookAgainAt = 0
+  /** When the next pass is due although nothing that it sees has changed. */
+  #nextPassAt = 0
   #passedAt = Number.NEGATIVE_INFINITY
   #pending = 0
   readonly #counts = { published: 0, rejected: 0, failed: 0 }
@@ -121,13 +121,13 @@ export class DnsPublisher {
       trusted.map((node) => [node.region, addressesOf(node)]),
     ])
     this.#passedAt = clock.monotonic()
-    const isQuiet = nowMs < this.#lookAgainAt && nowMs >= this.#lookAgainAt - dnsLimits.fullPassMs
+    const isQuiet = nowMs < this.#nextPassAt && nowMs >= this.#nextPassAt - dnsLimits.fullPassMs
     if (seen === this.#seen && isQuiet) return false
     const [endpoints, records] = [await listNamedEndpoints(store.db), await this.#listRecords()]
     const { due, nextAt, pending } = planChanges({ endpoints, nodes, trusted, records, baseDomain, ttl, nowMs })
     this.#pending = pending
     this.#seen = due.length === 0 ? seen : ''
-    this.#lookAgainAt = Math.min(nowMs + dnsLimits.fullPassMs, nextAt)
+    this.#nextPassAt = Math.min(nowMs + dnsLimits.fullPassMs, nextAt)
     const batches = [...batchesOf(due)]
     for (const batch of batches.slice(0, dnsLimits.passBatchesMax)) {
       await this.#send(batch, signal)
