@@ -281,6 +281,38 @@ describe('the import table', () => {
   })
 })
 
+describe('comments', () => {
+  const openers = '(?:Of|What|Who|Those|Which|That|Whoever|Whatever)\\b'
+  const block = `/[*]{1,2}(?:[ \\t]*\\n[ \\t]*[*])?[ \\t]+${openers}`
+  const line = `(?<!^[ \\t]*//.*\\n[ \\t]*)(?<=^|\\s)//[ \\t]+${openers}`
+  const vague = new RegExp(`${block}|${line}`, 'gm')
+  const findVague = (text: string): readonly number[] =>
+    [...text.matchAll(vague)].map(({ index }) => text.slice(0, index).split('\n').length)
+
+  test('open with their subject or verb', () => {
+    const vagueComments = ['src', 'console/src'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => /\.tsx?$/.test(name) && !/\bgenerated\b/.test(name))
+        .flatMap((name) => findVague(readFileSync(join(root, folder, name), 'utf8')).map((at) => `${folder}/${name}:${at}`)),
+    )
+    expect(vagueComments).toEqual([])
+  })
+
+  test('are checked by their first line only', () => {
+    const first = [
+      '/** Of it. */',
+      '/* What. */',
+      '/**\n * Who is it.\n */',
+      '// That is it.',
+      'const a = 1 // Those.',
+      '{/* Which. */}',
+    ]
+    expect(first.filter((text) => findVague(text).length !== 1)).toEqual([])
+    const others = ['/** Office. */', '// It is one\n// That continues.', '/**\n * It.\n * What it is.\n */', "'http://What'"]
+    expect(others.filter((text) => findVague(text).length !== 0)).toEqual([])
+  })
+})
+
 /** An idle process needs more memory with each package. Import a large library on demand if most installations do not need it. */
 describe('the third parties that an idle process loads', () => {
   const everyProcess = ['cli/main.ts', 'config.ts', 'cli/serve/processes.ts', 'cli/serve/run-app.ts']
