@@ -1,6 +1,6 @@
-/** Links between pages of the documentation: the file is there, and so is the heading. */
+/** Pages of the documentation: links lead somewhere, and indexes are complete. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
@@ -34,8 +34,20 @@ function* brokenLinks(page: string): Generator<string> {
   }
 }
 
+const filesOf = (...patterns: readonly string[]) =>
+  execFileSync('git', ['ls-files', ...patterns], { cwd: root, encoding: 'utf8' })
+    .trim()
+    .split('\n')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+
 test('links lead somewhere', () => {
-  const pages = execFileSync('git', ['ls-files', '*.md'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  const pages = filesOf('*.md')
   expect(pages).toContain('docs/tutorial.md')
   expect(pages.map((page) => join(root, page)).flatMap((page) => [...brokenLinks(page)])).toEqual([])
+})
+
+test('the index has every decision', () => {
+  const index = read('docs/decisions/README.md')
+  const records = readdirSync(join(root, 'docs/decisions')).filter((name) => name !== 'README.md')
+  expect(records.filter((name) => !index.includes(`](${name}) |`))).toEqual([])
 })
