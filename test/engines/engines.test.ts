@@ -1,6 +1,6 @@
 /**
  * Engines that people use read files with every type, and each value is compared. INLET_TEST_ENGINES is the folder in which they are installed:
- * CONTRIBUTING.md says how. One that is missing there is skipped.
+ * docs/contributing/components.md says how. One that is missing there is skipped.
  */
 import { execFile } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
@@ -62,7 +62,7 @@ for (const engine of engines) {
     globSync(join(folder, engine.environment, 'lib/python*/site-packages', engine.module)).length > 0
   const missing =
     folder === '' ? 'INLET_TEST_ENGINES is not set' : `${engine.module} is not installed in ${join(folder, engine.environment)}`
-  const title = installed ? engine.title : `${engine.title} (skipped: ${missing}, see CONTRIBUTING.md)`
+  const title = installed ? engine.title : `${engine.title} (skipped: ${missing}, see docs/contributing/components.md)`
   describe.skipIf(!installed)(title, () => testEngine(engine, python))
 }
 

@@ -33,7 +33,7 @@ const examples = [
   ['spark', 'spark-4', '[row.asDict() for row in orders.select("id", "amount").collect()]'],
 ] as const
 
-const why = folder === '' ? ' (skipped: INLET_TEST_ENGINES is not set, see CONTRIBUTING.md)' : ''
+const why = folder === '' ? ' (skipped: INLET_TEST_ENGINES is not set, see docs/contributing/components.md)' : ''
 
 describe.skipIf(folder === '')(`the examples for Python${why}`, () => {
   let node: DeliveryNode

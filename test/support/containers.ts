@@ -15,7 +15,7 @@ const locate = (program: string) => spawnSync('which', [program], { env: { PATH:
 /** Says why containers cannot run here, or nothing. */
 export function whyNoContainers(): string | undefined {
   const missing = ['podman', 'runc', 'podman-compose', 'kustomize', 'unshare', 'curl', 'jq'].filter((program) => !locate(program))
-  if (missing.length > 0) return `skipped: not there: ${missing.join(', ')}; see CONTRIBUTING.md`
+  if (missing.length > 0) return `skipped: not there: ${missing.join(', ')}; see docs/contributing/components.md`
   if (!existsSync(join(images, 'made'))) return 'skipped: INLET_TEST_IMAGES is not a folder that .ci/images filled'
   if (process.getuid?.() !== 0) return 'skipped: only root makes networks for containers'
   return undefined

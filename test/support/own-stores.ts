@@ -36,7 +36,7 @@ const described = process.env['INLET_TEST_OBJECT_GATEWAY']
 export function describeOwnStores(suite: (kind: StoreKind) => void): void {
   for (const [name, kind] of Object.entries(kinds)) {
     const program = process.env[`INLET_TEST_${name.toUpperCase()}`] ?? findProgram(name)
-    const reason = `skipped: ${name} is not on the PATH, and INLET_TEST_${name.toUpperCase()} is not set, see CONTRIBUTING.md`
+    const reason = `skipped: ${name} is not on the PATH, and INLET_TEST_${name.toUpperCase()} is not set, see docs/contributing/components.md`
     if (program === undefined) describe.skip(`${name} (${reason})`, () => undefined)
     else describe(name, () => suite({ name, ...kind, start: () => startServer(name, (at) => kind.serve(program, at)) }))
   }

@@ -34,7 +34,7 @@ export function blocksOf(page: string): readonly Block[] {
   }))
 }
 
-/** Programs that a page uses beside Inlet. `aws` is with the engines: see CONTRIBUTING.md. */
+/** Programs that a page uses beside Inlet. `aws` is with the engines: see docs/contributing/components.md. */
 const engines = process.env['INLET_TEST_ENGINES']
 const programs: readonly string[] = engines === undefined ? [] : [join(engines, 'aws/bin')]
 export const searchPath = [...programs, process.env['PATH'] ?? ''].join(delimiter)
