@@ -1,4 +1,4 @@
-/** Pages of the documentation: links lead somewhere, and indexes are complete. */
+/** Pages of the documentation: links lead somewhere, indexes and laws are complete. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -50,4 +50,13 @@ test('the index has every decision', () => {
   const index = read('docs/decisions/README.md')
   const records = readdirSync(join(root, 'docs/decisions')).filter((name) => name !== 'README.md')
   expect(records.filter((name) => !index.includes(`](${name}) |`))).toEqual([])
+})
+
+test('a law that is cited by number is in docs/laws.md', () => {
+  const laws = new Set([...read('docs/laws.md').matchAll(/^## (\d+)\. /gm)].map(([, number]) => number))
+  const cited = filesOf('src/*.ts', 'docs/*.md', 'CONTRIBUTING.md').flatMap((path) =>
+    [...read(path).matchAll(/\blaws? (\d+(?:(?:, | and )\d+)*)/gi)].map(([, numbers = '']) => ({ path, numbers })),
+  )
+  expect(cited.length).toBeGreaterThan(0)
+  expect(cited.filter(({ numbers }) => !numbers.split(/\D+/).every((number) => laws.has(number)))).toEqual([])
 })
