@@ -1,8 +1,9 @@
-/** Pages of the documentation: links lead somewhere, indexes and laws are complete. */
+/** Pages of the documentation: links lead somewhere, indexes are complete, and prose is short. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { longLines, longSentences } from './support/prose.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const withoutCode = (text: string) => text.replaceAll(/^( *)```.*?^ *```$/gms, '').replaceAll(/`[^`\n]*`/g, '')
@@ -59,4 +60,18 @@ test('a law that is cited by number is in docs/laws.md', () => {
   )
   expect(cited.length).toBeGreaterThan(0)
   expect(cited.filter(({ numbers }) => !numbers.split(/\D+/).every((number) => laws.has(number)))).toEqual([])
+})
+
+test('sentences have at most 25 words, lines at most 120 characters', () => {
+  const generated = ['docs/cli.md', 'docs/benchmarks.md']
+  const places = filesOf('README.md', 'CONTRIBUTING.md', 'docs/*.md')
+    .filter((page) => !generated.includes(page))
+    .flatMap((page) => {
+      const text = read(page)
+      return [
+        ...longSentences(text).map(({ line, words }) => `${page}:${line}: a sentence of ${words} words`),
+        ...longLines(text).map((line) => `${page}:${line}: a long line`),
+      ]
+    })
+  expect(places).toEqual([])
 })

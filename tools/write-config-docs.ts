@@ -10,8 +10,8 @@ const rows = Object.values(options).map(
 )
 const text = `# Configuration
 
-Every option is an environment variable. At startup all problems are listed at once, among them any variable that begins with \`INLET_\`
-and is not in this table. Write sizes as \`10MiB\` or \`10MB\`.
+Every option is an environment variable. At startup all problems are listed at once, among them any variable that begins
+with \`INLET_\` and is not in this table. Write sizes as \`10MiB\` or \`10MB\`.
 
 | option | default | meaning |
 |---|---|---|
