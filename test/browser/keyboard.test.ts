@@ -127,8 +127,8 @@ describeInBrowser('the keyboard', () => {
     test('an endpoint that is created and deleted again', async () => {
       await page.goto(`${home}/endpoints`)
       await page.getByRole('button', { name: 'Create endpoint' }).first().press('Enter')
-      const region = page.getByRole('dialog').getByLabel('Region')
-      await until('a region is proposed', async () => (await region.inputValue()) !== '')
+      const submit = page.getByRole('dialog').getByRole('button', { name: 'Create endpoint' })
+      await until('what is proposed is there', () => submit.isEnabled())
       await page.getByRole('dialog').getByLabel('Name').fill('short-lived')
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()

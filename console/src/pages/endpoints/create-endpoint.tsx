@@ -29,6 +29,8 @@ export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
   const regions = useQuery({ ...regionsQuery(account), enabled: open })
   const usual = preferredRegion(regions.data ?? [], endpoints.data?.items ?? []) ?? ''
   const chosen = destination ?? preferredDestination(destinations.data ?? [], endpoints.data?.items ?? []) ?? ''
+  // Before that, the proposed region is empty, and the endpoint would get no destination.
+  const isLoading = destinations.isLoading || endpoints.isLoading || regions.isLoading
   const create = useMutation({
     mutationFn: () =>
       createEndpoint({
@@ -57,7 +59,7 @@ export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit" form={form} busy={create.isPending}>
+          <Button look="primary" type="submit" form={form} busy={create.isPending} disabled={isLoading}>
             Create endpoint
           </Button>
         </>
