@@ -94,7 +94,8 @@ describeWith('processes', 'a database that went back', () => {
     expect(after.items.map(({ seq }: { seq: number }) => seq)).toEqual(
       expect.arrayContaining([first.segment_seq, second.segment_seq]),
     )
-    await until('the endpoint to be active', async () => (await endpointOf(id)).status === 'active')
+    // Both processes of the node follow, and report it, on a machine that runs other tests.
+    await until('the endpoint to be active', async () => (await endpointOf(id)).status === 'active', 60_000)
     expect((await inlet.run('database', 'show')).log).not.toMatch(/may be missing\n$/)
   })
 
