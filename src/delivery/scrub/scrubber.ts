@@ -44,7 +44,7 @@ export class Scrubber implements Service {
   readonly #looks: Periodic
   readonly #pace: BytePace
   #state: ScrubState | undefined
-  /** On the monotonic clock: when what was found is looked at again. At once after a start, which may follow a repair. */
+  /** On the monotonic clock: when the findings are checked again. At once after a start, which may follow a repair. */
   #recheckAt = 0
 
   constructor(options: ScrubberOptions) {
@@ -117,8 +117,8 @@ export class Scrubber implements Service {
     const { clock, isConfigured } = this.#options
     const state = this.#state
     if (state === undefined || !isConfigured()) return
-    await this.#recheckIfDue(state, signal)
-    if (state.running === null && clock.now() < Date.parse(state.due_at)) return
+    // A pass comes first: what is on the node is verified also while control is away, which a recheck asks.
+    if (state.running === null && clock.now() < Date.parse(state.due_at)) return this.#recheckIfDue(state, signal)
     state.running ??= await this.#begin(signal)
     await this.#scrubBuckets(state, state.running, signal)
     await this.#complete(state, state.running)
@@ -170,7 +170,7 @@ export class Scrubber implements Service {
     }
   }
 
-  /** Takes away what is there no longer, so that a repair shows soon. What is new waits for a pass. */
+  /** Removes findings that were repaired, so that a repair shows soon. New damage waits for a pass. */
   async #recheckIfDue(state: ScrubState, signal: AbortSignal): Promise<void> {
     const { clock, delivered } = this.#options
     if (this.findings.length === 0 || clock.monotonic() < this.#recheckAt) return
