@@ -5,13 +5,14 @@
  * Law: an interrupted write is never reported. Each transaction is on disk before the next one begins (`synchronous=FULL`), so a damaged frame
  * is damage only if a transaction behind it ended, and another one began. Format: https://www.sqlite.org/fileformat2.html#walformat
  */
+import { MiB } from '#lib/bytes.ts'
 import type { Files } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 
 const headerBytes = 32
 const frameHeaderBytes = 24
 /** A log grows beyond that only if somebody reads the database for hours. It would be read into memory. */
-const readBytesMax = 268_435_456
+const readBytesMax = 256 * MiB
 const magic = 0x377f0682
 /** Set in the magic number if checksums read their words with the most significant byte first. */
 const bigEndianBit = 1

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { Conversions } from './conversions.ts'
+import { memoryOf } from './json-memory.ts'
 
 let conversions = new Conversions(systemClock)
 afterEach(async () => {
@@ -56,9 +57,7 @@ test('nothing is converted for a client that left', async () => {
 
 /** As many elements as the bound allows at this size of the heap. */
 function largest(element: (index: number) => string, heapMiB: number): Buffer {
-  const count = (char: string) => `${element(9_999_999)},`.split(char).length - 1
-  const bytes = Buffer.byteLength(`${element(9_999_999)},`)
-  const memory = 2 * bytes + 64 * count('{') + 64 * count('[') + 120 * count(':') + 32 * count(',')
+  const memory = memoryOf(Buffer.from(`${element(9_999_999)},`))
   const elements = Array.from({ length: Math.floor((heapMiB * MiB * 0.89) / memory) }, (_, index) => element(index))
   return Buffer.from(`{"resourceLogs":[{"x":[${elements.join(',')}]}]}`)
 }

@@ -25,7 +25,8 @@ export function requireFits(json: Uint8Array, heapBytes: number): void {
     )
 }
 
-function memoryOf(json: Uint8Array): number {
+/** Returns an upper bound of what the JSON takes once it is parsed. */
+export function memoryOf(json: Uint8Array): number {
   let bytes = json.byteLength * bytesOfCharacter
   for (const code of json) {
     if (code === brace) bytes += bytesAfter.object
