@@ -1,5 +1,5 @@
 /** `inlet nodes`: shows and removes nodes, directly in the database, so that it works while control is down. */
-
+import { countNoun } from '#lib/count-noun.ts'
 import { UserError } from '#lib/user-error.ts'
 import { nodeLimits, pageLimits } from '#model/limits.ts'
 import type { NodeRemoval, SegmentTotals } from '#model/node.ts'
@@ -78,8 +78,7 @@ function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeR
     ...[endpoint_id, endpoint_name ?? '-', account_id ?? '-', owner],
     ...[String(countSegments(counts)), String(bytes)],
   ])
-  const total = countSegments(segments)
-  const count = total === 1 ? '1 segment' : `${total} segments`
+  const count = countNoun(countSegments(segments), 'segment')
   const more = endpoints > logs.length ? `and ${endpoints - logs.length} more endpoints\n` : ''
   return (
     `${toTable([['ENDPOINT', 'NAME', 'ACCOUNT', 'OWNER', 'SEGMENTS', 'BYTES'], ...rows])}${more}\n` +

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { parseJson } from '#lib/json.ts'
 import { SegmentCommit } from '#model/commit.ts'
 import { formatTable } from './table.ts'
@@ -110,5 +111,5 @@ function formatNumber(value: unknown): string {
 }
 
 function countFiles(paths: readonly string[]): string {
-  return `${paths.length} file${paths.length === 1 ? '' : 's'}`
+  return countNoun(paths.length, 'file')
 }

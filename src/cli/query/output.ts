@@ -1,6 +1,7 @@
 /** Rows of a result as CSV, as lines of JSON, or as a table on a terminal. */
 import type { Writable } from 'node:stream'
 import type { RowReader, Value } from '#duckdb/database.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import type { Json } from '#lib/json.ts'
 import { inJson, knownTypes } from '#query/run-statement.ts'
 import type { CliContext } from '../context.ts'
@@ -103,9 +104,7 @@ class TableOutput implements Output {
 
   finish(): void {
     const count = this.#rows.length
-    const more = this.#hasMore
-      ? `The first ${count} rows; --csv and --json print all.`
-      : `${count} ${count === 1 ? 'row' : 'rows'}`
+    const more = this.#hasMore ? `The first ${count} rows; --csv and --json print all.` : countNoun(count, 'row')
     this.#stdout.write(
       `${formatTable(this.#names, this.#rows, { width: Math.max(widthMin, this.#stdout.columns || widthIfUnknown) })}\n\n  ${more}\n`,
     )

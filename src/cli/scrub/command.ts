@@ -12,6 +12,7 @@ import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'
 import { readLocalSeqs } from '#delivery/scrub/seq-gaps.ts'
 import { verifyRequests } from '#ingest/idempotency/verify-requests.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -97,9 +98,9 @@ async function verifyKeys(now: number, paths: Config['paths'], onFinding: (findi
     const where = `stored-requests/${name}`
     keys += intact
     if (unreadable !== undefined) onFinding(describeOwn('unreadable', where, `cannot be read (${unreadable})`))
-    if (damaged > 0) onFinding(describeOwn('keys_damaged', where, `${plural(damaged, 'idempotency key')} damaged`))
+    if (damaged > 0) onFinding(describeOwn('keys_damaged', where, `${countNoun(damaged, 'idempotency key')} damaged`))
     if (gone > 0) {
-      const message = `${plural(gone, 'idempotency key')} gone: the file was cut, removed or replaced`
+      const message = `${countNoun(gone, 'idempotency key')} gone: the file was cut, removed or replaced`
       onFinding(describeOwn('keys_damaged', where, message))
     }
   }
@@ -200,16 +201,16 @@ function describe({ findings, node, buckets }: Result): string {
   const ofNode =
     node === null
       ? noNode
-      : `${plural(node.segments, 'segment')}, ${plural(node.reports, 'report')} to control, ${plural(node.keys, 'idempotency key')}`
+      : `${countNoun(node.segments, 'segment')}, ${countNoun(node.reports, 'report')} to control, ${countNoun(node.keys, 'idempotency key')}`
   const ofBuckets = buckets === null ? `the buckets   ${noBuckets}\n` : describeBuckets(buckets)
-  const end = findings.length === 0 ? 'nothing is damaged' : plural(findings.length, 'finding')
+  const end = findings.length === 0 ? 'nothing is damaged' : countNoun(findings.length, 'finding')
   return `${lines.join('')}this node     ${ofNode}\n${ofBuckets}${end}\n`
 }
 
 function describeBuckets(buckets: BucketTally): string {
   const { commits, files, readFiles, readBytes, expired, unverifiable, gaps } = buckets
   const more = [
-    ...(expired === 0 ? [] : [`${plural(expired, 'file')} expired: a rule of the bucket removed them by their age`]),
+    ...(expired === 0 ? [] : [`${countNoun(expired, 'file')} expired: a rule of the bucket removed them by their age`]),
     ...(unverifiable === 0
       ? []
       : [`${unverifiable} could not be verified: the role may not read, or the destination was deleted`]),
@@ -219,9 +220,5 @@ function describeBuckets(buckets: BucketTally): string {
       `${endpoint_id} has no segment and no commit with seq ${from === to ? from : `${from} to ${to}`}: skipped by a failed append or a crash, discarded, or removed before its delivery`,
     )
   const read = `${readFiles} of them read in full (${formatBytes(readBytes)})`
-  return `the buckets   ${plural(commits, 'commit')}, ${plural(files, 'file')}, ${read}\n${more.map((line) => `              ${line}\n`).join('')}`
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
+  return `the buckets   ${countNoun(commits, 'commit')}, ${countNoun(files, 'file')}, ${read}\n${more.map((line) => `              ${line}\n`).join('')}`
 }

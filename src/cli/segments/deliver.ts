@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '#config.ts'
 import { controlOf } from '#config-addresses.ts'
 import { writeAssignment } from '#delivery/assignments.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -18,7 +19,7 @@ import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
-import { countSegments, formatBytes } from './format.ts'
+import { formatBytes } from './format.ts'
 import { deliveryIsDown, type NodeSegment, readNodeSegments } from './node-segments.ts'
 import { readOwners } from './owners.ts'
 
@@ -42,7 +43,7 @@ export async function deliverLog(this: CliContext, { destination: id }: DeliverF
   await writeAssignment(systemFiles, config.paths.assignments, log, assignment)
   const { bucket, prefix } = assignment.destination
   this.process.stdout.write(
-    `${log}: ${countSegments(waiting.length)} (${sizeOf(waiting)}) to bucket ${bucket}, prefix ${prefix === '' ? '(none)' : prefix}\n`,
+    `${log}: ${countNoun(waiting.length, 'segment')} (${sizeOf(waiting)}) to bucket ${bucket}, prefix ${prefix === '' ? '(none)' : prefix}\n`,
   )
   await showProgress(this, config, log, waiting.length)
 }
@@ -60,7 +61,7 @@ async function showProgress(context: CliContext, config: Config, log: string, to
       )
       return
     }
-    progress.show(total - Math.min(total, left.length), `${countSegments(left.length)} left`)
+    progress.show(total - Math.min(total, left.length), `${countNoun(left.length, 'segment')} left`)
     if (left.length === 0) break
     if (reason !== told) process.stdout.write(`  ${reason}\n`)
     told = reason

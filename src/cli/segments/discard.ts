@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -12,7 +13,7 @@ import { SegmentError } from '#wal/segment-reader.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
 import type { CliContext } from '../context.ts'
 import { type JsonFlags, printJson, printResult } from '../print-json.ts'
-import { countSegments, formatBytes } from './format.ts'
+import { formatBytes } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 import { unowned } from './owners.ts'
@@ -45,7 +46,7 @@ export async function discardSegments(this: CliContext, { yes, json }: DiscardFl
   if (!yes) throw new UserError('nothing was removed; to remove these segments for good, repeat the command with --yes')
   const nodeId = await readOrCreateNodeId(config.paths)
   for (const segment of chosen) await discard(segment, config, nodeId)
-  printResult(this, { json }, { discarded: true, segments: found }, `${countSegments(chosen.length)} discarded\n`)
+  printResult(this, { json }, { discarded: true, segments: found }, `${countNoun(chosen.length, 'segment')} discarded\n`)
 }
 
 function mayBeDiscarded({ state, owner }: NodeSegment): boolean {

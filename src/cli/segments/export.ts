@@ -8,6 +8,7 @@ import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
+import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -17,7 +18,6 @@ import { scanSegment } from '#wal/segment-scan.ts'
 import type { CliContext } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { writeRecords } from '../records.ts'
-import { countSegments } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
@@ -47,7 +47,7 @@ export async function exportSegments(this: CliContext, { output }: ExportFlags, 
   }
   if (isShown) progress.show(total, `${done.records} records`)
   if (output !== '-') await makeDurable(to, output)
-  stderr.write(`${done.records} records of ${countSegments(selected.length)}, ${done.segments} of them complete\n`)
+  stderr.write(`${done.records} records of ${countNoun(selected.length, 'segment')}, ${done.segments} of them complete\n`)
   for (const problem of problems) stderr.write(`  ${problem}\n`)
   if (problems.length > 0) this.process.exitCode = 1
 }

@@ -12,7 +12,3 @@ export function formatAge(ms: number): string {
   if (seconds < 7200) return `${Math.floor(seconds / 60)} min`
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} d`
 }
-
-export function countSegments(count: number): string {
-  return count === 1 ? '1 segment' : `${count} segments`
-}

@@ -1,8 +1,9 @@
 /** `inlet segments list`: every segment on this node's disk, and why it is still there. */
+import { countNoun } from '#lib/count-noun.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { CliContext } from '../context.ts'
 import { toTable } from '../table.ts'
-import { countSegments, formatAge, formatBytes } from './format.ts'
+import { formatAge, formatBytes } from './format.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
 export type ListFlags = { readonly json: boolean }
@@ -56,5 +57,5 @@ function describeTotals(segments: readonly NodeSegment[]): string {
   const { all, unowned, ...states } = totals(segments)
   const named = Object.entries({ ...states, 'without an owner': unowned }).filter(([, { segments: count }]) => count > 0)
   const parts = named.map(([name, { segments: count, bytes }]) => `${count} ${name} (${formatBytes(bytes)})`)
-  return `${countSegments(all.segments)}, ${formatBytes(all.bytes)}: ${parts.join(', ')}\n`
+  return `${countNoun(all.segments, 'segment')}, ${formatBytes(all.bytes)}: ${parts.join(', ')}\n`
 }

@@ -1,6 +1,7 @@
 /** `inlet segments retry` and `quarantine`: has parked segments converted again, or gives them up and keeps their files. */
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -9,7 +10,6 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { type JsonFlags, printJson, printResult } from '../print-json.ts'
-import { countSegments } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
@@ -28,7 +28,7 @@ export async function retryParkedSegments(
     this,
     { json },
     parked.map(({ name }) => ({ segment: name })),
-    `${countSegments(parked.length)} will be converted again; a running delivery process begins at once\n`,
+    `${countNoun(parked.length, 'segment')} will be converted again; a running delivery process begins at once\n`,
   )
 }
 

@@ -1,6 +1,7 @@
 /** `inlet export`: writes what an account has as files. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { countNoun } from '#lib/count-noun.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { setupJsonSchema } from '#model/setup.ts'
@@ -36,7 +37,7 @@ export async function exportSetup(this: CliContext, { file: directory, overwrite
   const files = filesOf(exported)
   for (const { path, up, content } of files) await write(join(directory, path), printSetup(content, commentOf(up)))
   await write(join(directory, schemaFile), `${JSON.stringify(setupJsonSchema(), undefined, 2)}\n`)
-  stdout.write(`Wrote ${files.length} ${files.length === 1 ? 'file' : 'files'} and ${schemaFile} to ${directory}.\n`)
+  stdout.write(`Wrote ${countNoun(files.length, 'file')} and ${schemaFile} to ${directory}.\n`)
 }
 
 type ExportedFile = { readonly path: string; readonly up: string; readonly content: Partial<Exported> }

@@ -1,4 +1,5 @@
 /** Interprets the reports of nodes, for status and drains alike. */
+import { countNoun } from '#lib/count-noun.ts'
 import { safeSum } from '#lib/safe-sum.ts'
 import type { DeliveryLag } from '#model/endpoint.ts'
 import { countSegments, type EndpointLag } from '#model/node-protocol.ts'
@@ -40,10 +41,6 @@ export function describeSegments(lag: EndpointLag): string {
   ] as const
   const counts = states.flatMap(([count, state]) => (count === 0 ? [] : [`${count} ${state}`]))
   return `${countNoun(countSegments(lag), 'segment')} (${counts.join(', ')}; ${lag.undelivered_bytes} bytes)`
-}
-
-export function countNoun(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 /** The sum over all nodes, also those that are gone: what they hold is not in the bucket. */

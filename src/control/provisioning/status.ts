@@ -4,6 +4,7 @@
  * Owns: the rules. Does not own: the facts.
  */
 import { isoTimestamp } from '#lib/clock.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import { describeEmptyRegion } from '#model/empty-region.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
@@ -12,7 +13,7 @@ import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from './checks/naming.ts'
-import { countNoun, describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
+import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
 /** Nodes that a status lists by themselves. */
 const nodeReasonsMax = 20
