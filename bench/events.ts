@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { forEachRecord } from '#log/records.ts'
 import type { Definition } from '#model/definition.ts'
-import { forEachRecord } from '#wal/records.ts'
 import { say } from './figures.ts'
 
 /** Records for a benchmark, and a view of ten columns for them. */

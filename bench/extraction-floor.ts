@@ -1,8 +1,8 @@
 /** Bare DuckDB on one core, doing the same work as Inlet for a segment. */
 import { writeFile } from 'node:fs/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
+import { forEachRecord } from '#log/records.ts'
 import type { Definition } from '#model/definition.ts'
-import { forEachRecord } from '#wal/records.ts'
 import { otherView, type Workload } from './events.ts'
 import { coreSeconds } from './measure.ts'
 

@@ -1,12 +1,12 @@
 /** Writes the files of a log as ingest does, but syncs nothing: to have many of them soon. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { highWaterName } from '#log/local/format/directory.ts'
+import { crcAt, encodedBytes, encodeFrame, type FrameInput } from '#log/local/format/frame.ts'
+import { computeSalt, encodeSaltKey } from '#log/local/format/salt-key.ts'
+import { encodeFooter, encodeHeader, HEADER_BYTES, type SegmentIdentity, segmentName } from '#log/local/format/segment-file.ts'
+import { SegmentTally } from '#log/local/format/segment-tally.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
-import { highWaterName } from '#wal/directory.ts'
-import { crcAt, encodedBytes, encodeFrame, type FrameInput } from '#wal/frame.ts'
-import { encodeFooter, encodeHeader, HEADER_BYTES, type SegmentIdentity, segmentName } from '#wal/segment-file.ts'
-import { computeSalt, encodeSaltKey } from '#wal/segment-salt.ts'
-import { SegmentTally } from '#wal/segment-tally.ts'
 
 const secret = Buffer.alloc(32, 7)
 const incarnation = 'benchbench'

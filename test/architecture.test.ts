@@ -22,17 +22,17 @@ const mayImport: Record<string, readonly string[]> = {
   records: ['views', 'duckdb', 'model', 'lib'],
   preview: ['records', 'views', 'duckdb', 'model', 'lib'],
   query: ['duckdb', 'model', 'lib'],
-  wal: ['lib'],
+  log: ['lib'],
   node: ['auth', 'model', 'lib'],
-  ingest: ['auth', 'node', 'pages', 'wal', 'model', 'lib'],
-  delivery: ['node', 'objects', 'records', 'views', 'wal', 'model', 'lib'],
+  ingest: ['auth', 'node', 'pages', 'log', 'model', 'lib'],
+  delivery: ['node', 'objects', 'records', 'views', 'log', 'model', 'lib'],
   control: ['auth', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
-  cli: ['auth', 'client', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'wal', 'model', 'lib'],
+  cli: ['auth', 'client', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'log', 'model', 'lib'],
 }
 
 /** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */
 const rootFiles: Record<string, (importer: string) => boolean> = {
-  'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('wal/'),
+  'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('log/'),
   'error-texts.ts': (importer) => importer.startsWith('pages/'),
   'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'config-addresses.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
@@ -56,7 +56,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
-  { party: /^@node-rs\/crc32$/, places: [/^wal\//] },
+  { party: /^@node-rs\/crc32$/, places: [/^log\/local\//] },
   { party: /^(@peculiar\/x509|reflect-metadata|acme-client)$/, places: [/^control\/provisioning\/certificates\//] },
   { party: /^@stricli\//, places: [/^cli\//] },
 ]
@@ -195,23 +195,24 @@ describe('the import table', () => {
     expect(planes.filter((name) => importsOutside.test(readFileSync(join(source, name), 'utf8')))).toEqual([])
   })
 
-  test('only wal/ knows the names and paths of segment files', () => {
+  test('only log/ knows the names and paths of segment files', () => {
     const entrances = [
-      'appended',
-      'copied-logs',
-      'frame',
+      'local/copied-logs',
+      'local/format/frame',
+      'local/log-writer',
+      'local/read/segment-reader',
+      'local/read/segment-scan',
+      'local/segment-source',
+      'log-error',
+      'log-writer',
       'records',
       'seal-observer',
-      'segment-directory',
-      'segment-reader',
-      'segment-scan',
-      'wal',
-      'wal-error',
-    ].map((name) => `wal/${name}.ts`)
+      'segment-source',
+    ].map((name) => `log/${name}.ts`)
     expect(
       violations(({ importer }, path) =>
-        path?.startsWith('wal/') === true && !importer.startsWith('wal/') && !entrances.includes(path)
-          ? 'use wal/segment-directory.ts'
+        path?.startsWith('log/') === true && !importer.startsWith('log/') && !entrances.includes(path)
+          ? 'use log/segment-source.ts'
           : undefined,
       ),
     ).toEqual([])

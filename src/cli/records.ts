@@ -2,9 +2,9 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { isoTimestamp } from '#lib/clock.ts'
+import type { SegmentScan } from '#log/local/read/segment-scan.ts'
+import { forEachRecord } from '#log/records.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
-import { forEachRecord } from '#wal/records.ts'
-import type { SegmentScan } from '#wal/segment-scan.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024
 

@@ -1,7 +1,7 @@
+import type { SegmentRef } from '#log/segment-source.ts'
 import type { SegmentName } from '#model/artifact.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { FailingView } from '#model/node-protocol.ts'
-import type { SegmentRef } from './segments.ts'
 
 /** One segment on its way to its commit, as the pipeline starts it. */
 export type DeliveryRun = {

@@ -4,9 +4,10 @@
  * Owns: which files count as what, and which of several reasons is reported. Does not own: the scan (pipeline.ts), the protocol.
  * Law: every segment file counts exactly once, whether or not it can be delivered, and whether or not an endpoint owns the log.
  */
+
+import type { LogListing, Segment } from '#log/segment-source.ts'
 import type { EndpointLag, FailingView } from '#model/node-protocol.ts'
 import type { Parked } from './parked-segments.ts'
-import type { LogListing, Segment } from './segments.ts'
 
 export type HeldLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly open: number

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import type { Files } from '#lib/files.ts'
+import type { SegmentSource } from '#log/segment-source.ts'
 import type { OutboxEntry } from '#node/outbox-files.ts'
-import type { SegmentSource } from './segments.ts'
 
 /**
  * Removes delivered segments and temporary files.

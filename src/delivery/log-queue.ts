@@ -1,7 +1,7 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { Segment, SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { FailingView } from '#model/node-protocol.ts'
 import type { DeliveryRun } from './delivery-run.ts'
-import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
 
 /** Segments of one log that are delivered at the same time, so that one uploads and waits for its turn while others are converted. */
 const parallelPerLogMax = 3

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
+import type { Segment, SegmentSource } from '#log/segment-source.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { until } from '../../test/support/until.ts'
 import { Endpoints } from './endpoints.ts'
 import { Pipeline } from './pipeline.ts'
-import type { Segment, SegmentSource } from './segments.ts'
 
 test('a log is looked into when it reports a segment, however long the scan of all others takes', async () => {
   const clock = new ManualClock()

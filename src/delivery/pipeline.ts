@@ -5,6 +5,7 @@ import { inParallel } from '#lib/in-parallel.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { LogListing, Segment, SegmentSource } from '#log/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
@@ -14,7 +15,6 @@ import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
 import type { Parked, ParkedSegments } from './parked-segments.ts'
 import { ReturningSegments } from './returning-segments.ts'
-import type { LogListing, Segment, SegmentSource } from './segments.ts'
 
 /** From the end of one scan to the start of the next. */
 const scanIntervalMs = 250

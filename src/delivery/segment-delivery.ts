@@ -8,6 +8,7 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
+import type { SegmentSource } from '#log/segment-source.ts'
 import type { ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { Adopter, type AdopterOptions } from './adopt/adopter.ts'
@@ -28,7 +29,6 @@ import {
 import { DestinationRetry } from './destination-retry.ts'
 import { deliveryLimits } from './limits.ts'
 import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
-import type { SegmentSource } from './segments.ts'
 import type { Uploader } from './upload/uploader.ts'
 
 export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &

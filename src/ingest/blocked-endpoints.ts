@@ -1,5 +1,5 @@
+import type { BlockedLog } from '#log/local/log-writer.ts'
 import { Id } from '#model/id.ts'
-import type { BlockedLog } from '#wal/wal.ts'
 
 /** A directory in the WAL that is not named after an endpoint is only in the log. */
 export function blockedEndpoints(logs: readonly BlockedLog[]): { readonly endpoint_id: string; readonly reason: string }[] {

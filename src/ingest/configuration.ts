@@ -5,8 +5,8 @@
  * Law: a snapshot is applied completely before the next request is read.
  */
 import type { Logger } from '#lib/telemetry.ts'
+import type { Wal } from '#log/local/log-writer.ts'
 import type { Snapshot } from '#model/snapshot.ts'
-import type { Wal } from '#wal/wal.ts'
 import type { Admission } from './admission.ts'
 import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'

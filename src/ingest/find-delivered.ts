@@ -1,6 +1,6 @@
+import type { WalOptions } from '#log/local/log-writer.ts'
 import { commitId } from '#model/commit.ts'
 import type { ControlClient } from '#node/control-client.ts'
-import type { WalOptions } from '#wal/wal.ts'
 
 /**
  * Returns how to ask control which segments of this node were delivered. It throws while a commit that control does not know may have been

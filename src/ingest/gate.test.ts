@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { InvariantError } from '#lib/assert.ts'
+import { WalError } from '#log/log-error.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
-import { WalError } from '#wal/wal-error.ts'
 import { oneRecord } from '../../test/support/frames.ts'
 import { aGate } from '../../test/support/gate.ts'
 import { anEndpoint } from '../../test/support/ingest-node.ts'

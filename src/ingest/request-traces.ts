@@ -10,8 +10,8 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Span } from '#lib/tracing/span.ts'
 import { newSpanId, type SpanContext } from '#lib/tracing/trace-context.ts'
 import type { TracedSpan, Tracer } from '#lib/tracing/tracer.ts'
+import type { Appended } from '#log/log-writer.ts'
 import { type LinkedSegment, linksMax, type TraceLinks } from '#node/trace-links.ts'
-import type { Appended } from '#wal/appended.ts'
 
 /** Open segments whose requests are remembered. */
 const segmentsMax = 10_000

@@ -7,7 +7,7 @@ import { writeSync } from 'node:fs'
 import { systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#wal/wal.ts'
+import { Wal } from '#log/local/log-writer.ts'
 import { deadlyFiles, type Moment } from '../support/deadly-files.ts'
 
 const isSegment = (path: string) => path.endsWith('.open')

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { SegmentDirectory } from '#wal/segment-directory.ts'
-import { Wal } from '#wal/wal.ts'
+import { Wal } from '#log/local/log-writer.ts'
+import { SegmentDirectory } from '#log/local/segment-source.ts'
 
 let directory = ''
 beforeEach(async () => {

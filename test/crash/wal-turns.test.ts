@@ -1,8 +1,8 @@
 /** Logs take turns at the disk, by owner. Uses the disk of faulty-files.ts, with an fdatasync that hangs until the test says so. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
-import { walLimits } from '#wal/limits.ts'
-import { Wal } from '#wal/wal.ts'
+import { walLimits } from '#log/local/limits.ts'
+import { Wal } from '#log/local/log-writer.ts'
 import { FaultyDisk, seededRandom } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
-import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { SegmentDirectory } from '#log/local/segment-source.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { until } from '../support/until.ts'
 

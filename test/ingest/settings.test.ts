@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { SegmentDirectory } from '#log/local/segment-source.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { until } from '../support/until.ts'
 

@@ -11,11 +11,11 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { scanSegment } from '#log/local/read/segment-scan.ts'
+import { SegmentDirectory } from '#log/local/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import { readBlocked } from '#node/blocked-file.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
-import { SegmentDirectory } from '#wal/segment-directory.ts'
-import { scanSegment } from '#wal/segment-scan.ts'
 import { type Owner, readOwners, unowned } from './owners.ts'
 
 export type NodeSegment = {

@@ -5,11 +5,11 @@
  */
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
+import { SegmentError } from '#log/local/read/segment-reader.ts'
+import type { SegmentDirectory } from '#log/local/segment-source.ts'
+import type { Segment } from '#log/segment-source.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import type { OutboxFiles } from '#node/outbox-files.ts'
-import type { SegmentDirectory } from '#wal/segment-directory.ts'
-import { SegmentError } from '#wal/segment-reader.ts'
-import type { Segment } from '../segments.ts'
 import { nextStepOf, nothingIsLeft } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 

@@ -1,7 +1,7 @@
-/** Finds the records of a body chunk by chunk, as it arrives. What a record is in the end, `wal/records.ts` says. */
+/** Finds the records of a body chunk by chunk, as it arrives. What a record is in the end, `log/records.ts` says. */
 import { AppError } from '#errors.ts'
+import type { Layout } from '#log/local/format/frame.ts'
 import { recordLimits } from '#model/limits.ts'
-import type { Layout } from '#wal/frame.ts'
 
 export type BodyRecords = {
   /** How the payload splits into its records. Final after `end`. */

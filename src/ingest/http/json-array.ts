@@ -1,7 +1,7 @@
 import type { AppError } from '#errors.ts'
+import type { Layout } from '#log/local/format/frame.ts'
+import { LINE_FEED, RECORD_SEPARATOR } from '#log/records.ts'
 import { recordLimits } from '#model/limits.ts'
-import type { Layout } from '#wal/frame.ts'
-import { LINE_FEED, RECORD_SEPARATOR } from '#wal/records.ts'
 import { ambiguousJson, type BodyRecords, isWhiteSpace, recordTooLarge } from './body-records.ts'
 import { JsonValue } from './json-value.ts'
 

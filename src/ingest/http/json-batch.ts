@@ -1,6 +1,6 @@
 import { AppError } from '#errors.ts'
-import type { Layout } from '#wal/frame.ts'
-import { LINE_FEED } from '#wal/records.ts'
+import type { Layout } from '#log/local/format/frame.ts'
+import { LINE_FEED } from '#log/records.ts'
 import { type BodyRecords, isWhiteSpace } from './body-records.ts'
 import { JsonArray, scalarEnds } from './json-array.ts'
 import { JsonValue } from './json-value.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
-import { forEachRecord } from '#wal/records.ts'
+import { forEachRecord } from '#log/records.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { JsonBody } from './json-body.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
+import { countRecords } from '#log/records.ts'
 import { recordLimits } from '#model/limits.ts'
-import { countRecords } from '#wal/records.ts'
 import { LineCounter } from './line-counter.ts'
 
 type Counted = { readonly fits: boolean; readonly records: number; readonly line: number }
@@ -65,7 +65,7 @@ describe('records of lines', () => {
     expect(count([Buffer.alloc(recordLimits.bytesMax + 1, ' ')])).toMatchObject({ fits: false, line: 1 })
   })
 
-  test('counts like wal/records.ts, wherever the chunks are cut', () => {
+  test('counts like log/records.ts, wherever the chunks are cut', () => {
     const seed = Math.floor(Math.random() * 2 ** 32)
     const next = random(seed)
     const alphabet = [10, 10, 13, 32, 9, 123, 125, 0, 0xff, 0xef]

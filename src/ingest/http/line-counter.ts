@@ -1,13 +1,13 @@
 import type { AppError } from '#errors.ts'
+import { isBlank } from '#log/records.ts'
 import { recordLimits } from '#model/limits.ts'
-import { isBlank } from '#wal/records.ts'
 import { type BodyRecords, recordTooLarge } from './body-records.ts'
 
 /**
  * Counts the lines of a body.
  *
  * Owns: lines that span chunks, and the bound on the size of one record.
- * Does not own: what a record is (`wal/records.ts`). The test compares both on random bytes.
+ * Does not own: what a record is (`log/records.ts`). The test compares both on random bytes.
  */
 const newline = 10
 const carriageReturn = 13

@@ -5,9 +5,9 @@
  */
 import type { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
+import type { FrameInput } from '#log/local/format/frame.ts'
 import { idempotencyLimits } from '#model/limits.ts'
 import { topicIn } from '#model/record-envelope.ts'
-import type { FrameInput } from '#wal/frame.ts'
 import { Rejection } from '../rejection.ts'
 
 export const DIGEST_BYTES = 16

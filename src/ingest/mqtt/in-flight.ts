@@ -5,8 +5,8 @@
  * Law: `onDurable` is called after fdatasync, for batches in the order in which their messages arrived [MQTT-4.6.0-2].
  */
 import type { Clock } from '#lib/clock.ts'
+import type { FrameInput } from '#log/local/format/frame.ts'
 import { idempotencyProperty } from '#model/record-envelope.ts'
-import type { FrameInput } from '#wal/frame.ts'
 import type { Room } from '../admission.ts'
 import type { Gate } from '../gate.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'

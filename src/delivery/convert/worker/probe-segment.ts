@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
+import type { Frame } from '#log/local/format/frame.ts'
+import type { OpenSegment } from '#log/segment-source.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
-import type { Frame } from '#wal/frame.ts'
-import type { OpenSegment } from '../../segments.ts'
 
 /** Returns a segment with one record, in memory. Whatever fails on it is the fault of the node. */
 export function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'content'> {

@@ -1,11 +1,12 @@
 /** Messages between the delivery process and its conversion processes. */
+
+import type { SegmentProblem } from '#log/local/read/segment-reader.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import type { SegmentProblem } from '#wal/segment-reader.ts'
-import type { SegmentRef } from '../../segments.ts'
 import type { SettledView, ViewPlan } from '../build-views.ts'
 
 type Build = {

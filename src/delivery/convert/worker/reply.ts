@@ -1,8 +1,8 @@
 /** Interprets the reply of a conversion process for the delivery process. */
 import { basename, join } from 'node:path'
 import { assert } from '#lib/assert.ts'
+import { SegmentError } from '#log/local/read/segment-reader.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { SegmentError } from '#wal/segment-reader.ts'
 import { TransientError } from '../../transient-error.ts'
 import type { BuiltFile } from '../built-file.ts'
 import { RequiredViewFailed, UnitViewFailed } from '../failures.ts'

@@ -1,0 +1,140 @@
+/**
+ * The segments that are being written, and how much of each is durable, in one file for all logs: `open-segments` in the WAL directory.
+ *
+ * Owns: that file. Does not own: what a recovery does about a segment that is missing or shorter (log-recovery.ts).
+ * Law: each list has a higher round than the one before. `high-water` names the segment that its log opened last, with the round of the list
+ * at that time: if the round of the list is still the same, the segment was opened later than the list. A segment that ends without a trace,
+ * because nothing in it was acknowledged, ends only after a newer list. So a segment that is in the list, or was opened later, and of which no
+ * file is left, was delivered or is lost.
+ */
+import { Buffer } from 'node:buffer'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import type { Clock } from '#lib/clock.ts'
+import { type Files, writeDurably } from '#lib/files.ts'
+import type { HighWater } from '../format/high-water.ts'
+import { isSameSegment, type SegmentIdentity } from '../format/segment-file.ts'
+
+export const openSegmentsName = 'open-segments'
+
+/** A lower bound: what was appended after the list was written is not in it. */
+export type NotedSegment = SegmentIdentity & { readonly bytes: number; readonly records: number }
+
+export type OpenSegmentsOptions = {
+  readonly directory: string
+  readonly files: Files
+  readonly clock: Clock
+  /** Returns the segments that are being written, those without a frame and those that are being opened included. */
+  readonly current: () => Iterable<NotedSegment>
+}
+
+/** The list is written so often at most, and less often if it is long: at most so many bytes a second. */
+const intervalMsMin = 1_000
+const bytesPerMs = 64
+
+export class OpenSegments {
+  readonly #options: OpenSegmentsOptions
+  #round = 0
+  #roundBefore = 0
+  #written: string | undefined
+  #writtenAtMs = Number.NEGATIVE_INFINITY
+  #writing: Promise<void> = Promise.resolve()
+  /** Undefined without a list that can be read. */
+  #before: ReadonlyMap<string, readonly NotedSegment[]> | undefined
+
+  constructor(options: OpenSegmentsOptions) {
+    this.#options = options
+  }
+
+  get round(): number {
+    return this.#round
+  }
+
+  /** Whether the earlier process left a list that can be read. */
+  get wasListed(): boolean {
+    return this.#before !== undefined
+  }
+
+  /** Reads what an earlier process left. */
+  async load(): Promise<void> {
+    const { directory, files, clock } = this.#options
+    const bytes = await files.read(join(directory, openSegmentsName)).catch(() => undefined)
+    const list = bytes === undefined ? undefined : parseList(bytes)
+    this.#before = list && Map.groupBy(list.segments, ({ logName }) => logName)
+    // Without a list, a round that none before had.
+    this.#round = list?.round ?? Math.floor(clock.now())
+    this.#roundBefore = this.#round
+  }
+
+  /** The logs that had an open segment when the earlier process wrote its last list. */
+  logNames(): readonly string[] {
+    return [...(this.#before?.keys() ?? [])]
+  }
+
+  /** Returns the segments of the log that the earlier process may not have sealed. */
+  leftOpen(logName: string, highWater: HighWater | undefined): readonly NotedSegment[] {
+    if (this.#before === undefined) return []
+    const noted = this.#before.get(logName) ?? []
+    const opened = highWater?.opened
+    if (highWater === undefined || opened === undefined || opened.round < this.#roundBefore) return noted
+    const last = { logName, incarnation: opened.incarnation, seq: highWater.seq, bytes: 0, records: 0 }
+    return noted.some((segment) => isSameSegment(segment, last)) ? noted : [...noted, last]
+  }
+
+  /** Writes the list if it has changed and it is time for it. */
+  async refresh(): Promise<void> {
+    const { clock } = this.#options
+    const text = this.#text()
+    if (text === this.#written) return
+    if (clock.monotonic() - this.#writtenAtMs < Math.max(intervalMsMin, text.length / bytesPerMs)) return
+    await this.write()
+  }
+
+  /** Writes the list with a new round. One at a time. */
+  write(): Promise<void> {
+    const writing = this.#writing.then(() => this.#write())
+    this.#writing = writing.catch(() => undefined)
+    return writing
+  }
+
+  async #write(): Promise<void> {
+    const { directory, files, clock } = this.#options
+    // A directory that is away for a while must not be created anew in its place.
+    if (this.#written !== undefined && (await files.list(directory)).length === 0) throw new Error(`${directory} is away`)
+    // Before the list is taken: a segment that is opened from now on has this round.
+    this.#round += 1
+    const text = this.#text()
+    await writeDurably(files, join(directory, openSegmentsName), Buffer.from(`${this.#round} ${checksumOf(text)}\n${text}`))
+    this.#written = text
+    this.#writtenAtMs = clock.monotonic()
+  }
+
+  #text(): string {
+    let text = ''
+    for (const { logName, seq, incarnation, bytes, records } of this.#options.current())
+      text += `${logName} ${seq} ${incarnation} ${bytes} ${records}\n`
+    return text
+  }
+}
+
+function checksumOf(text: string): string {
+  return crc32(text).toString(16).padStart(8, '0')
+}
+
+const number = String.raw`(\d{1,15})`
+const head = new RegExp(`^${number} ([0-9a-f]{8})\n`)
+const line = new RegExp(`^([\\w-]+) ${number} ([a-z0-9]{10}) ${number} ${number}$`)
+
+/** Returns undefined for a list that is damaged. */
+function parseList(bytes: Uint8Array): { readonly round: number; readonly segments: readonly NotedSegment[] } | undefined {
+  const content = Buffer.from(bytes).toString('latin1')
+  const [start = '', round, checksum] = head.exec(content) ?? []
+  const text = content.slice(start.length)
+  if (round === undefined || checksum !== checksumOf(text)) return undefined
+  const segments = text.split('\n').flatMap((row): NotedSegment[] => {
+    const [, logName, seq, incarnation, size, records] = line.exec(row) ?? []
+    if (logName === undefined || incarnation === undefined) return []
+    return [{ logName, seq: Number(seq), incarnation, bytes: Number(size), records: Number(records) }]
+  })
+  return { round: Number(round), segments }
+}

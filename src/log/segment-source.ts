@@ -1,0 +1,92 @@
+/**
+ * The interface to the write-ahead log through which delivery finds, reads and removes sealed segments.
+ *
+ * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (local/) reads them from local files; another log engine
+ * implements the same interface on its own storage, and opens segments in conversion processes (convert/worker/run-task.ts).
+ */
+
+import type { Frame } from '#log/local/format/frame.ts'
+
+/** Identifies one segment among all segments of this node. */
+export type SegmentRef = {
+  readonly logName: string
+  /** Ten characters, new for each log at each start of ingest. */
+  readonly incarnation: string
+  readonly seq: number
+}
+
+export type Segment = SegmentRef & {
+  /** `open`: still being written. It blocks every later seq of its log. `quarantined`: kept for inspection, never delivered. */
+  readonly state: 'open' | 'sealed' | 'quarantined'
+  readonly bytes: number
+}
+
+export type LogListing = {
+  readonly logName: string
+  /** The log gets no further segments. It was closed before its segments were listed. */
+  readonly isClosed: boolean
+  /** By seq, then incarnation. */
+  readonly segments: readonly Segment[]
+}
+
+export interface SegmentSource {
+  /** Returns the names of all logs. */
+  logNames(): Promise<readonly string[]>
+  /** Returns what there is of one log. Throws if it cannot be listed. */
+  readLog(logName: string): Promise<LogListing>
+  /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
+  open(ref: SegmentRef): Promise<OpenSegment>
+  /** Whether there is a sealed segment with this identity. */
+  has(ref: SegmentRef): Promise<boolean>
+  /**
+   * Repairs a sealed segment whose `open` or `frames` threw SegmentError: its intact frames become a sealed segment with the same ref, and the
+   * original is kept as quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was. Throws SegmentError if the
+   * segment is of a format version that this program cannot read.
+   */
+  salvage(ref: SegmentRef): Promise<Salvage>
+  /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
+  remove(ref: SegmentRef): Promise<void>
+  /** Keeps a sealed segment for a person instead of delivering it, with the reason. Idempotent. Returns its new location. */
+  quarantine(ref: SegmentRef, reason: string): Promise<string>
+  /**
+   * Calls `onSealed` after segments of a log were sealed; null: of any log. Only a hint: calls may be late, merged or missing. Returns a
+   * function that stops the watch.
+   */
+  watch(onSealed: (logName: string | null) => void): Promise<() => void>
+}
+
+export type Salvage =
+  /** Read again, the segment is not damaged: the failure was transient. */
+  | { readonly outcome: 'intact' }
+  | {
+      /** `salvaged`: open the segment again. `quarantined`: it had no intact frame, so there is nothing to deliver. */
+      readonly outcome: 'salvaged' | 'quarantined'
+      /** Acknowledged records that were lost to damage: at least so many. */
+      readonly recordsLost: number
+      /** Description of the damage, for a person. */
+      readonly reason: string
+      /** Where the original is kept. */
+      readonly quarantine: string
+    }
+
+export interface OpenSegment {
+  readonly header: SegmentRef
+  readonly footer: {
+    readonly records: number
+    readonly sealedAtMicros: number
+    /** Acknowledged records that were lost to damage before the segment was salvaged: at least so many. */
+    readonly damagedRecords: number
+  }
+  /** Size of the stored segment. */
+  readonly bytes: number
+  /**
+   * Yields all frames in order, in groups of about `bufferBytesMax`. Payloads and envelopes are views, valid until the next step. Throws
+   * SegmentError at the first damage, after the frames before it.
+   */
+  frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  /** Reads stored bytes again, at the `at` of a frame. Without it, records are copied to scratch space. */
+  readonly reread?: ((into: Uint8Array, position: number) => number) | undefined
+  /** Yields the stored bytes of the segment, including header and footer. */
+  content(): AsyncIterable<Uint8Array>
+  close(): Promise<void>
+}
