@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { importJWK, type JWTPayload, SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import { keyLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
@@ -19,7 +20,7 @@ const principal: KeyPrincipal = { account_id: 'acc', key_id: 'key', scopes: ['in
 const minuteMs = 60_000
 
 function aClock() {
-  const clock = { nowMs: start, now: () => clock.nowMs, monotonic: () => clock.nowMs, setTimer: () => () => undefined }
+  const clock = { ...systemClock, nowMs: start, now: () => clock.nowMs, monotonic: () => clock.nowMs }
   return clock
 }
 

@@ -61,6 +61,10 @@ export class DatabaseClock implements Clock, Service {
     return this.#options.clock.setTimer(callback, delayMs)
   }
 
+  nextTurn(callback: () => void): void {
+    this.#options.clock.nextTurn(callback)
+  }
+
   start(): Promise<void> {
     return this.#reading.start()
   }

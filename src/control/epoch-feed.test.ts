@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { EpochFeed } from './epoch-feed.ts'
 import { controlLimits } from './limits.ts'
@@ -8,6 +8,7 @@ import { controlLimits } from './limits.ts'
 function manualClock() {
   const timers = new Map<() => void, number>()
   const clock: Clock = {
+    ...systemClock,
     now: () => 0,
     monotonic: () => 0,
     setTimer(callback, delayMs) {

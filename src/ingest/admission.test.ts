@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { GiB, MiB } from '#lib/bytes.ts'
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { accountId, anEndpoint } from '../../test/support/ingest-node.ts'
 import { Admission } from './admission.ts'
@@ -22,6 +22,7 @@ async function setUp(endpoints = [endpoint]) {
   const wal = new Map<string, number>()
   let timer: (() => void) | undefined
   const clock: Clock = {
+    ...systemClock,
     now: () => 0,
     monotonic: () => 0,
     setTimer: (callback) => {
@@ -72,7 +73,7 @@ describe('admission', () => {
       maxInFlightBytes: 1,
       disk: new FairShares(1),
       diskReserveBytes: 0,
-      clock: { now: () => 0, monotonic: () => 0, setTimer: () => () => undefined },
+      clock: { ...systemClock, now: () => 0, monotonic: () => 0 },
       logger: createLogger('test', 'silent'),
     })
     expect(() => admission.room('any').admit(0)).toThrow(rejected('not been checked'))

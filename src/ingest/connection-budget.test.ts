@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
 import { accountId, anEndpoint } from '../../test/support/ingest-node.ts'
 import { ConnectionBudget, type ConnectionSlot, networkOf } from './connection-budget.ts'
 import { ingestLimits } from './limits.ts'
@@ -13,7 +14,7 @@ function setUp(limits: { max?: number; maxUnauthenticated?: number; maxPerAddres
     maxUnauthenticated: 4,
     maxPerAddress: 2,
     ...limits,
-    clock: { now: () => now, monotonic: () => now, setTimer: () => () => undefined },
+    clock: { ...systemClock, now: () => now, monotonic: () => now, setTimer: () => () => undefined },
   })
   const accounts = ['a', 'b'].map(accountId)
   budget.configure(accounts.map((account_id) => anEndpoint({ account_id })))

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { Periodic, type PeriodicOptions } from './periodic.ts'
+import { seededRandom } from './random.ts'
 import type { Logger } from './telemetry.ts'
 
 function setUp(options: Partial<PeriodicOptions> = {}) {
@@ -118,8 +119,8 @@ describe('Periodic', () => {
   })
 
   test('waits longer after each failure if it has a maximum delay', async () => {
-    const { periodic, runs, advance } = setUp({ failureDelayMsMax: 8_000 })
-    const failing = setUp({ failureDelayMsMax: 8_000, run: () => Promise.reject(new Error('no')) })
+    const { periodic, runs, advance } = setUp({ failureDelay: { msMax: 8_000, random: seededRandom(3) } })
+    const failing = setUp({ failureDelay: { msMax: 8_000, random: seededRandom(3) }, run: () => Promise.reject(new Error('no')) })
     await Promise.all([periodic.start(), failing.periodic.start()])
     for (let second = 0; second < 60; second++) await Promise.all([advance(1_000), failing.advance(1_000)])
     expect(runs).toHaveLength(60)

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts'
 import { errorMessage } from './error-message.ts'
+import type { Random } from './random.ts'
 import { Backoff } from './retry.ts'
 import type { Service } from './service.ts'
 import type { Logger } from './telemetry.ts'
@@ -12,8 +13,8 @@ export type PeriodicOptions = {
   readonly run: (signal: AbortSignal) => Promise<void> | void
   /** If true, `start` begins the first run. Otherwise it begins after one interval. */
   readonly runAtStart?: boolean
-  /** After failed runs the delay grows from `intervalMs` up to this. */
-  readonly failureDelayMsMax?: number
+  /** After failed runs the delay grows from `intervalMs` up to this. Otherwise it stays the same. */
+  readonly failureDelay?: { readonly msMax: number; readonly random: Random }
   /** Log message when a run throws. Later runs are not affected. */
   readonly failure: string
   /**
@@ -37,7 +38,7 @@ export class Periodic implements Service {
   readonly name: string
   readonly #options: PeriodicOptions
   readonly #stopping = new AbortController()
-  readonly #backoff: Backoff
+  readonly #backoff: Backoff | undefined
   #state: 'new' | 'waiting' | 'running' = 'new'
   #runAgain = false
   #failures = 0
@@ -47,8 +48,9 @@ export class Periodic implements Service {
   constructor(options: PeriodicOptions) {
     this.name = options.name
     this.#options = options
-    const { intervalMs, failureDelayMsMax = intervalMs } = options
-    this.#backoff = new Backoff({ delayMsMin: intervalMs, delayMsMax: failureDelayMsMax })
+    const { intervalMs, failureDelay } = options
+    if (failureDelay === undefined) return
+    this.#backoff = new Backoff({ delayMsMin: intervalMs, delayMsMax: failureDelay.msMax, random: failureDelay.random })
   }
 
   async start(): Promise<void> {
@@ -92,11 +94,11 @@ export class Periodic implements Service {
       await run(this.#stopping.signal)
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.#logFailure(error)
-      return this.#options.failureDelayMsMax === undefined ? intervalMs : this.#backoff.next()
+      return this.#backoff?.next() ?? intervalMs
     }
     if (recovery !== undefined && this.#failures >= failuresBeforeLog) logger.notice(recovery)
     this.#failures = 0
-    this.#backoff.reset()
+    this.#backoff?.reset()
     return intervalMs
   }
 

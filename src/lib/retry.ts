@@ -1,8 +1,9 @@
+import type { Random } from './random.ts'
+
 export type BackoffOptions = {
   readonly delayMsMin: number
   readonly delayMsMax: number
-  /** In [0, 1). Passed in so that tests can fix it. */
-  readonly random?: () => number
+  readonly random?: Pick<Random, 'fraction'>
 }
 
 /** Exponential back-off with jitter and a maximum. */
@@ -21,10 +22,10 @@ export class Backoff {
 
   /** Returns the milliseconds to wait before the next attempt: between half the step and the whole step. */
   next(): number {
-    const { delayMsMin, delayMsMax, random = Math.random } = this.#options
+    const { delayMsMin, delayMsMax, random = { fraction: Math.random } } = this.#options
     const step = Math.min(delayMsMax, delayMsMin * 2 ** Math.min(this.#attempts, 30))
     this.#attempts += 1
-    return step / 2 + (random() * step) / 2
+    return step / 2 + (random.fraction() * step) / 2
   }
 
   reset(): void {

@@ -20,7 +20,12 @@ export function lowestUuidAt(atMs: number): string {
 function format(atMs: number, rest: Buffer): string {
   const bytes = Buffer.concat([Buffer.alloc(6), rest])
   bytes.writeUIntBE(Math.min(Math.max(atMs, 0), 2 ** 48 - 1), 0, 6)
-  bytes.writeUInt8(0x70 | (bytes.readUInt8(6) & 0x0f), 6)
+  return printUuid(bytes, 7)
+}
+
+/** Prints 16 bytes as a UUID of this version, which replaces some of their bits. */
+export function printUuid(bytes: Buffer, version: 4 | 7): string {
+  bytes.writeUInt8((version << 4) | (bytes.readUInt8(6) & 0x0f), 6)
   bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8)
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }

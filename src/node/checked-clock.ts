@@ -73,6 +73,10 @@ export class CheckedClock implements Clock {
     return this.#machine.setTimer(callback, delayMs)
   }
 
+  nextTurn(callback: () => void): void {
+    this.#machine.nextTurn(callback)
+  }
+
   /** Control said that it was `timeMs`, at some moment since `askedAtMs` on the monotonic clock. Undefined: it did not say. */
   observe(timeMs: number | undefined, askedAtMs: number): void {
     if (timeMs === undefined) return

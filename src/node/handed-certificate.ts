@@ -10,6 +10,7 @@ import { errorMessage } from '#lib/error-message.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { fingerprintOf } from '#lib/fingerprint.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { systemRandom } from '#lib/random.ts'
 import { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -45,7 +46,7 @@ export class HandedCertificate extends ServedCertificate implements Service {
       intervalMs: fetchMsMin,
       run: (signal) => this.#fetch(signal),
       runAtStart: true,
-      failureDelayMsMax: fetchMsMax,
+      failureDelay: { msMax: fetchMsMax, random: systemRandom },
       failure: 'certificate not fetched from control; the previous one is still served',
       recovery: 'certificate fetched from control again',
       level: 'warn',

@@ -8,12 +8,13 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
+import { type Random, seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { Wal } from '#log/local/log-writer.ts'
 import { SegmentDirectory } from '#log/local/segment-source.ts'
 import { encodeEnvelope, idempotencyKeyIn } from '#model/record-envelope.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
-import { type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { type Fault, FaultyDisk } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { runs } from '../support/thorough.ts'
 
@@ -63,7 +64,7 @@ test('the records of a key are stored once, whatever crashes between its repetit
 
 class World {
   readonly #disk: FaultyDisk
-  readonly #random: () => number
+  readonly #random: Random
   readonly #clock = new ManualClock()
   /** Receipts by log and key. */
   readonly #receipts = new Map<string, Set<number>>()
@@ -203,7 +204,7 @@ class World {
     const clock = new CheckedClock({ machine: this.#clock, logger: common.logger })
     const requests = new StoredRequests({ ...common, clock, directory: '/data/stored-requests', max: 1_000 })
     // At some starts, requests come before anything is recovered.
-    const limits = { scanBufferBytes: 4_096, recoveryWaitMs: this.#random() < 0.5 ? 0 : 1_000 }
+    const limits = { scanBufferBytes: 4_096, recoveryWaitMs: this.#random.fraction() < 0.5 ? 0 : 1_000 }
     return [new Wal({ ...common, directory: '/data/wal', observer: requests, limits }), requests]
   }
 

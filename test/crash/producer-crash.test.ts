@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createProducer, type Receipt } from '#client/index.ts'
-import { seededRandom } from '../support/faulty-files.ts'
+import { seededRandom } from '#lib/random.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
@@ -12,7 +12,7 @@ const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
 const kills = runs(3, 12)
 
 test(`each record that was sent is delivered once (INLET_TEST_SEED=${seed})`, { timeout: 240_000 }, async () => {
-  const random = seededRandom(seed)
+  const random = seededRandom(seed).fraction
   const below = (max: number) => Math.floor(random() * max)
   await using installation = await Installation.create({ environment: { INLET_LOG_LEVEL: 'error' } })
   await installation.start('control', 'ingest', 'delivery')

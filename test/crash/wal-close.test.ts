@@ -4,10 +4,11 @@
  */
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
+import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { Wal } from '#log/local/log-writer.ts'
 import { SegmentDirectory } from '#log/local/segment-source.ts'
-import { type DiskOperation, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { type DiskOperation, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 

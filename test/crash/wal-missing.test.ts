@@ -4,12 +4,13 @@
  */
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
+import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { type SegmentIdentity, segmentName } from '#log/local/format/segment-file.ts'
 import { Wal } from '#log/local/log-writer.ts'
 import { SegmentDirectory } from '#log/local/segment-source.ts'
 import type { SealObserver } from '#log/seal-observer.ts'
-import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { type DiskOperation, type Fault, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 

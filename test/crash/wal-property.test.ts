@@ -9,12 +9,13 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
+import { type Random, seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { FrameInput } from '#log/local/format/frame.ts'
 import type { SegmentIdentity } from '#log/local/format/segment-file.ts'
 import { Wal } from '#log/local/log-writer.ts'
 import { SegmentDirectory } from '#log/local/segment-source.ts'
-import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { type DiskOperation, type Fault, FaultyDisk } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { runs } from '../support/thorough.ts'
 
@@ -109,7 +110,7 @@ type Sent = { readonly log: LogName; readonly payload: Buffer; ackedSeq: number 
 
 class World {
   readonly #disk: FaultyDisk
-  readonly #random: () => number
+  readonly #random: Random
   readonly #clock = new ManualClock()
   readonly #sent: Sent[] = []
   /** Ids in the order in which they were read, by segment. A segment that reappears is committed already and skipped. */
@@ -177,7 +178,9 @@ class World {
         break
       case 'fault': {
         const fault: Fault =
-          next.kind === 'write' ? { error: next.error, written: Math.floor(this.#random() * 5_000) } : { error: next.error }
+          next.kind === 'write'
+            ? { error: next.error, written: Math.floor(this.#random.fraction() * 5_000) }
+            : { error: next.error }
         this.#faults.push({ kind: next.kind, fault, skip: next.skip, times: next.times })
         break
       }
@@ -194,7 +197,7 @@ class World {
         this.#claim(next.logs, next.others)
         break
       case 'restart':
-        await this.#wal.stop(this.#random() < 0.5 ? new AbortController().signal : AbortSignal.abort())
+        await this.#wal.stop(this.#random.fraction() < 0.5 ? new AbortController().signal : AbortSignal.abort())
         await this.#quiet()
         await this.start()
         break
@@ -246,7 +249,7 @@ class World {
       limits: {
         ...{ groupBytesMax: 12_000, groupFramesMax: 7, copiedPayloadBytesMax: 200, scanBufferBytes: 4_096 },
         // At some starts, frames come before anything is recovered.
-        recoveryWaitMs: this.#random() < 0.5 ? 0 : 1_000,
+        recoveryWaitMs: this.#random.fraction() < 0.5 ? 0 : 1_000,
       },
     })
   }
@@ -284,7 +287,7 @@ class World {
     }
     for (const segment of await segments.list()) {
       expect(segment.state, 'a crash leaves no damage').not.toBe('quarantined')
-      if (segment.state !== 'sealed' || this.#random() > share) continue
+      if (segment.state !== 'sealed' || this.#random.fraction() > share) continue
       const name = `${segment.logName}/${segment.seq}-${segment.incarnation}`
       if (!this.#delivered.has(name)) this.#delivered.set(name, { segment, ids: await this.#read(segments, segment) })
       await segments.remove(segment)

@@ -1,9 +1,10 @@
 /** Logs take turns at the disk, by owner. Uses the disk of faulty-files.ts, with an fdatasync that hangs until the test says so. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { walLimits } from '#log/local/limits.ts'
 import { Wal } from '#log/local/log-writer.ts'
-import { FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { SteeredFiles } from '../support/steered-files.ts'

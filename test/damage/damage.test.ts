@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import { runs } from '../support/thorough.ts'
 import { damages, inflict } from './damages.ts'
 import { OtherHarmed, Silent } from './judges.ts'
@@ -32,15 +33,9 @@ afterAll(async () => {
   await (populated as AsyncDisposable | undefined)?.[Symbol.asyncDispose]()
 })
 
-/** mulberry32: small, and the same everywhere. */
 function randomOf(text: string): () => number {
-  let state = [...`${seed} ${text}`].reduce((sum, char) => Math.imul(sum ^ char.charCodeAt(0), 0x5bd1e995) >>> 0, 17)
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
+  return seededRandom([...`${seed} ${text}`].reduce((sum, char) => Math.imul(sum ^ char.charCodeAt(0), 0x5bd1e995) >>> 0, 17))
+    .fraction
 }
 
 test('every file that Inlet writes is of one kind, and every kind is there or says why not', () => {

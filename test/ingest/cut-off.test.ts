@@ -16,6 +16,7 @@ class LateClock implements Clock {
   lateMs = 0
   now = systemClock.now
   setTimer = systemClock.setTimer
+  nextTurn = systemClock.nextTurn
   monotonic = (): number => systemClock.monotonic() + this.lateMs
 }
 

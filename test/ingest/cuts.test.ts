@@ -5,6 +5,7 @@
  */
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { RawClient } from '../support/raw-http.ts'
 
@@ -114,13 +115,8 @@ function aPayload(number: number, random: (below: number) => number): string {
   return lines.join('\n') + (random(2) === 0 ? '\n' : '')
 }
 
-/** Small integers from a seed (mulberry32). */
+/** Small integers from a seed. */
 function generator(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
+  const { fraction } = seededRandom(seed)
+  return (below) => Math.floor(fraction() * below)
 }

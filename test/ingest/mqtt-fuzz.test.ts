@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { generate, type Packet } from 'mqtt-packet'
 import { expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
-import { seededRandom } from '../support/faulty-files.ts'
+import { seededRandom } from '#lib/random.ts'
 import { connectPacket, MqttClient, type Version } from '../support/mqtt-client.ts'
 import { MqttNode, mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'
 import { runs } from '../support/thorough.ts'
@@ -124,7 +124,7 @@ async function run(mqtt: MqttNode, random: Random, index: number, acknowledged: 
 
 test(`seed ${seed}: ${connections} connections with malformed packets`, { timeout: 120_000 }, async () => {
   process.stdout.write(`INLET_TEST_SEED=${seed}\n`)
-  const random = randomOf(seededRandom(seed))
+  const random = randomOf(seededRandom(seed).fraction)
   const endpoint = mqttEndpoint({ mqtt_config: { ...mqttSettings, max_connections: 100 } })
   await using mqtt = await MqttNode.start({ endpoint })
   const before = process.memoryUsage.rss()

@@ -8,6 +8,7 @@
 import { Buffer } from 'node:buffer'
 import { basename, dirname, join } from 'node:path'
 import type { DirectoryEntry, Files, OpenFile, OpenMode } from '#lib/files.ts'
+import type { Random } from '#lib/random.ts'
 
 export type DiskOperation = {
   readonly kind:
@@ -53,14 +54,14 @@ export class FaultyDisk {
   fault: (operation: DiskOperation) => Fault | undefined = () => undefined
   /** Capacity of the disk in bytes. */
   capacityBytes = Number.POSITIVE_INFINITY
-  readonly #random: () => number
+  readonly #random: Random
   #names: Names = new Map([['/', 'directory']])
   #durableNames: Names = new Map([['/', 'directory']])
   readonly #pending = new Map<string, NameChange[]>()
   #generation = 0
 
-  /** `random` in [0, 1) decides what a crash and a failed fsync leave behind. */
-  constructor(random: () => number) {
+  /** `random` decides what a crash and a failed fsync leave behind. */
+  constructor(random: Random) {
     this.#random = random
   }
 
@@ -101,7 +102,7 @@ export class FaultyDisk {
   crash(): void {
     this.#generation += 1
     for (const [directory, changes] of this.#pending) {
-      const survive = Math.floor(this.#random() * (changes.length + 1))
+      const survive = Math.floor(this.#random.fraction() * (changes.length + 1))
       for (const change of changes.slice(0, survive)) change(this.#durableNames)
       this.#pending.delete(directory)
     }
@@ -187,24 +188,24 @@ export class FaultyDisk {
   }
 
   #sync(inode: Inode, fails: boolean): void {
-    const size = fails && this.#random() < 0.5 ? inode.durable.byteLength : inode.bytes.byteLength
+    const size = fails && this.#random.fraction() < 0.5 ? inode.durable.byteLength : inode.bytes.byteLength
     inode.durable = resized(inode.durable, size)
-    for (const sector of inode.dirty) if (!fails || this.#random() < 0.5) copySector(inode.bytes, inode.durable, sector)
+    for (const sector of inode.dirty) if (!fails || this.#random.fraction() < 0.5) copySector(inode.bytes, inode.durable, sector)
     inode.dirty.clear()
   }
 
   #lose(inode: Inode): void {
     const [least, most] = [inode.durable.byteLength, inode.bytes.byteLength].sort((a, b) => a - b) as [number, number]
-    const choice = this.#random()
+    const choice = this.#random.fraction()
     const size =
       choice < 0.3
         ? inode.durable.byteLength
         : choice < 0.6
           ? inode.bytes.byteLength
-          : least + Math.floor(this.#random() * (most - least + 1))
+          : least + Math.floor(this.#random.fraction() * (most - least + 1))
     const after = resized(inode.durable, size)
-    const share = [0, 0.5, 1][Math.floor(this.#random() * 3)] ?? 0
-    for (const sector of inode.dirty) if (this.#random() < share) copySector(inode.bytes, after, sector)
+    const share = [0, 0.5, 1][Math.floor(this.#random.fraction() * 3)] ?? 0
+    for (const sector of inode.dirty) if (this.#random.fraction() < share) copySector(inode.bytes, after, sector)
     inode.bytes = after
     inode.durable = Buffer.from(after)
     inode.dirty.clear()
@@ -267,17 +268,6 @@ export class FaultyDisk {
     let bytes = 0
     for (const node of this.#names.values()) if (node !== 'directory') bytes += node.bytes.byteLength
     return bytes
-  }
-}
-
-/** A small seeded generator: the same seed produces the same disk. */
-export function seededRandom(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b_79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
   }
 }
 

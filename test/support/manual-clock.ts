@@ -1,4 +1,4 @@
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 
 type Timer = { readonly at: number; readonly callback: () => void }
 
@@ -30,6 +30,8 @@ export class ManualClock implements Clock {
       this.#timers = this.#timers.filter((other) => other !== timer)
     }
   }
+
+  readonly nextTurn = systemClock.nextTurn
 
   /** Sets the wall clock forward, or back if negative. No time passes. */
   jump(ms: number): void {

@@ -1,11 +1,11 @@
-import { seededRandom } from '../support/faulty-files.ts'
+import { seededRandom } from '#lib/random.ts'
 
 /** Random choices that a seed repeats. */
 export class Random {
   readonly #next: () => number
 
   constructor(seed: number) {
-    this.#next = seededRandom(seed)
+    this.#next = seededRandom(seed).fraction
   }
 
   /** Returns a number in [0, 1). */

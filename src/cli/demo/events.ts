@@ -1,4 +1,5 @@
 /** Realistic web and sensor events. The same seed gives the same bytes. */
+import { seededRandom } from '#lib/random.ts'
 
 const pages = ['/', '/pricing', '/docs/start', '/docs/api', '/blog/parquet', '/signup', '/cart', '/checkout']
 const referrers = [null, null, 'https://news.example', 'https://search.example/?q=ingest', 'https://social.example/p/1']
@@ -9,7 +10,7 @@ const startMs = Date.UTC(2026, 10, 20, 8)
 
 /** Yields NDJSON lines without line breaks. About one in 2 000 is truncated, so that it is not valid JSON. */
 export function* generateEvents(count: number, seed: number): Iterable<string> {
-  const random = mulberry32(seed)
+  const random = seededRandom(seed).fraction
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   for (let index = 0; index < count; index++) {
     const at = new Date(startMs + index * 37 + Math.floor(random() * 30)).toISOString()
@@ -46,15 +47,5 @@ function sensorReading(id: string, at: string, random: () => number, pick: Pick)
     // A sensor that has just started sends a word instead of a value.
     value: random() < 0.01 ? 'warming up' : celsius,
     battery: Math.round(random() * 100) / 100,
-  }
-}
-
-function mulberry32(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }

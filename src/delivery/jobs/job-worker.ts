@@ -7,6 +7,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { systemRandom } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -52,7 +53,7 @@ export class JobWorker implements Service {
     this.#polls = new Periodic({
       name: this.name,
       intervalMs: jobWorkerLimits.pollMs,
-      failureDelayMsMax: jobWorkerLimits.pollMsMax,
+      failureDelay: { msMax: jobWorkerLimits.pollMsMax, random: systemRandom },
       run: (signal) => this.#poll(signal),
       runAtStart: true,
       failure: 'job unit lease failed',

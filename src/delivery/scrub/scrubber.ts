@@ -9,6 +9,7 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { systemRandom } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type EndpointLag, reportLimits, type ScrubReport } from '#model/node-protocol.ts'
@@ -54,7 +55,7 @@ export class Scrubber implements Service {
     this.#looks = new Periodic({
       name: this.name,
       intervalMs: scrubLimits.lookMs,
-      failureDelayMsMax: scrubLimits.retryMsMax,
+      failureDelay: { msMax: scrubLimits.retryMsMax, random: systemRandom },
       run: (signal) => this.#runIfDue(signal),
       failure: 'scrub failed; retrying',
       recovery: 'scrub resumed',

@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import { countRecords } from '#log/records.ts'
 import { recordLimits } from '#model/limits.ts'
 import { LineCounter } from './line-counter.ts'
@@ -85,13 +86,8 @@ describe('records of lines', () => {
   })
 })
 
-/** Small integers from a seed (mulberry32). */
+/** Small integers from a seed. */
 function random(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
+  const { fraction } = seededRandom(seed)
+  return (below) => Math.floor(fraction() * below)
 }

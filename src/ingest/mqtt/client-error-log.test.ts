@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ClientErrorLog } from './client-error-log.ts'
 
 function started() {
   let now = 0
   const lines: Record<string, unknown>[] = []
-  const clock: Clock = { now: () => now, monotonic: () => now, setTimer: () => () => undefined }
+  const clock: Clock = { ...systemClock, now: () => now, monotonic: () => now }
   const logger = { warn: (line: Record<string, unknown>) => lines.push(line) } as unknown as Logger
   const pass = (ms: number) => {
     now += ms

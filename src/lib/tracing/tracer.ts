@@ -7,6 +7,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { Periodic } from '../periodic.ts'
+import { systemRandom } from '../random.ts'
 import type { Service } from '../service.ts'
 import type { Logger } from '../telemetry.ts'
 import { ThrottledWarnings } from '../throttled-warnings.ts'
@@ -72,7 +73,7 @@ export class Tracer implements Service {
       name: this.name,
       intervalMs: limits.sendIntervalMs,
       run: (signal) => this.#sendWaiting(signal),
-      failureDelayMsMax: limits.retryMsMax,
+      failureDelay: { msMax: limits.retryMsMax, random: systemRandom },
       failure: 'spans not sent to the receiver of traces',
       recovery: 'spans sent again',
       level: 'warn',

@@ -11,6 +11,7 @@ import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { systemRandom } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import {
@@ -56,7 +57,7 @@ export function createDnsPublishing(
     intervalMs: dnsLimits.passMs,
     runAtStart: true,
     run: leadership.whileLeading((signal) => publisher.pass(signal)),
-    failureDelayMsMax: dnsLimits.outageDelayMsMax,
+    failureDelay: { msMax: dnsLimits.outageDelayMsMax, random: systemRandom },
     failure: 'DNS records not published',
     recovery: 'DNS records published again',
     level: 'warn',
