@@ -3,7 +3,7 @@ import type { CliContext } from '../context.ts'
 import type { JsonFlags } from '../print-json.ts'
 import { json } from './json.ts'
 
-const segment = () => import('../segment.ts')
+const segment = () => import('../segments/file.ts')
 const file = { kind: 'tuple', parameters: [{ parse: String, brief: 'path of a segment', placeholder: 'FILE' }] } as const
 
 export const segmentCommands = buildRouteMap({

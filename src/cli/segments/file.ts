@@ -9,8 +9,8 @@ import type { Frame } from '#log/local/format/frame.ts'
 import { SegmentError } from '#log/local/read/segment-reader.ts'
 import { type SegmentScan, scanSegment } from '#log/local/read/segment-scan.ts'
 import { forEachRecord } from '#log/records.ts'
-import type { CliContext } from './context.ts'
-import { type JsonFlags, printResult } from './print-json.ts'
+import type { CliContext } from '../context.ts'
+import { type JsonFlags, printResult } from '../print-json.ts'
 import { isoMicros, writeRecords } from './records.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024

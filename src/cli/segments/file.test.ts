@@ -2,9 +2,9 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { runCli } from '../../test/support/cli.ts'
+import { runCli } from '../../../test/support/cli.ts'
 
-const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
+const fixtures = resolve(import.meta.dirname, '../../../test/fixtures/wal')
 
 describe('segment cat', () => {
   test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('prints one line per record of %s', async (name) => {
