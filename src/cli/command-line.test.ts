@@ -3,19 +3,7 @@ import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../test/support/cli.ts'
 
-const commands = [
-  'start',
-  'control',
-  'node',
-  'demo',
-  'accounts',
-  'keys',
-  'nodes',
-  'join-tokens',
-  'segment',
-  'segments',
-  'commits',
-]
+const commands = ['start', 'control', 'node', 'demo', 'accounts', 'keys', 'nodes', 'join-tokens', 'segments', 'commits']
 
 describe('help', () => {
   test.each([[[]], [['help']], [['--help']], [['-h']]])('%j lists the commands', async (args) => {
@@ -63,7 +51,8 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
     [['demo', '--evnts', '5'], 'unknown option: --evnts; did you mean --events?', 'inlet demo --help'],
     [['demo', '--events', 'x'], '--events: must be a whole number from 1 to 10000000, not "x"', 'inlet demo --help'],
     [['demo', '--seed', '1', '--seed', '2'], '--seed may be given only once', 'inlet demo --help'],
-    [['segment', 'cat'], 'missing argument: FILE', 'inlet segment cat --help'],
+    [['segments', 'cat'], 'missing argument: FILE', 'inlet segments cat --help'],
+    [['segment', 'cat', 'x.wal'], 'unknown command: segment; did you mean segments?', 'inlet --help'],
     [['keys', 'create', '--name', 'x'], 'missing option: --scope', 'inlet keys create --help'],
     [['join-tokens', 'create'], 'missing option: --name', 'inlet join-tokens create --help'],
     [['node', '--join-token'], '--join-token needs a value', 'inlet node --help'],

@@ -28,7 +28,6 @@ import { loginCommand, logoutCommand, profilesCommand } from './commands/login.t
 import { nodesCommands } from './commands/nodes.ts'
 import { queryCommand } from './commands/query.ts'
 import { scrubCommand } from './commands/scrub.ts'
-import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
@@ -66,7 +65,6 @@ export const commands = buildRouteMap({
     nodes: nodesCommands,
     'join-tokens': joinTokensCommands,
     'sign-in-link': signInLinkCommand,
-    segment: segmentCommands,
     segments: segmentsCommands,
     commits: commitsCommands,
     compact: compactCommand,

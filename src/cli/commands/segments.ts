@@ -13,11 +13,17 @@ const exportCommand = () => import('../segments/export.ts')
 const parked = () => import('../segments/parked.ts')
 const deliver = () => import('../segments/deliver.ts')
 const discard = () => import('../segments/discard.ts')
+const file = () => import('../segments/file.ts')
+const path = { kind: 'tuple', parameters: [{ parse: String, brief: 'path of a segment', placeholder: 'FILE' }] } as const
 const names = {
   kind: 'array',
   parameter: { parse: String, brief: 'names of segments or logs', placeholder: 'NAME' },
   minimum: 1,
 } as const
+
+/** Help of the commands that take a path. */
+const readsFiles =
+  'The file is a segment of the write-ahead log (.wal, .open, .quarantine) or of a bucket (.wal.zst). Continues behind damage, says where it is, and exits with 1.'
 
 export const segmentsCommands = buildRouteMap({
   routes: {
@@ -47,7 +53,7 @@ export const segmentsCommands = buildRouteMap({
       docs: {
         brief: 'print the records of segments or whole logs as lines of JSON',
         fullDescription:
-          'Prints one line of JSON per record: segment, seq, record_index, received_at, envelope and payload, as `inlet segment cat` does. Of a damaged file it prints what is intact; the exit code is 1 if anything is missing.',
+          'Prints one line of JSON per record: segment, seq, record_index, received_at, envelope and payload, as `inlet segments cat` does. Of a damaged file it prints what is intact; the exit code is 1 if anything is missing.',
       },
     }),
     retry: buildCommand<RetryFlags, readonly string[], CliContext>({
@@ -108,11 +114,27 @@ export const segmentsCommands = buildRouteMap({
           'Removes segments for good that are parked, quarantined or without an owner, and says how many records that are. Export them first if in doubt.',
       },
     }),
+    cat: buildCommand<object, [path: string], CliContext>({
+      loader: async () => (await file()).catSegment,
+      parameters: { positional: path },
+      docs: {
+        brief: 'print every record of a file as one line of JSON',
+        fullDescription: `Prints every record of a file as one line of JSON. ${readsFiles}`,
+      },
+    }),
+    check: buildCommand<JsonFlags, [path: string], CliContext>({
+      loader: async () => (await file()).checkSegment,
+      parameters: { flags: { json }, positional: path },
+      docs: {
+        brief: 'verify every checksum of a file and print a summary',
+        fullDescription: `Verifies every checksum of a file and prints a summary. ${readsFiles}`,
+      },
+    }),
   },
   defaultCommand: 'list',
   docs: {
-    brief: 'find and handle the segments on the disk of this node',
+    brief: 'find and handle the segments on the disk of this node, and read segment files',
     fullDescription:
-      'Finds and handles the segments on the disk of this node. A segment is named LOG/SEQ-INCARNATION; LOG is the id of its endpoint. `inlet segment` reads a single file by its path.',
+      'Finds and handles the segments on the disk of this node. A segment is named LOG/SEQ-INCARNATION; LOG is the id of its endpoint. `cat` and `check` read a single file by its path, wherever it is.',
   },
 })

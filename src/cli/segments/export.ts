@@ -17,9 +17,9 @@ import { SegmentError } from '#log/local/read/segment-reader.ts'
 import { scanSegment } from '#log/local/read/segment-scan.ts'
 import type { CliContext } from '../context.ts'
 import { Progress } from '../progress.ts'
-import { writeRecords } from './records.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
+import { writeRecords } from './records.ts'
 
 export type ExportFlags = { readonly output: string }
 

@@ -6,7 +6,7 @@ import { runCli } from '../../../test/support/cli.ts'
 
 const fixtures = resolve(import.meta.dirname, '../../../test/fixtures/wal')
 
-describe('segment cat', () => {
+describe('segments cat', () => {
   test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('prints one line per record of %s', async (name) => {
     const { code, out } = await run('cat', name)
     expect(code).toBe(0)
@@ -46,7 +46,7 @@ describe('segment cat', () => {
   })
 })
 
-describe('segment cat of a file with a damaged header', () => {
+describe('segments cat of a file with a damaged header', () => {
   const damaged = async (name: string, withKey: boolean) => {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-cat-'))
     onTestFinished(() => rm(directory, { recursive: true }))
@@ -55,7 +55,7 @@ describe('segment cat of a file with a damaged header', () => {
     const bytes = await readFile(join(fixtures, 'http-ndjson.wal'))
     await writeFile(join(log, name), bytes.fill(0, 0, 100).fill(0, withKey ? 400 : 100, withKey ? undefined : 100))
     if (withKey) await copyFile(join(fixtures, 'salt-key'), join(directory, 'salt-key'))
-    return runCli(['segment', 'cat', join(log, name)])
+    return runCli(['segments', 'cat', join(log, name)])
   }
 
   test.each([
@@ -78,7 +78,7 @@ describe('segment cat of a file with a damaged header', () => {
   })
 })
 
-describe('segment check', () => {
+describe('segments check', () => {
   test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('summarizes %s', async (name) => {
     const { code, out, err } = await run('check', name)
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -117,5 +117,5 @@ describe('a file that is not a segment', () => {
 })
 
 function run(action: string, name: string, ...options: readonly string[]) {
-  return runCli(['segment', action, join(fixtures, name), ...options])
+  return runCli(['segments', action, join(fixtures, name), ...options])
 }

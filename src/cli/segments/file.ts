@@ -1,5 +1,5 @@
 /**
- * `inlet segment`: prints or checks a segment, plain or zstd, sealed or not.
+ * `inlet segments cat` and `check`: prints or checks the file of a segment, plain or zstd, sealed or not.
  *
  * Exit codes: 0 the segment is intact, 1 it is damaged, not sealed, or not a segment.
  */

@@ -1,4 +1,4 @@
-/** Records of a segment as lines of JSON, for `segment cat` and `segments export`. */
+/** Records of a segment as lines of JSON, for `segments cat` and `segments export`. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { isoTimestamp } from '#lib/clock.ts'

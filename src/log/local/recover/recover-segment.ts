@@ -213,7 +213,7 @@ class OtherVersionError extends Error {
 function problemOf(error: unknown, { logName, path }: Orphan): string {
   const file = `later data is stored, but its delivery waits for ${logName}/${basename(path)}, which`
   const moveOut =
-    'move it out of the WAL and keep it: later data is then delivered without its records, which `inlet segment cat` prints once the file can be read'
+    'move it out of the WAL and keep it: later data is then delivered without its records, which `inlet segments cat` prints once the file can be read'
   if (error instanceof OtherVersionError) {
     return `${file} was written by another version of Inlet: start that version, or ${moveOut}`
   }
