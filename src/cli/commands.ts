@@ -17,7 +17,6 @@ import { accountsCommands } from './commands/accounts.ts'
 import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
-import { compactCommand } from './commands/compact.ts'
 import { completionCommand } from './commands/completion.ts'
 import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
@@ -67,7 +66,6 @@ export const commands = buildRouteMap({
     'sign-in-link': signInLinkCommand,
     segments: segmentsCommands,
     commits: commitsCommands,
-    compact: compactCommand,
     scrub: scrubCommand,
     database: databaseCommands,
     backup: backupCommand,

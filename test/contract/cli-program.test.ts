@@ -144,7 +144,6 @@ describe('completion', () => {
     expect(await complete('--')).toEqual(['--help', '--profile', '--version'])
     expect(await complete('keys', 'list', '--j')).toEqual(['--json'])
     expect(await complete('keys', 'create', '--scope', 'me')).toEqual(['metrics'])
-    expect(await complete('compact', '--period', '')).toEqual(['hour', 'day'])
     expect(await complete('completion', 'f')).toEqual(['fish'])
     expect(await complete('unknown', 'x')).toEqual([])
     expect(await complete('')).toEqual(expect.arrayContaining(['start', 'keys', 'endpoints']))

@@ -41,9 +41,14 @@ describe('a compaction', () => {
 
   const command = (...args: readonly string[]) =>
     execFileSync(process.execPath, [program, ...args], {
-      env: { PATH: process.env['PATH'], INLET_DATA_DIR: inlet.directory },
+      env: {
+        ...{ PATH: process.env['PATH'], INLET_DATA_DIR: inlet.directory },
+        ...{ INLET_URL: inlet.apiUrl, INLET_API_KEY: inlet.apiKey },
+      },
       encoding: 'utf8',
     })
+
+  const compact = () => command('endpoints', 'compact', id, '--set', `to=${to()}`, '--wait')
 
   async function send(...numbers: readonly number[]): Promise<void> {
     for (const n of numbers) {
@@ -82,7 +87,6 @@ describe('a compaction', () => {
   })
 
   test('the command leaves what was merged, and merges later files among themselves', async () => {
-    const compact = () => command('compact', '--endpoint', id, '--to', to())
     expect(compact()).toBe('nothing to merge\n')
     await send(40)
     expect(compact()).toBe('nothing to merge\n')
@@ -108,6 +112,6 @@ describe('a compaction', () => {
     expect(command('commits', 'rebuild', '--endpoint', id)).toContain('4 recorded, 6 already known, 0 rejected')
     expect(command('commits', 'rebuild', '--endpoint', id)).toContain('0 recorded, 10 already known, 0 rejected')
     await inlet.start('control')
-    expect(command('compact', '--endpoint', id, '--to', to())).toBe('nothing to merge\n')
+    expect(compact()).toBe('nothing to merge\n')
   })
 })

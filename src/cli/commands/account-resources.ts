@@ -59,10 +59,16 @@ export const endpointsCommands = buildRouteMap({
     resume: callCommand({ brief: 'accept data again', operation: 'resumeEndpoint', targets: ['endpoint'], done: 'Resumed.' }),
     compact: callCommand({
       brief: 'merge small files that were delivered',
-      help: fieldsHelp('Starts a job that merges small files.', 'inlet endpoints compact shop --set period=day'),
+      help: fieldsHelp(
+        `Starts a job that merges small Parquet files into files of up to 256 MB: those of closed days, or of closed hours (period=hour), all of them or only those sealed from a time (from) or before one (to). Nodes do the work, so the service must run.
+With --wait the command starts job after job until nothing is left to merge, prints the progress, and exits with 1 if some files could not be merged. A job goes on if you stop the command.
+The merged files are in a folder of their own, compacted/. The old files stay in the bucket, unless the endpoint removes them (remove_after_hours): then programs that read whole folders miss the rows of removed files. docs/readers.md says what readers must know.`,
+        'inlet endpoints compact shop --set period=hour --wait',
+      ),
       operation: 'compactEndpoint',
       targets: ['endpoint'],
       body: true,
+      startsJobs: true,
       done: 'There is nothing to merge.',
     }),
     'test-event': callCommand({

@@ -85,6 +85,7 @@ export function callCommand({ brief, help, targets = [], query, ...rest }: CallO
       placeholder: 'FIELD=VALUE',
     },
   }
+  const wait = { kind: 'boolean', default: false, withNegated: false, brief: 'start jobs until nothing is left, and follow them' }
   const yes = { kind: 'boolean', default: false, withNegated: false, brief: 'do not ask' }
   return buildCommand<CallFlags, string[], CliContext>({
     loader: async () => {
@@ -97,6 +98,7 @@ export function callCommand({ brief, help, targets = [], query, ...rest }: CallO
       flags: {
         ...(spec.body === true ? fields : {}),
         ...Object.fromEntries(booleans),
+        ...(spec.startsJobs === undefined ? {} : { wait }),
         ...(spec.warning === undefined ? {} : { yes }),
         json,
       } as unknown as FlagParametersForType<CallFlags, CliContext>,

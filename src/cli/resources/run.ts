@@ -15,6 +15,7 @@ import { toTable } from '../table.ts'
 import { confirm } from './confirm.ts'
 import { type FieldFlags, readFields } from './fields.ts'
 import { findId, type Named } from './find.ts'
+import { runJobs } from './jobs.ts'
 import { mayLackCommits } from './may-lack-commits.ts'
 import { printYaml } from './yaml.ts'
 
@@ -43,7 +44,8 @@ export type ListSpec = {
   readonly noun: string
 }
 
-export type CallFlags = { readonly json: boolean; readonly yes?: boolean } & FieldFlags & Readonly<Record<string, unknown>>
+export type CallFlags = { readonly json: boolean; readonly yes?: boolean; readonly wait?: boolean } & FieldFlags &
+  Readonly<Record<string, unknown>>
 export type CallSpec = {
   readonly operation: OperationName
   readonly targets: readonly Target[]
@@ -53,6 +55,8 @@ export type CallSpec = {
   readonly query?: readonly string[]
   /** Whether it needs a region, which is the only one that has nodes if none is given. */
   readonly needsRegion?: boolean
+  /** Whether it starts a job, which covers a part of the work, until there is none left: then the command can wait. */
+  readonly startsJobs?: true
   /** Consequence for the named resource, if the call cannot be undone. */
   readonly warning?: string
   /** Message if nothing is returned. */
@@ -99,7 +103,9 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   if (spec.warning !== undefined && flags.yes !== true) await confirm(context, `${given.join(' ')}: ${spec.warning}`)
   const query = Object.fromEntries((spec.query ?? []).filter((name) => flags[name] === true).map((name) => [name, true]))
   const input = spec.body === true ? [await readBody(client, spec, flags)] : spec.query === undefined ? [] : [query]
-  const returned = await (client[spec.operation] as unknown as AnyCall)(...ids, ...input)
+  const call = () => (client[spec.operation] as unknown as AnyCall)(...ids, ...input)
+  if (flags.wait === true) return runJobs(context, client, flags, call as () => PromiseLike<Schemas['Job'] | undefined>)
+  const returned = await call()
   const { stdout, stderr } = context.process
   if (flags.json) return printJson(context, returned ?? null)
   if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
