@@ -98,17 +98,6 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
-/** Returns the account of an endpoint that is not deleted. */
-export async function findAccountOfEndpoint(db: Db, id: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('endpoints')
-    .select('account_id')
-    .where('id', '=', id)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirst()
-  return row?.account_id
-}
-
 /** Throws not_found unless the account has the endpoint, or had it before it was deleted. */
 export async function assertEverExisted(db: Db, account_id: string, id: string): Promise<void> {
   const row = await db

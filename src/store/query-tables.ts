@@ -3,30 +3,24 @@ import type { Definition } from '#model/definition.ts'
 import { fromJson } from './columns.ts'
 import type { Db } from './store.ts'
 
-export type QueriedView = { readonly id: string; readonly version: number; readonly columns: Definition['columns'] }
-
-/** Finds a version of a view that was published, or without a version the newest published one. */
-export async function findQueriedView(
-  db: Db,
-  account_id: string,
-  name: string,
-  version: number | undefined,
-): Promise<QueriedView | undefined> {
-  let query = db
+/** Lists the versions of a view. */
+export function listQueriedVersions(db: Db, account_id: string, name: string) {
+  return db
     .selectFrom('views')
-    .select(['id', 'version', 'definition'])
+    .select(['id', 'version', 'status'])
     .where('account_id', '=', account_id)
     .where('name', '=', name)
-    .where('status', '!=', 'draft')
-  if (version !== undefined) query = query.where('version', '=', version)
-  // `published` comes after `archived`.
-  const row = await query.orderBy('status', 'desc').orderBy('version', 'desc').limit(1).executeTakeFirst()
-  return row && { id: row.id, version: row.version, columns: fromJson<Definition>(row.definition).columns }
+    .execute()
 }
 
-/** Finds an endpoint that is not deleted by its name, or else by its id. Upper and lower case count only if names differ in nothing else. */
-export async function findQueriedEndpoint(db: Db, account_id: string, name: string): Promise<string | undefined> {
-  const rows = await db
+export async function findQueriedColumns(db: Db, view_id: string): Promise<Definition['columns'] | undefined> {
+  const row = await db.selectFrom('views').select('definition').where('id', '=', view_id).executeTakeFirst()
+  return row && fromJson<Definition>(row.definition).columns
+}
+
+/** Lists endpoints that are not deleted and whose name or id this may be, in whatever case. The oldest is first. */
+export function listQueriedEndpoints(db: Db, account_id: string, name: string) {
+  return db
     .selectFrom('endpoints')
     .select(['id', 'name'])
     .where('account_id', '=', account_id)
@@ -37,5 +31,4 @@ export async function findQueriedEndpoint(db: Db, account_id: string, name: stri
     )
     .orderBy('created_at')
     .execute()
-  return (rows.find((row) => row.name === name) ?? rows[0])?.id
 }

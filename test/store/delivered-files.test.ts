@@ -3,7 +3,7 @@ import { newId } from '#model/id.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { recordCommit } from '#store/commits.ts'
 import { deliveredFiles, type FilesWanted, listEndpointsOfView, type TimeRange } from '#store/delivered-files.ts'
-import { findQueriedEndpoint, findQueriedView } from '#store/query-tables.ts'
+import { findQueriedColumns, listQueriedEndpoints, listQueriedVersions } from '#store/query-tables.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
@@ -87,15 +87,16 @@ describeDatabases('delivered files', (kind) => {
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const view = await aPublishedView(store, account)
     const endpoint = await aStoredEndpoint(store, account, { name: 'Line 1' })
-    expect(await findQueriedView(store.db, account, view.name, undefined)).toMatchObject({ id: view.id, version: 1 })
-    expect(await findQueriedView(store.db, account, view.name, 2)).toBeUndefined()
-    expect(await findQueriedView(store.db, other, view.name, undefined)).toBeUndefined()
+    const versions = async (of: string) => (await listQueriedVersions(store.db, of, view.name)).map(({ id }) => id)
+    expect([await versions(account), await versions(other)]).toEqual([[view.id], []])
+    expect(await findQueriedColumns(store.db, view.id)).toMatchObject([{ name: expect.any(String) }])
     const odd = await aStoredEndpoint(store, account, { name: 'Öfen' })
-    expect(await findQueriedEndpoint(store.db, account, 'Öfen')).toBe(odd.id)
-    for (const name of ['Line 1', 'line 1', endpoint.id.toUpperCase()])
-      expect(await findQueriedEndpoint(store.db, account, name)).toBe(endpoint.id)
-    expect(await findQueriedEndpoint(store.db, other, 'Line 1')).toBeUndefined()
-    expect(await findQueriedEndpoint(store.db, other, endpoint.id)).toBeUndefined()
+    const endpoints = async (of: string, name: string) => (await listQueriedEndpoints(store.db, of, name)).map(({ id }) => id)
+    expect(await endpoints(account, 'Öfen')).toEqual([odd.id])
+    for (const name of ['Line 1', 'line 1', endpoint.id.toUpperCase()]) {
+      expect(await endpoints(account, name)).toEqual([endpoint.id])
+      expect(await endpoints(other, name)).toEqual([])
+    }
   })
 })
 

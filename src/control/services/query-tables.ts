@@ -8,6 +8,7 @@ import type { Column } from '#model/definition.ts'
 import { queryLimits } from '#model/limits.ts'
 import type { QueriedTable } from '#model/query.ts'
 import type { TableName } from '#query/query-protocol.ts'
+import { describeUnknownTable, findTable, printName, rawColumns } from '#query/tables.ts'
 import {
   type DeliveredFile,
   deliveredFiles,
@@ -17,27 +18,12 @@ import {
 } from '#store/delivered-files.ts'
 import { findMissingSinceOf } from '#store/missing-commits.ts'
 import type { RowRange } from '#store/moved-files.ts'
-import { findQueriedEndpoint, findQueriedView } from '#store/query-tables.ts'
+import { findQueriedColumns, listQueriedEndpoints, listQueriedVersions } from '#store/query-tables.ts'
 import type { Db } from '#store/store.ts'
 
-/** Schema of the records as they were received. */
-const rawSchema = 'raw'
-const versionPattern = /^v([1-9]\d{0,8})$/i
 /** Endpoints whose files are read for one view, and commits of each of them that are searched. */
 const ENDPOINTS_MAX = 100
 const COMMITS_MAX = 2_000
-
-const rawColumns = [
-  { name: 'ingested_at', type: 'TIMESTAMPTZ' },
-  { name: 'protocol', type: 'VARCHAR' },
-  { name: 'topic', type: 'VARCHAR' },
-  { name: 'client_id', type: 'VARCHAR' },
-  { name: 'segment_seq', type: 'BIGINT' },
-  { name: 'record_index', type: 'BIGINT' },
-  { name: 'payload', type: 'VARCHAR' },
-  { name: 'payload_bytes', type: 'BLOB' },
-  { name: 'attributes', type: 'VARCHAR' },
-] as const
 
 export type TableColumn = Pick<Column, 'name' | 'type' | 'parquet'>
 
@@ -77,8 +63,7 @@ export async function resolveTables(
 ): Promise<readonly ResolvedTable[]> {
   const tables: ResolvedTable[] = []
   for (const name of names) {
-    const table =
-      name.schema.toLowerCase() === rawSchema ? await findRaw(db, account_id, name) : await findView(db, account_id, name, limits)
+    const table = await findTableOf(db, account_id, name, limits)
     const { only, reach } = limits
     const isReachable = table !== undefined && (reach === null || table.endpoints.some((id) => reach.includes(id)))
     if (!isReachable && name.isOptional) continue
@@ -88,40 +73,34 @@ export async function resolveTables(
   return tables
 }
 
-async function findRaw(db: Db, account_id: string, name: TableName): Promise<ResolvedTable | undefined> {
-  const endpoint_id = await findQueriedEndpoint(db, account_id, name.table)
-  if (endpoint_id === undefined) return undefined
-  const identity = { name: printName(name), kind: 'raw', view_id: null, view_version: null, endpoint_id } as const
-  return { name, wanted: 'raw', endpoints: [endpoint_id], leavesOut: false, columns: rawColumns, identity }
-}
-
-/** `orders` is the newest version, `orders.v2` a certain one. */
-async function findView(
+async function findTableOf(
   db: Db,
   account_id: string,
   name: TableName,
   { only, reach }: EndpointLimits,
 ): Promise<ResolvedTable | undefined> {
-  const { schema, table } = name
-  const [, version] = schema === '' ? [] : (versionPattern.exec(table) ?? [])
-  if (schema !== '' && version === undefined) return undefined
-  const viewName = (schema === '' ? table : schema).toLowerCase()
-  const view = await findQueriedView(db, account_id, viewName, version === undefined ? undefined : Number(version))
-  if (view === undefined) return undefined
-  const endpoints = await listEndpointsOfView(
-    db,
-    account_id,
-    view.id,
-    reach ?? (only === undefined ? null : [only]),
-    ENDPOINTS_MAX + 1,
-  )
+  const found = await findTable(name, {
+    listEndpoints: (nameOrId) => listQueriedEndpoints(db, account_id, nameOrId),
+    listVersions: (view) => listQueriedVersions(db, account_id, view),
+  })
+  if (found === undefined) return undefined
+  if (found.kind === 'raw') {
+    const { kind, endpoint_id } = found
+    const identity = { name: printName(name), kind, view_id: null, view_version: null, endpoint_id }
+    return { name, wanted: kind, endpoints: [endpoint_id], leavesOut: false, columns: rawColumns, identity }
+  }
+  const { kind, view } = found
+  const reached = reach ?? (only === undefined ? null : [only])
+  const endpoints = await listEndpointsOfView(db, account_id, view.id, reached, ENDPOINTS_MAX + 1)
+  const columns = await findQueriedColumns(db, view.id)
+  if (columns === undefined) return undefined
   return {
     name,
     wanted: { view_id: view.id },
     endpoints: endpoints.slice(0, ENDPOINTS_MAX),
     leavesOut: endpoints.length > ENDPOINTS_MAX,
-    columns: view.columns.map(({ name: column, type, parquet }) => ({ name: column, type, parquet })),
-    identity: { name: printName(name), kind: 'view', view_id: view.id, view_version: view.version, endpoint_id: null },
+    columns: columns.map(({ name: column, type, parquet }) => ({ name: column, type, parquet })),
+    identity: { name: printName(name), kind, view_id: view.id, view_version: view.version, endpoint_id: null },
   }
 }
 
@@ -195,11 +174,7 @@ async function* newestFirst(sources: readonly Source[]): Source {
   }
 }
 
-function printName({ schema, table }: TableName): string {
-  return schema === '' ? table : `${schema}.${table}`
-}
-
 function unknownTable(name: TableName): AppError {
-  const message = `there is no table ${printName(name)}: name a published view (orders), one of its versions (orders.v2), or the records of an endpoint as they were received (raw."<name of the endpoint>")`
+  const message = describeUnknownTable(name)
   return new AppError('validation_error', message, { errors: [{ path: 'sql', message }] })
 }
