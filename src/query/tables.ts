@@ -24,7 +24,7 @@ export const rawColumns = [
 type Endpoint = { readonly id: string; readonly name: string }
 type Version = { readonly version: number; readonly status: string }
 
-/** What an account has. Lists may have more than what was asked for. */
+/** Lists what an account has. They may have more than what was asked for. */
 export type Catalog<View extends Version> = {
   /** Lists endpoints that are not deleted, the oldest first. */
   readonly listEndpoints: (nameOrId: string) => Promise<readonly Endpoint[]>
