@@ -16,12 +16,12 @@ import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
-import { MarkerSeal } from './commit/marker-seal.ts'
 import { type ConversionPool, conversionBounds, createConversionPool } from './convert/conversion-pool.ts'
 import { WorkerAccess } from './convert/worker-access.ts'
-import { countWaiting, type Held } from './held.ts'
-import { deliveryLimits } from './limits.ts'
 import { composeDelivery, conversionMemoryBytes } from './plane.ts'
+import { MarkerSeal } from './publish/marker-seal.ts'
+import { countWaiting, type Held } from './segments/held.ts'
+import { deliveryLimits } from './segments/limits.ts'
 
 export type AppHooks = {
   readonly logger: Logger

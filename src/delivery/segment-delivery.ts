@@ -11,12 +11,15 @@ import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import type { ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { Adopter, type AdopterOptions } from './adopt/adopter.ts'
-import type { CommitSink } from './commit/commit-sink.ts'
-import { Committer } from './commit/committer.ts'
-import { ArtifactsMissing } from './commit/marker.ts'
 import type { BuiltArtifacts } from './convert/build-directory.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
+import { Adopter, type AdopterOptions } from './publish/adopter.ts'
+import type { CommitSink } from './publish/commit-sink.ts'
+import { Committer } from './publish/committer.ts'
+import { DestinationRetry } from './publish/destination-retry.ts'
+import { ArtifactsMissing } from './publish/marker.ts'
+import type { Uploader } from './publish/uploader.ts'
+import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
 import {
   DeliveryEnded,
   type DeliveryOutcome,
@@ -25,11 +28,8 @@ import {
   isSameLocation,
   type SegmentFacts,
   SegmentSalvaged,
-} from './delivery-run.ts'
-import { DestinationRetry } from './destination-retry.ts'
-import { deliveryLimits } from './limits.ts'
-import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
-import type { Uploader } from './upload/uploader.ts'
+} from './segments/delivery-run.ts'
+import { deliveryLimits } from './segments/limits.ts'
 
 export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
   AdopterOptions & {

@@ -10,7 +10,7 @@ import type { Span } from '#lib/tracing/span.ts'
 import { newSpanId, newTraceId } from '#lib/tracing/trace-context.ts'
 import type { Tracer } from '#lib/tracing/tracer.ts'
 import type { TraceLinks } from '#node/trace-links.ts'
-import type { SegmentFacts } from './delivery-run.ts'
+import type { SegmentFacts } from './segments/delivery-run.ts'
 
 /** Segments whose commits are not recorded yet. Those above are not traced. */
 const segmentsMax = 1_000

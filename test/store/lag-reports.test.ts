@@ -1,7 +1,7 @@
 /** The database follows the reports of a node about many logs, whatever gets lost in between. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { LagReports } from '#delivery/lag-report.ts'
+import { LagReports } from '#delivery/report/lag-report.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { listLags } from '#store/node-reports.ts'

@@ -5,9 +5,9 @@
  * this endpoint and into this bucket. Any other is rejected with a reason.
  */
 
-import { findForeignArtifact } from '#delivery/adopt/foreign-artifact.ts'
-import { decodeMarker } from '#delivery/commit/marker.ts'
 import { decodeUnitMarker, type UnitMarker } from '#delivery/jobs/unit-marker.ts'
+import { findForeignArtifact } from '#delivery/publish/foreign-artifact.ts'
+import { decodeMarker } from '#delivery/publish/marker.ts'
 import { additionId, objectKey, type ViewVersion } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import type { MarkerFolder } from '#store/marker-folders.ts'

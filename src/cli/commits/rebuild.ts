@@ -5,8 +5,8 @@
  * Law: a known commit is left unchanged. So a second run changes nothing, and an interrupted run can be resumed.
  */
 import { setImmediate } from 'node:timers/promises'
-import { markerBytesMax } from '#delivery/commit/marker.ts'
 import type { UnitMarker } from '#delivery/jobs/unit-marker.ts'
+import { markerBytesMax } from '#delivery/publish/marker.ts'
 import { markerFolder, parseCompactionMarkerKey, parseMarkerKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'

@@ -6,7 +6,7 @@
  */
 import { basename } from 'node:path'
 import type { Config } from '#config.ts'
-import { MarkerSeal } from '#delivery/commit/marker-seal.ts'
+import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import { nextStepOf } from '#delivery/scrub/advice.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'

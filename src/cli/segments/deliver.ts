@@ -7,7 +7,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '#config.ts'
 import { controlOf } from '#config-addresses.ts'
-import { writeAssignment } from '#delivery/assignments.ts'
+import { writeAssignment } from '#delivery/segments/assignments.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'

@@ -6,7 +6,7 @@
  * result, never a reason to leave out the rest.
  */
 import type { Config } from '#config.ts'
-import { type Parked, ParkedSegments } from '#delivery/parked-segments.ts'
+import { type Parked, ParkedSegments } from '#delivery/segments/parked-segments.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'

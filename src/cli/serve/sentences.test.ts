@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CommitEvent } from '#delivery/commit/commit-event.ts'
+import type { CommitEvent } from '#delivery/publish/commit-event.ts'
 import { sentences } from './sentences.ts'
 
 const view = { view_name: 'events', view_version: 1, dropped: 0, dlq: 0, failed: 0 }

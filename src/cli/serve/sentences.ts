@@ -1,5 +1,5 @@
 /** Sentences for people at a terminal, about events that need no details. */
-import type { CommitEvent } from '#delivery/commit/commit-event.ts'
+import type { CommitEvent } from '#delivery/publish/commit-event.ts'
 import type { Sentences } from '#lib/text-lines.ts'
 
 /** Views of a commit that are named. */

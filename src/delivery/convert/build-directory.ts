@@ -1,8 +1,8 @@
 import { lstatSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SegmentFiles } from './build.ts'
-import type { BuiltFile } from './built-file.ts'
+import type { SegmentFiles } from './build/build.ts'
+import type { BuiltFile } from './build/built-file.ts'
 
 export type BuiltArtifacts = SegmentFiles & {
   /** Whether all files are still there. */

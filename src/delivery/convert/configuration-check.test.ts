@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
 import { hurriedClock } from '../../../test/support/hurried-clock.ts'
-import { Endpoints } from '../endpoints.ts'
-import { deliveryLimits } from '../limits.ts'
+import { Endpoints } from '../segments/endpoints.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
 
 function furnished(isCurrent: (call: number) => Promise<boolean>) {

@@ -10,8 +10,8 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Endpoints } from '../endpoints.ts'
-import { deliveryLimits } from '../limits.ts'
+import type { Endpoints } from '../segments/endpoints.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 
 export type ConfigurationCheckOptions = {
   /** Asks control whether the configuration of this process is the newest. */

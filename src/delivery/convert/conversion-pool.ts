@@ -2,7 +2,7 @@ import { extname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { ProcessPool, type ProcessPoolOptions } from '#lib/process-pool.ts'
 import type { SandboxLimits } from '#lib/sandbox.ts'
-import { deliveryLimits } from '../limits.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import type { ConvertReply, ConvertTask, Step } from './worker/protocol.ts'
 
 /** The processes that convert. One conversion uses one at a time. */

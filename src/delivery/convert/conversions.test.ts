@@ -19,11 +19,11 @@ import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { queryRows } from '../../../test/support/parquet.ts'
 import { until } from '../../../test/support/until.ts'
-import { isTransient } from '../transient-error.ts'
+import { ConversionCrashed, RequiredViewFailed } from './build/failures.ts'
+import { isTransient } from './build/transient-error.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
 import { createConversionPool } from './conversion-pool.ts'
 import { Conversions, type SegmentConversion } from './conversions.ts'
-import { ConversionCrashed, RequiredViewFailed } from './failures.ts'
 import type { Step } from './worker/protocol.ts'
 
 const clock = systemClock

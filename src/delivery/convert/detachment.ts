@@ -1,5 +1,5 @@
 import type { BoundView } from '#model/snapshot.ts'
-import type { Endpoints } from '../endpoints.ts'
+import type { Endpoints } from '../segments/endpoints.ts'
 
 /** Watches the views of a conversion. Dispose it when the conversion has ended. */
 export class Detachment implements Disposable {

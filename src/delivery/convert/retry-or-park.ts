@@ -12,12 +12,12 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import { SegmentError } from '#log/local/read/segment-reader.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
-import { DeliveryEnded, type DeliveryRun, SegmentSalvaged } from '../delivery-run.ts'
-import type { Endpoints } from '../endpoints.ts'
-import { deliveryLimits } from '../limits.ts'
-import type { ParkedSegments } from '../parked-segments.ts'
-import { isTransient, NotConfiguredError } from '../transient-error.ts'
-import { CallerRetries, ConversionCrashed } from './failures.ts'
+import { DeliveryEnded, type DeliveryRun, SegmentSalvaged } from '../segments/delivery-run.ts'
+import type { Endpoints } from '../segments/endpoints.ts'
+import { deliveryLimits } from '../segments/limits.ts'
+import type { ParkedSegments } from '../segments/parked-segments.ts'
+import { CallerRetries, ConversionCrashed } from './build/failures.ts'
+import { isTransient, NotConfiguredError } from './build/transient-error.ts'
 
 export type RetryOrParkOptions = {
   readonly segments: SegmentSource

@@ -7,7 +7,7 @@ import { FairSlots } from '#lib/fair-slots.ts'
 import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { until } from '../../../test/support/until.ts'
-import { deliveryLimits } from '../limits.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
 import { buildGroups, groupsOf } from './view-groups.ts'
 

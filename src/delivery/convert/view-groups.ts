@@ -5,7 +5,7 @@
  * Law: a conversion waits for no slot but its own: it builds every group that nobody else is building. If one group fails, all of it fails.
  */
 import type { BoundView } from '#model/snapshot.ts'
-import { deliveryLimits } from '../limits.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
 
 /** Returns the views in groups of nearly one size, in order. One group, unless reading the segment once more for each is little beside the work. */

@@ -12,10 +12,10 @@ import { Backoff } from '#lib/retry.ts'
 import type { SlotPriority } from '#lib/slot-schedule.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FailingView } from '#model/node-protocol.ts'
-import type { DeliveryRun } from '../delivery-run.ts'
-import type { Endpoints } from '../endpoints.ts'
-import { deliveryLimits } from '../limits.ts'
-import { RequiredViewFailed } from './failures.ts'
+import type { DeliveryRun } from '../segments/delivery-run.ts'
+import type { Endpoints } from '../segments/endpoints.ts'
+import { deliveryLimits } from '../segments/limits.ts'
+import { RequiredViewFailed } from './build/failures.ts'
 
 export type ViewHoldsOptions = { readonly endpoints: Endpoints; readonly clock: Clock; readonly logger: Logger }
 

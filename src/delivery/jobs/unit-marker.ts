@@ -3,7 +3,7 @@ import { parseJson } from '#lib/json.ts'
 import { additionId, printArtifactKind } from '#model/artifact.ts'
 import { type ArtifactFile, SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import { describeMarker } from '../commit/marker.ts'
+import { describeMarker } from '../publish/marker.ts'
 
 /** The marker of the files that a backfill or a re-drive added to a committed segment. */
 const UnitMarker = SegmentCommit.omit({ records_damaged: true, wal_bytes: true, duration_ms: true }).extend({

@@ -2,7 +2,7 @@ import type { ControlClient } from '#node/control-client.ts'
 import type { Outbox } from '#node/outbox.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
-import type { MarkerSeal } from '../commit/marker-seal.ts'
+import type { MarkerSeal } from '../publish/marker-seal.ts'
 import { Scrubber, type ScrubberOptions } from './scrubber.ts'
 import { readLocalSeqs } from './seq-gaps.ts'
 

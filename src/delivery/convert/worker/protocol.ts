@@ -7,7 +7,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import type { SettledView, ViewPlan } from '../build-views.ts'
+import type { SettledView, ViewPlan } from '../build/build-views.ts'
 
 type Build = {
   /** An empty directory for the files. */

@@ -11,7 +11,7 @@ import { RecordDatabase } from '#records/record-database.ts'
 import { aBoundView } from '../../../../test/support/delivery-node.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { runs } from '../../../../test/support/thorough.ts'
-import { buildFiles } from '../build.ts'
+import { buildFiles } from '../build/build.ts'
 import { SharedDatabase } from './shared-database.ts'
 
 const memoryBytes = 256 * MiB

@@ -7,13 +7,13 @@
  */
 import { objectKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
-import { unlessReadDenied } from '../bucket.ts'
-import { decodeMarker } from '../commit/marker.ts'
-import type { MarkerSeal } from '../commit/marker-seal.ts'
-import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
-import type { BoundDestination } from '../destination-retry.ts'
+import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
+import { unlessReadDenied } from './bucket.ts'
+import type { BoundDestination } from './destination-retry.ts'
 import { findForeignArtifact } from './foreign-artifact.ts'
 import type { KnownCommit, KnownCommits } from './known-commits.ts'
+import { decodeMarker } from './marker.ts'
+import type { MarkerSeal } from './marker-seal.ts'
 
 export type AdopterOptions = { readonly knownCommits: KnownCommits; readonly seal: MarkerSeal }
 

@@ -1,7 +1,7 @@
 import type { SegmentName } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
-import type { Bucket } from '../bucket.ts'
-import type { DeliveryTarget } from '../delivery-run.ts'
+import type { DeliveryTarget } from '../segments/delivery-run.ts'
+import type { Bucket } from './bucket.ts'
 
 /** A segment whose files are all in the bucket, in its turn within its log. */
 export type FinishedSegment = {

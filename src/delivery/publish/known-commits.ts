@@ -10,8 +10,8 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { CommitsFound } from '#model/node-protocol.ts'
-import type { DeliveryRun } from '../delivery-run.ts'
-import { deliveryLimits } from '../limits.ts'
+import type { DeliveryRun } from '../segments/delivery-run.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 
 export type KnownCommit = CommitsFound['commits'][number]
 

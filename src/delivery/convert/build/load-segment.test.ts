@@ -13,8 +13,8 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { Reread } from '#records/record-runs.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
-import { queryRows } from '../../../test/support/parquet.ts'
-import { runs } from '../../../test/support/thorough.ts'
+import { queryRows } from '../../../../test/support/parquet.ts'
+import { runs } from '../../../../test/support/thorough.ts'
 import { loadSegment } from './build.ts'
 
 const definition: Definition = {

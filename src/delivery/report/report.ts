@@ -14,11 +14,11 @@ import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import type { RecordedCommits } from '#node/recorded-commits.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
-import type { Endpoints } from './endpoints.ts'
+import type { Scrubber } from '../scrub/scrubber.ts'
+import type { Endpoints } from '../segments/endpoints.ts'
+import type { Pipeline } from '../segments/pipeline.ts'
 import { LagReports } from './lag-report.ts'
-import type { Pipeline } from './pipeline.ts'
 import { readCpuSeconds, readProcessMemory } from './process-memory.ts'
-import type { Scrubber } from './scrub/scrubber.ts'
 
 export type DeliveryReportOptions = {
   readonly nodeId: string

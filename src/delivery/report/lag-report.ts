@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '#lib/clock.ts'
 import { countSegments, type EndpointLag, type LagReport } from '#model/node-protocol.ts'
-import { deliveryLimits } from './limits.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 
 type Sent = { readonly row: EndpointLag; readonly atMs: number }
 type Known = { readonly version: string; readonly rows: ReadonlyMap<string, Sent> }

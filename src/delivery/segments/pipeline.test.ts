@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
 import type { Segment, SegmentSource } from '#log/segment-source.ts'
-import { ManualClock } from '../../test/support/manual-clock.ts'
-import { until } from '../../test/support/until.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { until } from '../../../test/support/until.ts'
 import { Endpoints } from './endpoints.ts'
 import { Pipeline } from './pipeline.ts'
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
-import { aLag } from '../../test/support/lags.ts'
-import { ManualClock } from '../../test/support/manual-clock.ts'
+import { aLag } from '../../../test/support/lags.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import { LagReports } from './lag-report.ts'
-import { deliveryLimits } from './limits.ts'
 
 const many = deliveryLimits.lagsReportedWhole + 100
 const ids = Array.from({ length: many }, newId)

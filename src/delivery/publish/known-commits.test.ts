@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { deliveryLimits } from '../limits.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import { KnownCommits } from './known-commits.ts'
 
 const known = { id: 'a', records: 3 }

@@ -10,8 +10,8 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import type { Access, Bucket } from './bucket.ts'
-import { deliveryLimits } from './limits.ts'
 
 export type Outage = {
   /** The message of the last failure. */

@@ -3,11 +3,11 @@ import { basename, join } from 'node:path'
 import { assert } from '#lib/assert.ts'
 import { SegmentError } from '#log/local/read/segment-reader.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { TransientError } from '../../transient-error.ts'
-import type { BuiltFile } from '../built-file.ts'
-import { RequiredViewFailed, UnitViewFailed } from '../failures.ts'
-import type { WorkerAccess } from '../worker-access.ts'
-import type { ConvertReply, Failure } from './protocol.ts'
+import type { BuiltFile } from './build/built-file.ts'
+import { RequiredViewFailed, UnitViewFailed } from './build/failures.ts'
+import { TransientError } from './build/transient-error.ts'
+import type { ConvertReply, Failure } from './worker/protocol.ts'
+import type { WorkerAccess } from './worker-access.ts'
 
 export type Built = Exclude<ConvertReply, { readonly failure: Failure }>
 

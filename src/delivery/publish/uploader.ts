@@ -9,8 +9,8 @@ import { Semaphore } from '#lib/semaphore.ts'
 import type { SegmentName } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import type { BuiltFile } from '../convert/built-file.ts'
-import type { DestinationBackoff } from '../destination-backoff.ts'
+import type { BuiltFile } from '../convert/build/built-file.ts'
+import type { DestinationBackoff } from './destination-backoff.ts'
 import { putArtifact } from './put-artifact.ts'
 
 export type UploaderOptions = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { ManualClock } from '../../test/support/manual-clock.ts'
-import { until } from '../../test/support/until.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { until } from '../../../test/support/until.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import { DestinationBackoff, type Outage } from './destination-backoff.ts'
-import { deliveryLimits } from './limits.ts'
 
 const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
 const never = new AbortController().signal

@@ -8,9 +8,9 @@ import type { RecordTable } from '#records/record-table.ts'
 import { isTooExpensive, TooExpensive } from '#records/too-expensive.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
-import { isTransient } from '../transient-error.ts'
 import { type BuiltFile, describeFile } from './built-file.ts'
 import { firstLine } from './failures.ts'
+import { isTransient } from './transient-error.ts'
 
 /** A view version that is built. */
 export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition'>

@@ -2,7 +2,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { type ArtifactKind, contentTypeOf, objectKey, printArtifactKind, type SegmentName } from '#model/artifact.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import type { BuiltFile } from '../convert/built-file.ts'
+import type { BuiltFile } from '../convert/build/built-file.ts'
 
 export type PutArtifactOptions = {
   /** The destination's prefix. */

@@ -4,12 +4,12 @@ import { Backoff } from '#lib/retry.ts'
 import type { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
+import { NotConfiguredError } from '../convert/build/transient-error.ts'
+import type { DeliveryRun, DeliveryTarget, SegmentFacts } from '../segments/delivery-run.ts'
+import type { Endpoints } from '../segments/endpoints.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import type { Bucket } from './bucket.ts'
-import type { DeliveryRun, DeliveryTarget, SegmentFacts } from './delivery-run.ts'
 import type { DestinationBackoff } from './destination-backoff.ts'
-import type { Endpoints } from './endpoints.ts'
-import { deliveryLimits } from './limits.ts'
-import { NotConfiguredError } from './transient-error.ts'
 
 export type DestinationRetryOptions = {
   readonly endpoints: Endpoints

@@ -15,11 +15,11 @@ import { printArtifactKind } from '#model/artifact.ts'
 import type { Column } from '#model/definition.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { readWithDuckDb, readWithHyparquet } from '../../../test/support/parquet.ts'
-import { isTransient } from '../transient-error.ts'
+import { readWithDuckDb, readWithHyparquet } from '../../../../test/support/parquet.ts'
+import { type BuiltArtifacts, buildInDirectory } from '../build-directory.ts'
 import { type BuildOptions, buildFiles } from './build.ts'
-import { type BuiltArtifacts, buildInDirectory } from './build-directory.ts'
 import { RequiredViewFailed } from './failures.ts'
+import { isTransient } from './transient-error.ts'
 
 const stored = Buffer.alloc(300_000, 'segment ')
 const content = async function* () {

@@ -1,6 +1,6 @@
 import type { ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import { unlessReadDenied } from '../bucket.ts'
+import { unlessReadDenied } from './bucket.ts'
 
 /**
  * Returns whether each of the files is in the bucket now: all bytes of it, and the same ones as far as the store knows their SHA-256. If the role

@@ -9,11 +9,11 @@ import { parseJson } from '#lib/json.ts'
 import { type ArtifactKind, contentTypeOf, type SegmentName } from '#model/artifact.ts'
 import { type ArtifactFile, type ArtifactFiles, SegmentCommit } from '#model/commit.ts'
 import type { PutOptions } from '#objects/object-store.ts'
-import type { Bucket } from '../bucket.ts'
-import { TransientError } from '../transient-error.ts'
-import { metadataOf } from '../upload/put-artifact.ts'
+import { TransientError } from '../convert/build/transient-error.ts'
 import { allExist } from './all-exist.ts'
+import type { Bucket } from './bucket.ts'
 import type { MarkerSeal } from './marker-seal.ts'
+import { metadataOf } from './put-artifact.ts'
 
 /** A marker has a few kilobytes, or some hundred with many views and long messages. A larger object is not a marker. */
 export const markerBytesMax = 4 * 1024 * 1024
