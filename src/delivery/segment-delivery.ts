@@ -16,6 +16,7 @@ import { Converter, type ConverterOptions } from './convert/converter.ts'
 import { Adopter, type AdopterOptions } from './publish/adopter.ts'
 import type { CommitSink } from './publish/commit-sink.ts'
 import { Committer } from './publish/committer.ts'
+import type { DestinationBackoff } from './publish/destination-backoff.ts'
 import { DestinationRetry } from './publish/destination-retry.ts'
 import { ArtifactsMissing } from './publish/marker.ts'
 import type { Uploader } from './publish/uploader.ts'
@@ -34,6 +35,7 @@ import { deliveryLimits } from './segments/limits.ts'
 export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
   AdopterOptions & {
     readonly stores: ObjectStores
+    readonly backoff: DestinationBackoff
     readonly uploader: Uploader
     /** The marker first, the outbox last: see CommitSink. */
     readonly sinks: readonly CommitSink[]
@@ -98,7 +100,7 @@ export class SegmentDelivery {
     // An earlier run may have delivered it, if somebody copies segments back one by one.
     const mayBeCommitted = run.mayBeCommitted || facts.name.sealedAtMicros < this.#startedAtMicros
     if (mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return
-    await this.#converter.waitForDestination(facts, run)
+    await this.#retry.waitUntilWorthBuilding(facts, run)
     const startedAt = this.#clock.monotonic()
     const measure = measureIn(this.#traces?.begin(facts))
     const built = await measure('convert', () => this.#converter.convert(facts, run))

@@ -16,7 +16,6 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/delivery-node.ts'
 import { until } from '../../../test/support/until.ts'
-import { DestinationBackoff } from '../publish/destination-backoff.ts'
 import type { DeliveryRun } from '../segments/delivery-run.ts'
 import { Endpoints } from '../segments/endpoints.ts'
 import { ParkedSegments } from '../segments/parked-segments.ts'
@@ -68,7 +67,6 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
   }
   const converter = new Converter({
     ...{ nodeId: newId(), conversions, memoryBytes: 64 * MiB, builds, parked, endpoints, segments, clock, logger },
-    backoff: new DestinationBackoff({ clock }),
     configuration: new ConfigurationCheck({ isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger, intervalMs: 60_000 }),
   })

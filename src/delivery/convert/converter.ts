@@ -1,19 +1,17 @@
 /**
  * Stage 1 of a delivery: builds the files of a segment.
  *
- * Owns: which files an endpoint gets, one conversion's slot, when to wait before converting, and the proof that a view failed by itself.
+ * Owns: which files an endpoint gets, one conversion's slot, and the proof that a view failed by itself.
  * Does not own: the processes that convert (conversions.ts), how a failure is handled (retry-or-park.ts, view-holds.ts).
  * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view applies, they become raw Parquet. A view
  * counts as failed only if the node converts something else right after.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
-import { settlesBefore } from '#lib/settles-before.ts'
 import type { SlotOwner, SlotPriority } from '#lib/slot-schedule.ts'
 import type { SegmentRef } from '#log/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import { keepRecords } from '#model/endpoint.ts'
-import type { DestinationBackoff } from '../publish/destination-backoff.ts'
 import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
 import type { Endpoints } from '../segments/endpoints.ts'
 import { viewsAt } from './bound-views.ts'
@@ -37,7 +35,6 @@ export type ConverterOptions = RetryOrParkOptions & {
   readonly memoryBytes: number
   /** Where conversions run. */
   readonly builds: FairSlots
-  readonly backoff: DestinationBackoff
   readonly endpoints: Endpoints
   readonly configuration: ConfigurationCheck
   readonly clock: Clock
@@ -59,24 +56,6 @@ export class Converter {
       attempt: () => this.#readFacts(id, run.segment),
       proveHealth: () => this.#proveHealth(run),
     })
-  }
-
-  /**
-   * Waits before a conversion, because built files use the same disk as the log. While the destination is failing, only the first segment
-   * of each log is converted. The others wait for their turn or for the end of the outage.
-   */
-  async waitForDestination({ name }: SegmentFacts, run: DeliveryRun): Promise<void> {
-    const { endpoints, backoff } = this.#options
-    for (;;) {
-      run.signal.throwIfAborted()
-      const updated = endpoints.nextUpdate()
-      const destinationId = endpoints.find(name.endpointId)?.destination?.id
-      const outage = destinationId === undefined ? undefined : backoff.find(destinationId)
-      if (outage === undefined) return
-      run.report(outage.reason)
-      const isFirst = await settlesBefore(run.turn, AbortSignal.any([run.signal, updated, outage.over]))
-      if (isFirst) return
-    }
   }
 
   /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */

@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
+import { settlesBefore } from '#lib/settles-before.ts'
 import type { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
@@ -28,6 +29,24 @@ export class DestinationRetry {
 
   constructor(options: DestinationRetryOptions) {
     this.#options = options
+  }
+
+  /**
+   * Waits before a conversion, because built files use the same disk as the log. While the destination is failing, only the first segment
+   * of each log is converted. The others wait for their turn or for the end of the outage. Throws only the signal's reason.
+   */
+  async waitUntilWorthBuilding({ name: { endpointId } }: SegmentFacts, { turn, signal, report }: DeliveryRun): Promise<void> {
+    const { endpoints, backoff } = this.#options
+    for (;;) {
+      signal.throwIfAborted()
+      const updated = endpoints.nextUpdate()
+      const destinationId = endpoints.find(endpointId)?.destination?.id
+      const outage = destinationId === undefined ? undefined : backoff.find(destinationId)
+      if (outage === undefined) return
+      report(outage.reason)
+      const isFirst = await settlesBefore(turn, AbortSignal.any([signal, updated, outage.over]))
+      if (isFirst) return
+    }
   }
 
   /** Throws only the signal's reason. A new snapshot and the end of the destination's outage cut the wait short. */
