@@ -49,11 +49,20 @@ async function connect(store: Store, url: string): Promise<void> {
 const postgresVersionMin = 14
 
 async function requirePostgresVersion(db: Db): Promise<void> {
-  const { rows } = await sql<{ server_version_num: string }>`show server_version_num`.execute(db)
+  const ask = () => sql<{ server_version_num: string }>`show server_version_num`.execute(db)
+  // A resolver whose packet was lost asks again only after 5 s. A second attempt then finds the address.
+  const { rows } = await ask().catch((error: unknown) => {
+    if (!hasConnectTimedOut(error)) throw error
+    return ask()
+  })
   const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000)
   if (version < postgresVersionMin) {
     throw new UserError(`the database runs Postgres ${version}: upgrade it to Postgres ${postgresVersionMin} or later`)
   }
+}
+
+function hasConnectTimedOut(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Connection terminated due to connection timeout'
 }
 
 /** Advice by SQLSTATE. After any other error Postgres is probably not running. */

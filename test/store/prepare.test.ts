@@ -1,5 +1,7 @@
 /** The first contact with a database: a sentence for the operator if it cannot be used. */
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -30,6 +32,27 @@ test('Postgres that does not run', async () => {
   expect(problem).toMatch(/: start it, or correct INLET_DATABASE_URL$/)
   expect(problem).not.toContain('secret')
 })
+
+test('Postgres whose first connection gets no reply in time: a second one decides', async () => {
+  let connections = 0
+  const server = createServer((socket) => {
+    connections += 1
+    if (connections > 1) socket.once('data', () => socket.end(refusal('3D000', 'database "inlet" does not exist')))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  expect(await problemOf(`postgres://127.0.0.1:${port}/inlet`)).toContain('(database "inlet" does not exist): create it')
+  expect(connections).toBe(2)
+  server.close()
+})
+
+/** An ErrorResponse of Postgres. */
+function refusal(code: string, message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0C${code}\0M${message}\0\0`)
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(4 + fields.length)
+  return Buffer.concat([Buffer.from('E'), length, fields])
+}
 
 test('a file that is not a database, one that is damaged, and a directory', async () => {
   const path = join(directory, 'inlet.db')
