@@ -1,6 +1,7 @@
 /** Checks deploy/ with real containers: the image, the Compose files, the manifests. podman stands for Docker and a kubelet. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -33,7 +34,7 @@ describe.skipIf(reason !== undefined)(`containers${reason === undefined ? '' : `
     })
   }, 600_000)
 
-  afterAll(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
+  afterAll(() => rm(directory, { recursive: true, force: true, maxRetries: 5 }), 600_000)
 
   /** A shell in the clone. Its containers end with it. */
   async function openShell(): Promise<Reader> {

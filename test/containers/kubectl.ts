@@ -17,6 +17,7 @@ type Container = {
   env?: { name: string; value?: string; valueFrom?: { fieldRef: { fieldPath: string } } }[]
   envFrom?: { configMapRef?: { name: string }; secretRef?: { name: string } }[]
   resources: { limits: object }
+  volumeMounts: { name: string; mountPath: string }[]
 } & Record<string, unknown>
 type Probe = { httpGet: { path: string; port: string } }
 type Volume = {
@@ -199,8 +200,10 @@ function start(described: RunningPod): void {
     metadata: { name: pod.name, labels },
     spec: {
       ...pod.spec,
-      containers: [{ ...played, env, resources: { limits: resources.limits } }],
-      volumes: pod.spec.volumes.map(withFiles),
+      containers: [
+        { ...played, env, resources: { limits: resources.limits }, volumeMounts: played.volumeMounts.map(ownedBy(pod)) },
+      ],
+      volumes: pod.spec.volumes.map(withFiles).map(ownedBy(pod)),
     },
   }
   const file = join(state, 'pods', `${pod.name}.yaml`)
@@ -208,6 +211,11 @@ function start(described: RunningPod): void {
   const aliases = services.map(({ metadata }) => `alias=${metadata.name}.${network}.svc`)
   podman('kube', 'play', '--quiet', '--network', [`${network}:ip=${pod.address}`, ...aliases].join(','), file)
   writeFileSync(join(state, 'pods', `${pod.name}.json`), JSON.stringify(pod))
+}
+
+/** podman makes a volume of each emptyDir, and pods whose emptyDirs have one name would share it. */
+function ownedBy(pod: RunningPod): <T extends { name: string }>(volume: T) => T {
+  return (volume) => ({ ...volume, name: `${pod.name}-${volume.name}` })
 }
 
 /** podman 4 does not give a stopped pod's address to another one. */
@@ -230,7 +238,7 @@ function settingsOf({ envFrom = [] }: Container): { name: string; value: string;
   })
 }
 
-function withFiles(volume: PodSpec['volumes'][number]): object {
+function withFiles(volume: Volume): Volume & { hostPath?: object } {
   if (volume.secret === undefined) return volume
   const path = join(state, 'files', volume.secret.secretName)
   mkdirSync(path, { recursive: true })
