@@ -5,7 +5,6 @@ import { delimiter, join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { generateEvents } from '#cli/demo/events.ts'
-import { inBatches } from '#cli/demo/lines.ts'
 import { sendOverHttp } from '#cli/demo/send.ts'
 import { sendOverMqtt } from '#cli/demo/send-mqtt.ts'
 import { must } from '#lib/assert.ts'
@@ -111,9 +110,13 @@ async function sendEvents(client: ApiClient): Promise<void> {
     lines: lines.slice(0, mqttCount),
     onAcknowledged,
   })
-  const batches = inBatches(lines.slice(mqttCount))
-  const url = `${ingestUrl}/v1/ingest?endpoint=${id}`
-  const segments = await sendOverHttp({ url, apiKey, batches, parallel: 4, onAcknowledged })
+  const segments = await sendOverHttp({
+    url: ingestUrl,
+    apiKey,
+    endpoint: id,
+    lines: lines.slice(mqttCount),
+    onStored: onAcknowledged,
+  })
   await client.committed(
     id,
     [...segments].map((segment) => Number(segment.split('/')[1])),

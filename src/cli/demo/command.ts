@@ -1,14 +1,13 @@
 /** `inlet demo`: the steps of a new user, over the public interfaces of a server that runs only for the demo. */
 import { join } from 'node:path'
-import { z } from 'zod'
+import { type Client, createClient } from '#client/client.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { CliContext } from '../context.ts'
 import { type Output, Progress } from '../progress.ts'
 import { viewFor } from './definitions.ts'
 import { generateEvents } from './events.ts'
-import { inBatches, readLines } from './lines.ts'
-import { ManagementApi } from './management-api.ts'
-import { waitFor } from './patience.ts'
+import { readLines } from './lines.ts'
+import { patienceMs, waitFor } from './patience.ts'
 import { formatReport } from './report.ts'
 import { sendOverHttp } from './send.ts'
 import { sendOverMqtt } from './send-mqtt.ts'
@@ -28,15 +27,8 @@ export type DemoFlags = {
   readonly keep: boolean
 }
 
-type Steps = { readonly api: ManagementApi; readonly stdout: Output; readonly clock: Clock }
+type Steps = { readonly client: Client; readonly stdout: Output; readonly clock: Clock }
 type Resources = { readonly endpointId: string; readonly viewName: string }
-
-const Created = z.object({ id: z.string() })
-const Status = z.object({ status: z.string(), status_reasons: z.array(z.string()) })
-const Commits = z.object({
-  items: z.array(z.object({ node_id: z.string(), seq: z.number() })),
-  next_cursor: z.string().nullable(),
-})
 
 export async function runDemo(this: CliContext, flags: DemoFlags): Promise<void> {
   const { stdout } = this.process
@@ -54,8 +46,8 @@ async function runSteps(
   lines: readonly string[],
   { file, keep }: DemoFlags,
 ): Promise<void> {
-  const api = new ManagementApi({ url: server.apiUrl, apiKey: server.apiKey })
-  const steps = { api, stdout, clock }
+  const client = createClient({ url: server.apiUrl, apiKey: server.apiKey, timeoutMs: patienceMs })
+  const steps = { client, stdout, clock }
   const resources = await createResources(steps, lines, file === undefined)
   const startedAt = performance.now()
   const secondsSince = () => ((performance.now() - startedAt) / 1000).toFixed(1)
@@ -73,35 +65,30 @@ async function runSteps(
 
 /** Creates a destination, an endpoint and a view that suits the lines, and waits until the endpoint is active. */
 async function createResources(
-  { api, stdout, clock }: Steps,
+  { client, stdout, clock }: Steps,
   lines: readonly string[],
   isGenerated: boolean,
 ): Promise<Resources> {
-  const destination = await api.post(
-    '/v1/destinations',
-    { name: 'demo', bucket, prefix, region: 'local', role_arn: 'arn:aws:iam::000000000000:role/inlet-demo' },
-    Created,
-  )
-  await api.post(`/v1/destinations/${destination.id}/validate`, undefined, Created)
-  const endpoint = await api.post(
-    '/v1/endpoints',
-    {
-      region: 'loc',
-      destination_id: destination.id,
-      segment_max_age_seconds: 2,
-      output_formats: ['segments', 'parquet', 'parquet_views'],
-      mqtt_config: {},
-    },
-    Created,
-  )
+  const destination = await client.createDestination({
+    ...{ name: 'demo', bucket, prefix, region: 'local' },
+    role_arn: 'arn:aws:iam::000000000000:role/inlet-demo',
+  })
+  await client.validateDestination(destination.id)
+  const endpoint = await client.createEndpoint({
+    region: 'loc',
+    destination_id: destination.id,
+    segment_max_age_seconds: 2,
+    output_formats: ['segments', 'parquet', 'parquet_views'],
+    mqtt_config: {},
+  })
   const samples = lines.slice(0, 1_000).map((line) => Buffer.from(line, 'latin1').toString('utf8'))
   const { name, definition } = viewFor(samples, isGenerated)
-  const view = await api.post('/v1/views', { name, definition, description: 'created by the demo' }, Created)
-  await api.post(`/v1/views/${view.id}/publish`, undefined, Created)
-  await api.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id }, Created)
+  const view = await client.createView({ name, definition, description: 'created by the demo' })
+  await client.publishView(view.id)
+  await client.attachView(endpoint.id, { view_id: view.id })
   stdout.write(`  Created a destination, an endpoint and the view ${name} with ${definition.columns.length} columns\n\n`)
   const whyNotActive = async () => {
-    const { status, status_reasons } = await api.get(`/v1/endpoints/${endpoint.id}`, Status)
+    const { status, status_reasons } = await client.getEndpoint(endpoint.id)
     return status === 'active' ? undefined : [status, ...status_reasons].join(': ')
   }
   await waitFor('the endpoint to be active', whyNotActive, clock)
@@ -133,29 +120,22 @@ async function sendAll(
   }
   const posting = new Progress({ output: stdout, label: 'HTTP', total: httpLines.length })
   return sendOverHttp({
-    url: `${ingestUrl}/v1/ingest?endpoint=${endpointId}`,
-    apiKey,
-    batches: inBatches(httpLines),
-    parallel: 4,
-    onAcknowledged: (records, bytes) => posting.show(records, `${(bytes / 1e6).toFixed(1)} MB acknowledged`),
+    ...{ url: ingestUrl, apiKey, endpoint: endpointId, lines: httpLines },
+    onStored: (records, bytes) => posting.show(records, `${(bytes / 1e6).toFixed(1)} MB acknowledged`),
   })
 }
 
 async function waitForCommits(
-  { api, stdout, clock }: Steps,
+  { client, stdout, clock }: Steps,
   { endpointId }: Resources,
   segments: ReadonlySet<string>,
 ): Promise<void> {
   const delivering = new Progress({ output: stdout, label: 'delivering', total: segments.size })
   const whatIsMissing = async () => {
     const missing = new Set(segments)
-    for (let cursor: string | null = ''; cursor !== null && missing.size > 0; ) {
-      const page: z.output<typeof Commits> = await api.get(
-        `/v1/endpoints/${endpointId}/commits?limit=200${cursor && `&before=${cursor}`}`,
-        Commits,
-      )
-      for (const { node_id, seq } of page.items) missing.delete(`${node_id}/${seq}`)
-      cursor = page.next_cursor
+    for await (const { node_id, seq } of client.listCommits(endpointId)) {
+      missing.delete(`${node_id}/${seq}`)
+      if (missing.size === 0) break
     }
     const committed = segments.size - missing.size
     delivering.show(committed, `${committed} of ${segments.size} segments committed`)

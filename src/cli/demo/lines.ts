@@ -5,9 +5,6 @@ import { GiB } from '#lib/bytes.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 
-const batchLines = 500
-const batchBytesMax = 4_000_000
-
 /** Reads the lines of a file, without blank ones. */
 export async function readLines(path: string): Promise<readonly string[]> {
   await using file = await openFile(resolve(path))
@@ -31,19 +28,4 @@ async function openFile(path: string): Promise<FileHandle> {
   if (problem === undefined) return file
   await file.close()
   throw new UserError(`${path} ${problem}`)
-}
-
-export function* inBatches(lines: readonly string[]): Iterable<readonly string[]> {
-  let batch: string[] = []
-  let bytes = 0
-  for (const line of lines) {
-    if (batch.length === batchLines || bytes + line.length > batchBytesMax) {
-      yield batch
-      batch = []
-      bytes = 0
-    }
-    batch.push(line)
-    bytes += line.length
-  }
-  if (batch.length > 0) yield batch
 }

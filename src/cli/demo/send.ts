@@ -1,63 +1,27 @@
-import { z } from 'zod'
+import { Delivery } from '#client/delivery.ts'
+import { MiB } from '#lib/bytes.ts'
+import { readBatches } from '../send/batches.ts'
+import { Sending } from '../send/sending.ts'
 import { patienceMs } from './patience.ts'
-
-const Receipt = z.object({
-  accepted_records: z.number(),
-  accepted_bytes: z.number(),
-  node_id: z.string(),
-  segment_seq: z.number(),
-})
 
 export type SendOptions = {
   readonly url: string
   readonly apiKey: string
+  readonly endpoint: string
   /** Lines as byte strings (latin1), sent byte for byte. */
-  readonly batches: Iterable<readonly string[]>
-  readonly parallel: number
-  readonly onAcknowledged: (records: number, bytes: number) => void
+  readonly lines: readonly string[]
+  readonly onStored: (records: number, bytes: number) => void
 }
 
-/**
- * Posts batches of NDJSON, several in parallel, and waits when the server asks for it. Returns `<node>/<seq>` of every segment that
- * received a batch.
- */
-export async function sendOverHttp({
-  url,
-  apiKey,
-  batches,
-  parallel,
-  onAcknowledged,
-}: SendOptions): Promise<ReadonlySet<string>> {
-  const segments = new Set<string>()
-  let records = 0
-  let bytes = 0
-  const source = batches[Symbol.iterator]()
-  const worker = async () => {
-    for (let next = source.next(); next.done !== true; next = source.next()) {
-      const receipt = Receipt.parse(await post(url, apiKey, Buffer.from(`${next.value.join('\n')}\n`, 'latin1')))
-      segments.add(`${receipt.node_id}/${receipt.segment_seq}`)
-      records += receipt.accepted_records
-      bytes += receipt.accepted_bytes
-      onAcknowledged(records, bytes)
-    }
-  }
-  await Promise.all(Array.from({ length: parallel }, worker))
-  return segments
+/** Sends lines in batches, several in parallel. Returns `<node>/<seq>` of every segment that received some. */
+export async function sendOverHttp({ url, apiKey, endpoint, lines, onStored }: SendOptions): Promise<ReadonlySet<string>> {
+  const delivery = new Delivery({ url, apiKey, endpoint, compression: 'none', requestTimeoutMs: patienceMs, fetch })
+  const progress = { advance: (bytes: number, records: number) => onStored(records, bytes) }
+  const sending = new Sending(delivery, progress, { parallel: 4, timeoutMs: patienceMs, salt: '' })
+  await sending.run(readBatches(bytesOf(lines), { bytesMax: MiB / 8 }))
+  return new Set(sending.summary.segments.map(({ node_id, segment_seq }) => `${node_id}/${segment_seq}`))
 }
 
-async function post(url: string, apiKey: string, body: Uint8Array<ArrayBuffer>): Promise<unknown> {
-  const deadline = performance.now() + patienceMs
-  for (;;) {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'x-api-key': apiKey, 'content-type': 'application/x-ndjson' },
-      body,
-      signal: AbortSignal.timeout(patienceMs),
-    })
-    if (response.ok) return response.json()
-    const text = await response.text()
-    if (response.status !== 503 || performance.now() > deadline)
-      throw new Error(`POST ${url} failed with ${response.status}: ${text}`)
-    await new Promise((resolve) => setTimeout(resolve, Number(response.headers.get('retry-after') ?? 1) * 1000))
-  }
+async function* bytesOf(lines: readonly string[]): AsyncIterable<Uint8Array> {
+  for (const line of lines) yield Buffer.from(`${line}\n`, 'latin1')
 }
