@@ -21,7 +21,7 @@ import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import { Registration } from '#node/registration.ts'
 import { composeIngest } from './plane.ts'
-import { reportedAddresses } from './reported-addresses.ts'
+import { reportedAddresses } from './report/reported-addresses.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -73,7 +73,7 @@ export async function startIngest(
     ...{ nodeId, control, registration, files, clock, machine, logger, addresses, certificate, handed, registry, supervisorPid },
     ownBaseUrl: baseUrlOf(config),
     tracer: traced?.tracer,
-    traces: traced && new (await import('./request-traces.ts')).RequestTraces({ ...traced, nodeId, clock, logger }),
+    traces: traced && new (await import('./http/request-traces.ts')).RequestTraces({ ...traced, nodeId, clock, logger }),
   })
   await startAll(services)
   const url = httpUrl(http.address, certificate === undefined ? 'http' : 'https')

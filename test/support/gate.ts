@@ -1,10 +1,11 @@
 /** A gate in front of endpoints and a log that the test provides. Without `endpoints` it has no configuration yet. */
-import type { Room } from '#ingest/admission.ts'
-import { Allowances } from '#ingest/allowances.ts'
-import { ConnectionBudget } from '#ingest/connection-budget.ts'
-import { EndpointCounts } from '#ingest/endpoint-counters.ts'
-import { EndpointTable } from '#ingest/endpoint-table.ts'
-import { Gate, type GateOptions } from '#ingest/gate.ts'
+
+import { Allowances } from '#ingest/gate/allowances.ts'
+import { ConnectionBudget } from '#ingest/gate/connection-budget.ts'
+import { EndpointCounts } from '#ingest/gate/endpoint-counters.ts'
+import { EndpointTable } from '#ingest/gate/endpoint-table.ts'
+import { Gate, type GateOptions } from '#ingest/gate/gate.ts'
+import type { Room } from '#ingest/gate/node-room.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'

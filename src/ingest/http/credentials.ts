@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import { AppError } from '#errors.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
-import type { Authenticator } from '../authenticator.ts'
+import type { Authenticator } from '../gate/authenticator.ts'
 
 export type Verifier = Pick<Authenticator, 'verifyKey' | 'verifyUrlKey' | 'verifyToken' | 'revision'>
 

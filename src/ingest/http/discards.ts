@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#lib/clock.ts'
-import { hasTinyChunks } from './intake.ts'
+import { hasTinyChunks } from './body/intake.ts'
 import { httpLimits } from './limits.ts'
 import { SocketQueue } from './socket-queue.ts'
 

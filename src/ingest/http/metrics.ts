@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client'
 import { observableMetrics } from '#lib/metrics.ts'
-import { acknowledgementDurations } from '../acknowledgements.ts'
+import { acknowledgementDurations } from '../gate/acknowledgements.ts'
 
 /** Counts on the hot path: plain numbers, turned into metrics when they are scraped. */
 export class HttpCounters {

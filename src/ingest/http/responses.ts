@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
 import type { WebPage } from '#pages/html.ts'
-import type { Outcome, Rejection } from '../rejection.ts'
+import type { Outcome, Rejection } from '../gate/rejection.ts'
 
 const recordTypes = 'application/x-ndjson, application/ndjson, application/jsonl, application/json'
 

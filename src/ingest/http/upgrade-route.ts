@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AppError } from '#errors.ts'
-import type { ConnectionSlot } from '../connection-budget.ts'
+import type { ConnectionSlot } from '../gate/connection-budget.ts'
 
 export type Upgraded = {
   readonly socket: Socket

@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { AppError } from '#errors.ts'
-import { type BodyFormat, bodyFormat } from './body-format.ts'
+import { type BodyFormat, bodyFormat } from './body/body-format.ts'
 
 export type UrlKey = { readonly key: string | undefined; readonly query: string }
 

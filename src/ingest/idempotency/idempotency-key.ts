@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import type { FrameInput } from '#log/local/format/frame.ts'
 import { idempotencyLimits } from '#model/limits.ts'
 import { topicIn } from '#model/record-envelope.ts'
-import { Rejection } from '../rejection.ts'
+import { Rejection } from '../gate/rejection.ts'
 
 export const DIGEST_BYTES = 16
 

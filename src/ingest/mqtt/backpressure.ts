@@ -6,8 +6,8 @@
  * ones resume in order of arrival.
  */
 import type { Clock } from '#lib/clock.ts'
-import type { Room } from '../admission.ts'
-import { Rejection } from '../rejection.ts'
+import type { Room } from '../gate/node-room.ts'
+import { Rejection } from '../gate/rejection.ts'
 import { sessionLimits } from './limits.ts'
 
 /** A connection with unread bytes. */

@@ -6,7 +6,7 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { sessionLimits } from './limits.ts'
-import type { Reason } from './reason.ts'
+import type { Reason } from './packets/reason.ts'
 
 /** The known properties of a client. */
 export type ClientIdentity = {

@@ -5,10 +5,17 @@
  */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
-import type { ConnectionSlot } from '../connection-budget.ts'
-import type { Route } from '../endpoint-table.ts'
-import { encodeAccepted, encodeRefused, type IConnectPacket, peekPeer, peerOf, readControlPacket } from './control-packet.ts'
-import { MqttError } from './reason.ts'
+import type { ConnectionSlot } from '../gate/connection-budget.ts'
+import type { Route } from '../gate/endpoint-table.ts'
+import {
+  encodeAccepted,
+  encodeRefused,
+  type IConnectPacket,
+  peekPeer,
+  peerOf,
+  readControlPacket,
+} from './packets/control-packet.ts'
+import { MqttError } from './packets/reason.ts'
 import { agreeTerms, type ConnectContext, type SessionTerms } from './session-terms.ts'
 
 /** Size of a packet that carries the largest record. */

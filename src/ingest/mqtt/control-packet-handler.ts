@@ -1,8 +1,8 @@
 /** Handles packets of an open session other than PUBLISH and PINGREQ. */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits } from '#model/limits.ts'
-import { encodeNotSubscribed, encodeNotUnsubscribed, readControlPacket } from './control-packet.ts'
-import { MqttError } from './reason.ts'
+import { encodeNotSubscribed, encodeNotUnsubscribed, readControlPacket } from './packets/control-packet.ts'
+import { MqttError } from './packets/reason.ts'
 import type { SessionTerms } from './session-terms.ts'
 
 export type ControlPacketResult =

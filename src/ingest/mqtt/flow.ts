@@ -4,7 +4,7 @@
  * Owns: the current reasons to pause, and bytes that arrived and are not read yet. Does not own: the meaning of the bytes, when a reason applies.
  * Law: while there is a reason to pause, nothing is read; without one, nothing waits unread.
  */
-import type { Wire } from './wire.ts'
+import type { Wire } from './wire/wire.ts'
 
 /** Reasons to pause, as bits. Any of them is enough. `turn`: other connections are read first. */
 export const pauses = { noRoom: 1, inFlight: 2, unsent: 4, draining: 8, turn: 16 } as const

@@ -7,14 +7,14 @@
 import type { Clock } from '#lib/clock.ts'
 import type { FrameInput } from '#log/local/format/frame.ts'
 import { idempotencyProperty } from '#model/record-envelope.ts'
-import type { Room } from '../admission.ts'
-import type { Gate } from '../gate.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Room } from '../gate/node-room.ts'
+import type { Rejection } from '../gate/rejection.ts'
 import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
-import type { Rejection } from '../rejection.ts'
 import type { Backpressure } from './backpressure.ts'
 import { sessionLimits } from './limits.ts'
 import { MessageEnvelopes } from './message-envelopes.ts'
-import type { MessageProperties } from './publish.ts'
+import type { MessageProperties } from './packets/publish.ts'
 
 export type InFlightContext = {
   /** Frames that become durable together must share one promise, which identifies their batch. */

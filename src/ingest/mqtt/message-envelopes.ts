@@ -1,5 +1,5 @@
 import { encodeEnvelope, groupProperties } from '#model/record-envelope.ts'
-import type { MessageProperties } from './publish.ts'
+import type { MessageProperties } from './packets/publish.ts'
 
 /** Encodes the envelopes of one connection's messages. A message without properties and with the same topic as the previous one reuses its envelope. */
 export class MessageEnvelopes {

@@ -6,13 +6,13 @@
  */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
-import type { Room } from '../admission.ts'
-import type { Allowance, NodeQuota } from '../allowance.ts'
-import type { Rejection } from '../rejection.ts'
+import type { Allowance, NodeQuota } from '../gate/allowance.ts'
+import type { Room } from '../gate/node-room.ts'
+import type { Rejection } from '../gate/rejection.ts'
 import { type Batch, InFlight, type InFlightContext, type Message } from './in-flight.ts'
 import { sessionLimits } from './limits.ts'
-import { LastTopic, readPublish } from './publish.ts'
-import { MqttError } from './reason.ts'
+import { LastTopic, readPublish } from './packets/publish.ts'
+import { MqttError } from './packets/reason.ts'
 import type { SessionTerms } from './session-terms.ts'
 
 export type MessageReceiverOptions = {

@@ -1,8 +1,8 @@
 import type { Registry } from 'prom-client'
 import { observableMetrics } from '#lib/metrics.ts'
-import { acknowledgementDurations } from '../acknowledgements.ts'
+import { acknowledgementDurations } from '../gate/acknowledgements.ts'
 import { sessionLimits } from './limits.ts'
-import type { Reason } from './reason.ts'
+import type { Reason } from './packets/reason.ts'
 
 /** `client`: it sent DISCONNECT. `lost`: the connection went away without one. */
 type End = Reason | 'client' | 'lost'

@@ -7,13 +7,13 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as SecureServer, TLSSocket } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
 import { loadTls } from '#lib/http.ts'
+import { addressOf, listen } from '#lib/listen.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
-import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
-import { addressOf, listen } from '../listen.ts'
+import type { ConnectionBudget, ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Sessions } from './sessions.ts'
-import { SocketWire } from './tcp.ts'
+import { SocketWire } from './wire/tcp.ts'
 
 export type MqttServerOptions = {
   /** Null for MQTT over WebSocket only. */

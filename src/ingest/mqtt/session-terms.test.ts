@@ -6,7 +6,7 @@ import type { KeyPrincipal } from '#model/principal.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { aGate } from '../../../test/support/gate.ts'
-import { MqttError, type Reason } from './reason.ts'
+import { MqttError, type Reason } from './packets/reason.ts'
 import { agreeTerms, type ConnectContext } from './session-terms.ts'
 
 const endpoint: SnapshotEndpoint = {

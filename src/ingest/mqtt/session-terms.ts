@@ -7,14 +7,14 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '#errors.ts'
 import { mqttLimits } from '#model/limits.ts'
-import type { Authenticator } from '../authenticator.ts'
-import type { Route } from '../endpoint-table.ts'
-import type { Gate } from '../gate.ts'
-import { Rejection } from '../rejection.ts'
-import { checkText, type IConnectPacket, type Peer, peerOf } from './control-packet.ts'
+import type { Authenticator } from '../gate/authenticator.ts'
+import type { Route } from '../gate/endpoint-table.ts'
+import type { Gate } from '../gate/gate.ts'
+import { Rejection } from '../gate/rejection.ts'
 import type { Message } from './in-flight.ts'
-import { checkTopic } from './publish.ts'
-import { MqttError, toMqttError } from './reason.ts'
+import { checkText, type IConnectPacket, type Peer, peerOf } from './packets/control-packet.ts'
+import { checkTopic } from './packets/publish.ts'
+import { MqttError, toMqttError } from './packets/reason.ts'
 
 export type ConnectContext = {
   readonly authenticator: Pick<Authenticator, 'verifyKey'>

@@ -8,7 +8,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { MqttCounters } from './metrics.ts'
 import { Sessions } from './sessions.ts'
-import type { Wire } from './wire.ts'
+import type { Wire } from './wire/wire.ts'
 
 function started() {
   const lines: unknown[] = []

@@ -9,7 +9,7 @@ import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Upgraded, UpgradeRoute } from '../http/upgrade-route.ts'
 import type { Sessions } from './sessions.ts'
-import { WebSocketWire } from './websocket.ts'
+import { WebSocketWire } from './wire/websocket.ts'
 
 const subprotocol = 'mqtt'
 const version = '13'

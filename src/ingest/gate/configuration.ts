@@ -1,0 +1,68 @@
+/**
+ * The configuration of this process: the newest snapshot from control.
+ *
+ * Owns: its epoch and its endpoint table; that credentials, logs, quotas and shares follow it. Does not own: fetching snapshots, open connections.
+ * Law: a snapshot is applied completely before the next request is read.
+ */
+import type { Logger } from '#lib/telemetry.ts'
+import type { Wal } from '#log/local/log-writer.ts'
+import type { Snapshot } from '#model/snapshot.ts'
+import type { StoredRequests } from '../idempotency/stored-requests.ts'
+import type { Allowances } from './allowances.ts'
+import type { Authenticator } from './authenticator.ts'
+import { EndpointTable } from './endpoint-table.ts'
+import type { Admission } from './node-room.ts'
+
+export type ConfigurationOptions = {
+  readonly authenticator: Pick<Authenticator, 'update'>
+  readonly allowances: Pick<Allowances, 'configure'>
+  readonly wal: Pick<Wal, 'configure' | 'close' | 'retireExcept'>
+  readonly admission: Pick<Admission, 'configure'>
+  readonly storedRequests: Pick<StoredRequests, 'configure'>
+  readonly logger: Logger
+}
+
+export class Configuration {
+  readonly #options: ConfigurationOptions
+  #epoch = -1
+  #endpoints: EndpointTable | undefined
+
+  constructor(options: ConfigurationOptions) {
+    this.#options = options
+  }
+
+  /** -1 until the first snapshot. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Undefined until the first snapshot. */
+  get endpoints(): EndpointTable | undefined {
+    return this.#endpoints
+  }
+
+  apply(snapshot: Snapshot): void {
+    const { authenticator, allowances, wal, admission, storedRequests, logger } = this.#options
+    authenticator.update(snapshot)
+    for (const endpoint of snapshot.endpoints) {
+      const { id, account_id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
+      // An endpoint that gets no more data gains nothing by keeping its segment open.
+      const isRefused = desired_state === 'paused' || account_suspended
+      if (desired_state === 'draining') wal.close(id)
+      else
+        wal.configure(id, {
+          segmentBytes: segment_bytes,
+          segmentMaxAgeMs: isRefused ? 0 : segment_max_age_seconds * 1000,
+          seqAbove: committed_seq,
+          owner: account_id,
+        })
+    }
+    wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
+    admission.configure(snapshot.endpoints)
+    storedRequests.configure(snapshot.endpoints)
+    allowances.configure(snapshot.endpoints)
+    this.#endpoints = new EndpointTable(snapshot)
+    this.#epoch = snapshot.epoch
+    logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'configuration applied')
+  }
+}

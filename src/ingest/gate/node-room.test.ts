@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest'
+import { GiB, MiB } from '#lib/bytes.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { createLogger, type Logger } from '#lib/telemetry.ts'
+import { accountId, anEndpoint } from '../../../test/support/ingest-node.ts'
+import { FairShares } from './fair-shares.ts'
+import { Admission } from './node-room.ts'
+
+const endpoint = anEndpoint()
+
+/** A disk and a WAL whose state the test sets, and a clock whose timer it fires. */
+async function setUp(endpoints = [endpoint]) {
+  const disk = new FairShares(GiB)
+  const state = { freeBytes: 10 * GiB, failure: undefined as string | undefined, unreadable: false }
+  const walBytes = { value: 0 }
+  /** Sets how much of the WAL belongs to an endpoint. */
+  const setWalBytes = (bytes: number, { id } = endpoint) => {
+    disk.share(id).force(bytes - (wal.get(id) ?? 0))
+    walBytes.value += bytes - (wal.get(id) ?? 0)
+    wal.set(id, bytes)
+  }
+  const wal = new Map<string, number>()
+  let timer: (() => void) | undefined
+  const clock: Clock = {
+    ...systemClock,
+    now: () => 0,
+    monotonic: () => 0,
+    setTimer: (callback) => {
+      timer = callback
+      return () => {
+        timer = undefined
+      }
+    },
+  }
+  const logged: string[] = []
+  const logger = {
+    error: (_: object, message: string) => logged.push(message),
+    notice: (message: string) => logged.push(message),
+  } as unknown as Logger
+  const admission = new Admission({
+    wal: {
+      bytesOnDisk: () => walBytes.value,
+      health: () => ({ healthy: state.failure === undefined, reasons: state.failure === undefined ? [] : [state.failure] }),
+    },
+    space: async () => {
+      if (state.unreadable) throw new Error('EIO')
+      return { free_bytes: state.freeBytes, total_bytes: 100 * GiB }
+    },
+    maxInFlightBytes: 10 * MiB,
+    disk,
+    diskReserveBytes: 256 * MiB,
+    clock,
+    logger,
+  })
+  await admission.start()
+  admission.configure(endpoints)
+  const check = async () => {
+    const due = timer
+    timer = undefined
+    due?.()
+    await expect.poll(() => timer).toBeDefined()
+  }
+  return { admission, room: admission.room(endpoint.id), disk, setWalBytes, state, check, logged, timer: () => timer }
+}
+
+const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room', message: expect.stringContaining(detail) })
+
+describe('admission', () => {
+  test('rejects before the first disk check', () => {
+    const admission = new Admission({
+      wal: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
+      space: async () => ({ free_bytes: 10 * GiB, total_bytes: 100 * GiB }),
+      maxInFlightBytes: 1,
+      disk: new FairShares(1),
+      diskReserveBytes: 0,
+      clock: { ...systemClock, now: () => 0, monotonic: () => 0 },
+      logger: createLogger('test', 'silent'),
+    })
+    expect(() => admission.room('any').admit(0)).toThrow(rejected('not been checked'))
+  })
+
+  test('bounds bytes in flight; a rejected reservation reserves nothing', async () => {
+    const { admission, room } = await setUp()
+    room.reserve(6 * MiB)
+    expect(() => room.reserve(5 * MiB)).toThrow(rejected('in memory'))
+    expect(admission.inFlightBytes).toBe(6 * MiB)
+    room.reserve(4 * MiB)
+    room.release(10 * MiB)
+    expect(admission.inFlightBytes).toBe(0)
+    expect(admission.reasons()).toEqual([])
+  })
+
+  test('the disk budget counts bytes on disk, in flight and announced; freed space is available at once', async () => {
+    const { room, setWalBytes } = await setUp()
+    setWalBytes(GiB - 3 * MiB)
+    room.reserve(MiB)
+    room.admit(2 * MiB)
+    expect(() => room.admit(2 * MiB + 1)).toThrow(rejected('the disk budget'))
+    setWalBytes(0)
+    room.admit(2 * MiB + 1)
+  })
+
+  test('keeps the disk reserve between two checks, and recovers with the next check', async () => {
+    const { admission, state, check, room, setWalBytes } = await setUp()
+    state.freeBytes = 300 * MiB
+    await check()
+    room.admit(0)
+    setWalBytes(45 * MiB)
+    expect(() => room.admit(0)).toThrow(rejected('its reserve'))
+    expect(admission.reasons()).toHaveLength(1)
+    state.freeBytes = GiB
+    await check()
+    room.admit(0)
+  })
+
+  test('rejects with a reason while the WAL is unhealthy or the disk unreadable, and recovers', async () => {
+    const { admission, state, check, room } = await setUp()
+    state.failure = 'io_error: the disk failed'
+    state.unreadable = true
+    await check()
+    expect(() => room.admit(0)).toThrow(rejected('EIO'))
+    expect(admission.reasons()).toEqual([expect.stringContaining('EIO'), 'io_error: the disk failed'])
+    state.failure = undefined
+    state.unreadable = false
+    await check()
+    expect(admission.reasons()).toEqual([])
+  })
+
+  test('logs each outage and its end, and nothing at a healthy start', async () => {
+    const { check, logged, setWalBytes } = await setUp()
+    expect(logged).toEqual([])
+    setWalBytes(2 * GiB)
+    await check()
+    await check()
+    expect(logged).toEqual(['ingest stopped accepting data'])
+    setWalBytes(0)
+    await check()
+    expect(logged.slice(1)).toEqual(['ingest accepting data'])
+  })
+
+  test('says whether it rejects for want of room', async () => {
+    const { admission, state, check, setWalBytes } = await setUp()
+    expect(admission.isDiskFull()).toBe(false)
+    setWalBytes(GiB + 1)
+    expect(admission.isDiskFull()).toBe(true)
+    setWalBytes(0)
+    state.failure = 'io_error: the disk failed'
+    await check()
+    expect(admission.isDiskFull()).toBe(false)
+    state.failure = 'disk_full: the disk is full (ENOSPC)'
+    expect(admission.isDiskFull()).toBe(true)
+  })
+
+  test('the share of one endpoint leaves room for others; the message says whose share, and has no numbers', async () => {
+    const other = anEndpoint({ account_id: accountId('b') })
+    const { admission, room, setWalBytes } = await setUp([endpoint, other])
+    setWalBytes(512 * MiB)
+    const refused = rejected('the account uses up its share of the disk of this node')
+    expect(() => room.admit(1)).toThrow(refused)
+    expect(() => room.reserve(1)).toThrow(refused)
+    expect([room.backpressureReason(), admission.inFlightBytes]).toEqual([undefined, 0])
+    room.forceReserve(1)
+    expect(room.backpressureReason()).toMatch(/^the account uses up its share of the disk\D*$/)
+    admission.room(other.id).reserve(MiB)
+    expect(admission.room(other.id).backpressureReason()).toBeUndefined()
+    expect(admission.fullEndpoints()).toMatchObject([{ endpoint_id: endpoint.id }])
+    expect([admission.reasons(), admission.refusals]).toEqual([[], new Map([['disk_account', 2]])])
+    setWalBytes(0)
+    expect(admission.fullEndpoints()).toEqual([])
+    setWalBytes(2 * GiB)
+    expect(admission.reasons()).toEqual([expect.stringMatching(/^\D*$/)])
+  })
+
+  test('bounds what connections hold unread, apart from bytes in flight', async () => {
+    const { admission, room } = await setUp()
+    expect([room.tryHold(10 * MiB), room.tryHold(1)]).toEqual([true, false])
+    room.reserve(10 * MiB)
+    room.release(10 * MiB)
+    expect([room.tryHold(-10 * MiB), room.tryHold(10 * MiB), admission.inFlightBytes]).toEqual([true, true, 0])
+  })
+
+  test('stops checking after stop', async () => {
+    const { admission, timer } = await setUp()
+    expect(timer()).toBeDefined()
+    await admission.stop()
+    expect(timer()).toBeUndefined()
+  })
+
+  test('applies back-pressure at half of the bytes in flight, or while the disk rejects', async () => {
+    const { admission, state, check, room, setWalBytes } = await setUp()
+    room.forceReserve(5 * MiB)
+    expect(room.backpressureReason()).toBeUndefined()
+    room.forceReserve(1)
+    expect(room.backpressureReason()).toContain('in memory')
+    // Bytes that were read are counted even above the bound; requests can use the other half.
+    room.reserve(5 * MiB - 1)
+    expect(() => room.reserve(1)).toThrow(rejected('in memory'))
+    room.forceReserve(20 * MiB)
+    expect(admission.inFlightBytes).toBe(30 * MiB)
+    room.release(30 * MiB)
+    expect(room.backpressureReason()).toBeUndefined()
+    state.failure = 'fdatasync failed'
+    await check()
+    expect(room.backpressureReason()).toBe('fdatasync failed')
+    state.failure = undefined
+    await check()
+    setWalBytes(GiB + 1)
+    expect(room.backpressureReason()).toContain('budget')
+    setWalBytes(0)
+    expect(room.backpressureReason()).toBeUndefined()
+  })
+})

@@ -1,0 +1,124 @@
+/**
+ * Reports the state of ingest: to control every two seconds, and to readiness probes.
+ *
+ * Owns: why the node is not ready, what is wrong besides, and what a heartbeat of ingest says. Does not own: when it is sent (node/heartbeat.ts).
+ */
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Wal } from '#log/local/log-writer.ts'
+import type { HeartbeatRecorded, Heartbeat as Message } from '#model/node-protocol.ts'
+import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
+import type { CheckedClock } from '#node/checked-clock.ts'
+import type { ControlClient } from '#node/control-client.ts'
+import type { HandedCertificate } from '#node/handed-certificate.ts'
+import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
+import { heartbeatSink } from '#node/heartbeat-sink.ts'
+import type { SnapshotFeed } from '#node/snapshot-feed.ts'
+import type { Configuration } from '../gate/configuration.ts'
+import type { Gate } from '../gate/gate.ts'
+import { ingestLimits } from '../gate/limits.ts'
+import type { Admission } from '../gate/node-room.ts'
+import type { StoredRequests } from '../idempotency/stored-requests.ts'
+import { blockedEndpoints } from './blocked-endpoints.ts'
+import { SpaceReport } from './space-report.ts'
+
+export type IngestReportOptions = {
+  readonly nodeId: string
+  readonly control: ControlClient
+  readonly feed: SnapshotFeed
+  readonly configuration: Configuration
+  readonly gate: Gate
+  readonly admission: Admission
+  readonly storedRequests: StoredRequests
+  readonly wal: Wal
+  readonly handed: HandedCertificate | undefined
+  readonly isLeaving: () => boolean
+  readonly onRecorded: (recorded: HeartbeatRecorded) => void
+  readonly clock: CheckedClock
+  readonly logger: Logger
+}
+
+const ignore = () => undefined
+
+export class IngestReport implements Service {
+  readonly name = 'report of ingest'
+  readonly #options: IngestReportOptions
+  readonly #heartbeat: Heartbeat
+  readonly #sink: HeartbeatSink
+  readonly #space: SpaceReport
+
+  constructor(options: IngestReportOptions) {
+    const { control, feed, admission, onRecorded, clock, logger } = options
+    this.#options = options
+    this.#space = new SpaceReport(() => admission.space, clock)
+    this.#sink = heartbeatSink(control, feed, clock, (recorded) => {
+      onRecorded(recorded)
+      this.#space.recorded()
+    })
+    this.#heartbeat = new Heartbeat({ control: this.#sink, message: () => this.#message(), clock, logger })
+  }
+
+  start(): Promise<void> {
+    return this.#heartbeat.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#heartbeat.stop()
+  }
+
+  sendNow(): void {
+    this.#heartbeat.beatNow()
+  }
+
+  /** Tells control at once, or gives up soon. Never rejects. */
+  async announce(): Promise<void> {
+    await this.#sink.sendHeartbeat(this.#message(), AbortSignal.timeout(ingestLimits.announceMs)).then(ignore, ignore)
+  }
+
+  notReadyReasons(): readonly string[] {
+    return this.#options.isLeaving() ? ['shutting down'] : this.#unhealthyReasons()
+  }
+
+  /** Problems that do not keep the node from being ready. */
+  notes(): readonly string[] {
+    const { feed, configuration } = this.#options
+    return [...notesAbout(feed, configuration.epoch), ...this.#problems()]
+  }
+
+  #unhealthyReasons(): readonly string[] {
+    const { gate, handed } = this.#options
+    return [...gate.notReadyReasons(), ...(handed?.notReadyReasons() ?? [])]
+  }
+
+  #problems(): readonly string[] {
+    const { storedRequests, clock } = this.#options
+    return [...storedRequests.problems(), ...(clock.problem === undefined ? [] : [clock.problem])]
+  }
+
+  #message(): Message {
+    const { nodeId, feed, configuration, admission, storedRequests, wal, isLeaving } = this.#options
+    const reasons = this.#unhealthyReasons()
+    return {
+      process: 'ingest',
+      node_id: nodeId,
+      ...feed.inUse(configuration.epoch),
+      healthy: reasons.length === 0,
+      reasons: boundReasons([...reasons, ...this.#problems()]),
+      disk_full: admission.isDiskFull(),
+      leaving: isLeaving(),
+      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
+      ...this.#space.next(),
+    }
+  }
+}
+
+function notesAbout({ contact, refusal }: SnapshotFeed, epoch: number): readonly string[] {
+  const { mayLackChanges, ageMs } = contact
+  if (refusal !== undefined)
+    return [`this node keeps the configuration of epoch ${epoch}, and refuses that of control: ${refusal}`]
+  // Without a configuration the node is not ready, and says so.
+  if (!mayLackChanges || epoch < 0) return []
+  return [
+    `cut off from control for ${Math.round(ageMs / 1000)} s: this node works with its last configuration (epoch ${epoch}), and refuses keys that are newer`,
+  ]
+}
