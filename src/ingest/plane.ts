@@ -27,8 +27,8 @@ import { ConnectionBudget } from './gate/connection-budget.ts'
 import { EndpointCounts } from './gate/endpoint-counters.ts'
 import { FairShares } from './gate/fair-shares.ts'
 import { Gate } from './gate/gate.ts'
-import { ingestLimits } from './gate/limits.ts'
-import { Admission } from './gate/node-room.ts'
+import { gateLimits } from './gate/limits.ts'
+import { NodeRoom } from './gate/node-room.ts'
 import { Cors } from './http/cors.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
 import type { RequestTraces } from './http/request-traces.ts'
@@ -40,6 +40,7 @@ import { Sessions } from './mqtt/sessions.ts'
 import { WebSocketRoute } from './mqtt/websocket-route.ts'
 import { Departure } from './report/departure.ts'
 import { IngestReport } from './report/ingest-report.ts'
+import { reportLimits } from './report/limits.ts'
 import { registerNodeMetrics } from './report/metrics.ts'
 import { SeriesReport } from './report/series-report.ts'
 
@@ -105,20 +106,14 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   })
   const storage = composeStorage(config, ports)
   const entry = composeEntry(config, ports, storage, { contact: feed.contact, keyIds: () => servers.sessions.keyIds() })
-  const { wal, admission, storedRequests } = storage
+  const { wal, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series } = entry
-  const connections = new ConnectionBudget({
-    max: config.maxConnections,
-    maxUnauthenticated: config.maxUnauthenticatedConnections,
-    maxPerAddress: config.maxConnectionsPerAddress,
-    clock,
-  })
   const report = new IngestReport({
-    ...{ nodeId, control, feed, configuration, gate, admission, storedRequests, wal, handed, clock, logger },
+    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, wal, handed, clock, logger },
     isLeaving: () => departure.isLeaving,
     onRecorded: (recorded) => departure.onHeartbeatRecorded(recorded),
   })
-  const servers = composeServers(config, ports, { ...storage, ...entry, connections, feed, report })
+  const servers = composeServers(config, ports, { ...storage, ...entry, feed, report })
   const { http, mqtt, sessions } = servers
   const departure = new Departure({
     secondsMin: config.leaveSecondsMin,
@@ -131,10 +126,9 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     clock,
     logger,
   })
-  registerMetrics(config, ports, { ...storage, ...entry, ...servers, connections, feed })
+  registerMetrics(config, ports, { ...storage, ...entry, ...servers, feed })
   feed.subscribe((snapshot) => {
     configuration.apply(snapshot)
-    connections.configure(snapshot.endpoints)
     sessions.apply(snapshot.endpoints)
     handed?.want(snapshot.certificate)
     report.sendNow()
@@ -148,7 +142,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   return {
     services: [
       ...optional(ports.tracer),
-      ...[storedRequests, wal, feed, admission, allowances, keyUse, series],
+      ...[storedRequests, wal, feed, nodeRoom, allowances, keyUse, series],
       ...optional(certificate),
       ...[http, mqtt, report, blockedFile],
     ],
@@ -160,12 +154,12 @@ type Storage = {
   readonly disk: FairShares
   readonly storedRequests: StoredRequests
   readonly wal: Wal
-  readonly admission: Admission
+  readonly nodeRoom: NodeRoom
 }
 
 function composeStorage(config: IngestConfig, { nodeId, control, files, clock, logger, traces }: IngestPorts): Storage {
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
-  const reserve = Math.floor(diskBudgetBytes * ingestLimits.diskPartForNewcomers)
+  const reserve = Math.floor(diskBudgetBytes * gateLimits.diskPartForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
   const wal = new Wal({
@@ -179,11 +173,12 @@ function composeStorage(config: IngestConfig, { nodeId, control, files, clock, l
     limits: { waitingBytesMax: 2 * maxInFlightBytes },
   })
   const space = () => files.space(paths.wal)
-  const admission = new Admission({ wal, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
-  return { disk, storedRequests, wal, admission }
+  const nodeRoom = new NodeRoom({ wal, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
+  return { disk, storedRequests, wal, nodeRoom }
 }
 
 type Entry = {
+  readonly connections: ConnectionBudget
   readonly authenticator: Authenticator
   readonly allowances: Allowances
   readonly keyUse: KeyUse
@@ -196,7 +191,7 @@ type Entry = {
 function composeEntry(
   config: IngestConfig,
   { nodeId, control, clock, logger }: IngestPorts,
-  { wal, admission, storedRequests }: Storage,
+  { wal, nodeRoom, storedRequests }: Storage,
   { contact, keyIds }: { readonly contact: SnapshotFeed['contact']; readonly keyIds: () => Iterable<string> },
 ): Entry {
   const authenticator = new Authenticator({ contact, publicKeys: config.publicKeys === 'true', clock })
@@ -207,11 +202,22 @@ function composeEntry(
     clock,
     logger,
   })
+  const connections = new ConnectionBudget({
+    max: config.maxConnections,
+    maxUnauthenticated: config.maxUnauthenticatedConnections,
+    maxPerAddress: config.maxConnectionsPerAddress,
+    clock,
+  })
   const counts = new EndpointCounts()
   const series = new SeriesReport({ nodeId, counts, control, clock, logger })
-  const configuration = new Configuration({ authenticator, allowances, wal, admission, storedRequests, logger })
-  const gate = new Gate({ configuration, capacity: admission, allowances, keyUse, counts, wal, storedRequests, clock, logger })
-  return { authenticator, allowances, keyUse, series, configuration, gate }
+  const configuration = new Configuration({
+    authenticator,
+    wal,
+    shares: [nodeRoom, storedRequests, allowances, connections],
+    logger,
+  })
+  const gate = new Gate({ configuration, capacity: nodeRoom, allowances, keyUse, counts, wal, storedRequests, clock, logger })
+  return { connections, authenticator, allowances, keyUse, series, configuration, gate }
 }
 
 type Servers = {
@@ -225,7 +231,7 @@ type Servers = {
 function composeServers(
   config: IngestConfig,
   { nodeId, addresses, certificate, ownBaseUrl, registry, traces, clock, logger }: IngestPorts,
-  parts: Entry & { readonly connections: ConnectionBudget; readonly feed: SnapshotFeed; readonly report: IngestReport },
+  parts: Entry & { readonly feed: SnapshotFeed; readonly report: IngestReport },
 ): Servers {
   const { gate, authenticator, connections, feed, report } = parts
   const mqttCounters = new MqttCounters()
@@ -261,9 +267,9 @@ function composeServers(
 function registerMetrics(
   { diskBudgetBytes, metricsToken }: IngestConfig,
   { registry, supervisorPid }: IngestPorts,
-  parts: Storage & Entry & Servers & { readonly connections: ConnectionBudget; readonly feed: SnapshotFeed },
+  parts: Storage & Entry & Servers & { readonly feed: SnapshotFeed },
 ): void {
-  const { disk, storedRequests, wal, admission, allowances, configuration, connections, feed } = parts
+  const { disk, storedRequests, wal, nodeRoom, allowances, configuration, connections, feed } = parts
   const { httpCounters, mqttCounters, sessions } = parts
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
@@ -272,22 +278,22 @@ function registerMetrics(
   })
   registerNodeMetrics(registry, {
     ...{ connections, wal, diskBudgetBytes, supervisorPid },
-    inFlightBytes: () => admission.inFlightBytes,
+    inFlightBytes: () => nodeRoom.inFlightBytes,
     acknowledgements: { http: httpCounters.acknowledgements, mqtt: mqttCounters.acknowledgements },
-    diskFreeBytes: () => admission.space?.free_bytes ?? Number.NaN,
+    diskFreeBytes: () => nodeRoom.space?.free_bytes ?? Number.NaN,
     idempotencyKeys: () => storedRequests.count,
     idempotencyIndexBytes: () => storedRequests.indexBytes,
     idempotencyKeysDamaged: () => storedRequests.damaged,
     appliedEpoch: () => configuration.epoch,
     controlContactAgeMs: () => feed.contact.ageMs,
-    refusals: () => [...admission.refusals, ...connections.refusals],
+    refusals: () => [...nodeRoom.refusals, ...connections.refusals],
     poolsUsed: () => [
-      ['memory', admission.memory.poolUsedRatio],
+      ['memory', nodeRoom.memory.poolUsedRatio],
       ['disk', disk.poolUsedRatio],
       ['connections', connections.shares.poolUsedRatio],
       ['idempotency_keys', storedRequests.poolUsedRatio],
     ],
-    largestAccounts: metricsToken === null ? undefined : () => disk.largest(ingestLimits.accountsShown),
+    largestAccounts: metricsToken === null ? undefined : () => disk.largest(reportLimits.accountsShown),
     quotaRefusals: allowances.refusals,
   })
 }

@@ -1,13 +1,15 @@
 import type { AddressInfo, Server } from 'node:net'
-import { ingestLimits } from '#ingest/gate/limits.ts'
-import type { ListenAddress } from '#lib/option-types.ts'
+import type { ListenAddress } from './option-types.ts'
+
+/** Connections that the kernel keeps waiting to be accepted. */
+const backlog = 4_096
 
 /** Resolves once the server listens. Rejects if the address cannot be used; the error names the setting of the address. */
 export async function listen(server: Server, address: ListenAddress, setting: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const fail = (error: Error) => reject(Object.assign(error, { setting }))
   server.once('error', fail)
-  server.listen({ ...address, backlog: ingestLimits.listenBacklog }, resolve)
+  server.listen({ ...address, backlog }, resolve)
   await promise
   server.off('error', fail)
 }

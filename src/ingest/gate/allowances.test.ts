@@ -5,9 +5,9 @@ import type { UsageReport } from '#model/node-protocol.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { Allowances } from './allowances.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 
-const { usageReportMs, usageReportMsMax } = ingestLimits
+const { usageReportMs, usageReportMsMax } = gateLimits
 const bytesPerDay = 1_000_000
 
 /** Sends and reports for some time. Returns the reported bytes, with the seconds after which they were. */

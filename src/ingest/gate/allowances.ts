@@ -14,7 +14,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { type UsageReport, type UsageTotals, usageAccountsMax } from '#model/node-protocol.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { Allowance, type NodeQuota } from './allowance.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 
 export interface UsageSink {
   reportUsage(report: UsageReport, signal: AbortSignal): Promise<UsageTotals>
@@ -49,12 +49,12 @@ export class Allowances implements Service {
     this.#lookedAtMs = clock.monotonic()
     this.#reports = new Periodic({
       name: this.name,
-      intervalMs: ingestLimits.usageReportMs,
+      intervalMs: gateLimits.usageReportMs,
       run: (signal) => this.#report(signal, false),
       failure: 'usage report failed',
       recovery: 'usage report restored',
       level: 'warn',
-      failuresBeforeLog: ingestLimits.usageFailuresBeforeLog,
+      failuresBeforeLog: gateLimits.usageFailuresBeforeLog,
       clock,
       logger,
     })
@@ -67,7 +67,7 @@ export class Allowances implements Service {
   /** Reports what was accepted since the last report. Without control that is lost. */
   async stop(signal: AbortSignal): Promise<void> {
     await this.#reports.stop()
-    const timeout = AbortSignal.timeout(ingestLimits.lastUsageReportMs)
+    const timeout = AbortSignal.timeout(gateLimits.lastUsageReportMs)
     await this.#report(AbortSignal.any([signal, timeout]), true).catch(() => undefined)
   }
 
@@ -93,7 +93,7 @@ export class Allowances implements Service {
 
   /** The more nodes report an account, the less often each does: control sums up the reports of all of them each time. */
   #dueAfterMs(): number {
-    return this.#nodes === 1 ? 0 : Math.min(ingestLimits.usageReportMsMax, ingestLimits.usageReportMs * this.#nodes)
+    return this.#nodes === 1 ? 0 : Math.min(gateLimits.usageReportMsMax, gateLimits.usageReportMs * this.#nodes)
   }
 
   /** `everything`: also accounts that are not due. */

@@ -5,7 +5,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { ControlContact } from '#node/control-contact.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 import { Rejection, tryAgain } from './rejection.ts'
 
 export type AuthenticatorOptions = {
@@ -44,7 +44,7 @@ export class Authenticator {
   /** Clears all cached verifications, so that revoked keys are rejected from now on. */
   update({ keys, jwks, revoked_keys, token_issuer }: Snapshot): void {
     this.#revoked = new Map(revoked_keys.map(({ id, tokens_until }) => [id, tokens_until === null ? 'ended' : 'expiring']))
-    this.#missedRevocations = this.#contact.ageMs > ingestLimits.revocationsMissedAfterMs
+    this.#missedRevocations = this.#contact.ageMs > gateLimits.revocationsMissedAfterMs
     this.#keys.update(keys)
     this.#tokens.update(jwks, revoked_keys, token_issuer)
     this.#revision += 1
@@ -92,11 +92,11 @@ export class Authenticator {
   /** A credential may be newer than the configuration of this node. The sender has to repeat the request until that is ruled out. */
   #refuseUnknown(detail: string): Error {
     const { mayLackChanges, ageMs } = this.#contact
-    if (!mayLackChanges || ageMs > ingestLimits.unknownCredentialMs) return new AppError('unauthorized', detail)
+    if (!mayLackChanges || ageMs > gateLimits.unknownCredentialMs) return new AppError('unauthorized', detail)
     return tryAgain(
       'unverifiable',
       'this node does not know the key or token, and cannot ask control whether it is new',
-      ingestLimits.retryUnverifiableSeconds,
+      gateLimits.retryUnverifiableSeconds,
     )
   }
 }

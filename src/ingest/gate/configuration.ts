@@ -6,19 +6,15 @@
  */
 import type { Logger } from '#lib/telemetry.ts'
 import type { Wal } from '#log/local/log-writer.ts'
-import type { Snapshot } from '#model/snapshot.ts'
-import type { StoredRequests } from '../idempotency/stored-requests.ts'
-import type { Allowances } from './allowances.ts'
+import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Authenticator } from './authenticator.ts'
 import { EndpointTable } from './endpoint-table.ts'
-import type { Admission } from './node-room.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
-  readonly allowances: Pick<Allowances, 'configure'>
   readonly wal: Pick<Wal, 'configure' | 'close' | 'retireExcept'>
-  readonly admission: Pick<Admission, 'configure'>
-  readonly storedRequests: Pick<StoredRequests, 'configure'>
+  /** Quotas, and the shares of all resources, which are divided among the endpoints. */
+  readonly shares: readonly { configure(endpoints: readonly SnapshotEndpoint[]): void }[]
   readonly logger: Logger
 }
 
@@ -42,7 +38,7 @@ export class Configuration {
   }
 
   apply(snapshot: Snapshot): void {
-    const { authenticator, allowances, wal, admission, storedRequests, logger } = this.#options
+    const { authenticator, wal, shares, logger } = this.#options
     authenticator.update(snapshot)
     for (const endpoint of snapshot.endpoints) {
       const { id, account_id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
@@ -58,9 +54,7 @@ export class Configuration {
         })
     }
     wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
-    admission.configure(snapshot.endpoints)
-    storedRequests.configure(snapshot.endpoints)
-    allowances.configure(snapshot.endpoints)
+    for (const share of shares) share.configure(snapshot.endpoints)
     this.#endpoints = new EndpointTable(snapshot)
     this.#epoch = snapshot.epoch
     logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'configuration applied')

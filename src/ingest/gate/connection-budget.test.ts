@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { accountId, anEndpoint } from '../../../test/support/ingest-node.ts'
 import { ConnectionBudget, type ConnectionSlot, networkOf } from './connection-budget.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 
 /** A budget, and sockets that only have an address and an end. */
 function setUp(limits: { max?: number; maxUnauthenticated?: number; maxPerAddress?: number } = {}) {
@@ -59,7 +59,7 @@ describe('before the first authenticated request', () => {
       budget.accept(socket)
     }
     expect(isOpen(budget.accept(connect('1.1.1.1')))).toBe(false)
-    pass(ingestLimits.evictableAfterMs)
+    pass(gateLimits.evictableAfterMs)
     expect(isOpen(budget.accept(connect('1.1.1.1')))).toBe(true)
     expect([closed, budget.open, budget.unauthenticated]).toEqual([[1], 3, 3])
   })
@@ -73,7 +73,7 @@ describe('before the first authenticated request', () => {
       budget.accept(socket)
     }
     expect(isOpen(budget.accept(connect()))).toBe(false)
-    pass(ingestLimits.evictableAfterMs)
+    pass(gateLimits.evictableAfterMs)
     expect(isOpen(budget.accept(connect()))).toBe(true)
     expect([closed, budget.unauthenticated, budget.open]).toEqual([[0], 4, 4])
   })

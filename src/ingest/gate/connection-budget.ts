@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '#lib/clock.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { type Bound, FairShares, type Share } from './fair-shares.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 import { type Rejection, tryAgain } from './rejection.ts'
 
 export type ConnectionBudgetOptions = {
@@ -127,8 +127,7 @@ export class ConnectionBudget {
   /** The oldest, of this address if there is one, has had its time. So whoever keeps the pool full must reconnect all of it every second. */
   #evictOldest(address?: string): boolean {
     const oldest = this.#unauthenticated.values().find((slot) => address === undefined || slot.address === address)
-    if (oldest === undefined || this.#options.clock.monotonic() - oldest.acceptedAtMs < ingestLimits.evictableAfterMs)
-      return false
+    if (oldest === undefined || this.#options.clock.monotonic() - oldest.acceptedAtMs < gateLimits.evictableAfterMs) return false
     this.authenticated(oldest)
     oldest.close()
     this.#dropped += 1
@@ -186,7 +185,7 @@ export class ConnectionSlot {
       return undefined
     }
     this.#budget.countRefusal(bound)
-    return tryAgain('no_room', texts[bound], ingestLimits.retryConnectionsSeconds)
+    return tryAgain('no_room', texts[bound], gateLimits.retryConnectionsSeconds)
   }
 
   /** Like `claim`, for a connection that replaces another one of the account. */

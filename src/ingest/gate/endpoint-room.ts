@@ -2,11 +2,11 @@
  * The room that an endpoint has on this node: its share of the request memory and of the disk.
  *
  * Owns: which share refuses, and what the sender is told. Does not own: how shares are divided (fair-shares.ts), whether the node
- * accepts data at all (admission.ts).
+ * accepts data at all (node-room.ts).
  * Law: bytes in memory also count as bytes on disk, where they are about to be. A message names the bound, and nothing of other accounts.
  */
 import type { Bound, Share } from './fair-shares.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 import { type Rejection, tryAgain } from './rejection.ts'
 
 export type Resource = 'memory' | 'disk'
@@ -50,7 +50,7 @@ export class EndpointRoom {
   /** Throws a Rejection if there is no room for `bytes` more. Reserves nothing: a client that announces bytes may never send them. */
   admit(bytes: number): void {
     const reason = this.#node.refusalReason()
-    if (reason !== undefined) throw tryAgain('no_room', reason, ingestLimits.retryDiskSeconds)
+    if (reason !== undefined) throw tryAgain('no_room', reason, gateLimits.retryDiskSeconds)
     const onDisk = this.#disk.boundOn(bytes)
     if (onDisk !== undefined) throw this.#diskRefusal(bytes, onDisk)
     const inMemory = this.#memory.boundOn(bytes)
@@ -109,7 +109,7 @@ export class EndpointRoom {
 
   #refusal(resource: Resource, bound: Bound): Rejection {
     this.#node.countRefusal(resource, bound)
-    const seconds = resource === 'memory' ? ingestLimits.retryMemorySeconds : ingestLimits.retryDiskSeconds
+    const seconds = resource === 'memory' ? gateLimits.retryMemorySeconds : gateLimits.retryDiskSeconds
     return tryAgain('no_room', texts[resource][bound], seconds)
   }
 }

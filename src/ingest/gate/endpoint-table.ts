@@ -1,6 +1,6 @@
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 import { Rejection } from './rejection.ts'
 
 /** Identifies the endpoint that a client sends to. */
@@ -118,7 +118,7 @@ export function requireAccepting({ desired_state }: SnapshotEndpoint): void {
       return
     case 'paused':
       throw new Rejection('endpoint_paused', 'the endpoint is paused; resume it, then send again', {
-        retryAfterSeconds: ingestLimits.retryPausedSeconds,
+        retryAfterSeconds: gateLimits.retryPausedSeconds,
       })
     case 'draining':
       throw deleted()

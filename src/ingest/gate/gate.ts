@@ -17,13 +17,13 @@ import { WalError } from '#log/log-error.ts'
 import type { Appended } from '#log/log-writer.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import type { Stored, StoredRequests } from '../idempotency/stored-requests.ts'
 import type { Allowance, NodeQuota } from './allowance.ts'
 import type { Allowances } from './allowances.ts'
 import type { EndpointCounters, EndpointCounts } from './endpoint-counters.ts'
 import { type EndpointTable, type Route, requireAccepting } from './endpoint-table.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 import type { Capacity, Room } from './node-room.ts'
+import type { RequestMemory, Stored } from './receipt.ts'
 import { Rejection, tryAgain } from './rejection.ts'
 
 export type GateOptions = {
@@ -37,7 +37,7 @@ export type GateOptions = {
     append(logName: string, frame: FrameInput): Promise<Appended>
     whenRecovered(logName: string): Promise<void> | undefined
   }
-  readonly storedRequests: Pick<StoredRequests, 'once'>
+  readonly storedRequests: RequestMemory
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -72,7 +72,7 @@ export class Gate {
     throw tryAgain(
       'not_configured',
       'this node has no configuration yet: control was never reached',
-      ingestLimits.retryStoreSeconds,
+      gateLimits.retryStoreSeconds,
     )
   }
 
@@ -168,7 +168,7 @@ export class Gate {
     if (error instanceof WalError) {
       const reason =
         error.reason === 'disk_full' ? 'the disk of this node is full' : `the records could not be stored (${error.reason})`
-      return tryAgain('not_stored', reason, ingestLimits.retryStoreSeconds, error)
+      return tryAgain('not_stored', reason, gateLimits.retryStoreSeconds, error)
     }
     if (error instanceof InvariantError) {
       // Thrown outside the promise, which would swallow it.

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { accountId, anEndpoint } from '../../../test/support/ingest-node.ts'
 import { FairShares } from './fair-shares.ts'
-import { Admission } from './node-room.ts'
+import { NodeRoom } from './node-room.ts'
 
 const endpoint = anEndpoint()
 
@@ -37,7 +37,7 @@ async function setUp(endpoints = [endpoint]) {
     error: (_: object, message: string) => logged.push(message),
     notice: (message: string) => logged.push(message),
   } as unknown as Logger
-  const admission = new Admission({
+  const nodeRoom = new NodeRoom({
     wal: {
       bytesOnDisk: () => walBytes.value,
       health: () => ({ healthy: state.failure === undefined, reasons: state.failure === undefined ? [] : [state.failure] }),
@@ -52,22 +52,22 @@ async function setUp(endpoints = [endpoint]) {
     clock,
     logger,
   })
-  await admission.start()
-  admission.configure(endpoints)
+  await nodeRoom.start()
+  nodeRoom.configure(endpoints)
   const check = async () => {
     const due = timer
     timer = undefined
     due?.()
     await expect.poll(() => timer).toBeDefined()
   }
-  return { admission, room: admission.room(endpoint.id), disk, setWalBytes, state, check, logged, timer: () => timer }
+  return { nodeRoom, room: nodeRoom.room(endpoint.id), disk, setWalBytes, state, check, logged, timer: () => timer }
 }
 
 const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room', message: expect.stringContaining(detail) })
 
-describe('admission', () => {
+describe('the room of a node', () => {
   test('rejects before the first disk check', () => {
-    const admission = new Admission({
+    const nodeRoom = new NodeRoom({
       wal: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
       space: async () => ({ free_bytes: 10 * GiB, total_bytes: 100 * GiB }),
       maxInFlightBytes: 1,
@@ -76,18 +76,18 @@ describe('admission', () => {
       clock: { ...systemClock, now: () => 0, monotonic: () => 0 },
       logger: createLogger('test', 'silent'),
     })
-    expect(() => admission.room('any').admit(0)).toThrow(rejected('not been checked'))
+    expect(() => nodeRoom.room('any').admit(0)).toThrow(rejected('not been checked'))
   })
 
   test('bounds bytes in flight; a rejected reservation reserves nothing', async () => {
-    const { admission, room } = await setUp()
+    const { nodeRoom, room } = await setUp()
     room.reserve(6 * MiB)
     expect(() => room.reserve(5 * MiB)).toThrow(rejected('in memory'))
-    expect(admission.inFlightBytes).toBe(6 * MiB)
+    expect(nodeRoom.inFlightBytes).toBe(6 * MiB)
     room.reserve(4 * MiB)
     room.release(10 * MiB)
-    expect(admission.inFlightBytes).toBe(0)
-    expect(admission.reasons()).toEqual([])
+    expect(nodeRoom.inFlightBytes).toBe(0)
+    expect(nodeRoom.reasons()).toEqual([])
   })
 
   test('the disk budget counts bytes on disk, in flight and announced; freed space is available at once', async () => {
@@ -101,29 +101,29 @@ describe('admission', () => {
   })
 
   test('keeps the disk reserve between two checks, and recovers with the next check', async () => {
-    const { admission, state, check, room, setWalBytes } = await setUp()
+    const { nodeRoom, state, check, room, setWalBytes } = await setUp()
     state.freeBytes = 300 * MiB
     await check()
     room.admit(0)
     setWalBytes(45 * MiB)
     expect(() => room.admit(0)).toThrow(rejected('its reserve'))
-    expect(admission.reasons()).toHaveLength(1)
+    expect(nodeRoom.reasons()).toHaveLength(1)
     state.freeBytes = GiB
     await check()
     room.admit(0)
   })
 
   test('rejects with a reason while the WAL is unhealthy or the disk unreadable, and recovers', async () => {
-    const { admission, state, check, room } = await setUp()
+    const { nodeRoom, state, check, room } = await setUp()
     state.failure = 'io_error: the disk failed'
     state.unreadable = true
     await check()
     expect(() => room.admit(0)).toThrow(rejected('EIO'))
-    expect(admission.reasons()).toEqual([expect.stringContaining('EIO'), 'io_error: the disk failed'])
+    expect(nodeRoom.reasons()).toEqual([expect.stringContaining('EIO'), 'io_error: the disk failed'])
     state.failure = undefined
     state.unreadable = false
     await check()
-    expect(admission.reasons()).toEqual([])
+    expect(nodeRoom.reasons()).toEqual([])
   })
 
   test('logs each outage and its end, and nothing at a healthy start', async () => {
@@ -139,55 +139,55 @@ describe('admission', () => {
   })
 
   test('says whether it rejects for want of room', async () => {
-    const { admission, state, check, setWalBytes } = await setUp()
-    expect(admission.isDiskFull()).toBe(false)
+    const { nodeRoom, state, check, setWalBytes } = await setUp()
+    expect(nodeRoom.isDiskFull()).toBe(false)
     setWalBytes(GiB + 1)
-    expect(admission.isDiskFull()).toBe(true)
+    expect(nodeRoom.isDiskFull()).toBe(true)
     setWalBytes(0)
     state.failure = 'io_error: the disk failed'
     await check()
-    expect(admission.isDiskFull()).toBe(false)
+    expect(nodeRoom.isDiskFull()).toBe(false)
     state.failure = 'disk_full: the disk is full (ENOSPC)'
-    expect(admission.isDiskFull()).toBe(true)
+    expect(nodeRoom.isDiskFull()).toBe(true)
   })
 
   test('the share of one endpoint leaves room for others; the message says whose share, and has no numbers', async () => {
     const other = anEndpoint({ account_id: accountId('b') })
-    const { admission, room, setWalBytes } = await setUp([endpoint, other])
+    const { nodeRoom, room, setWalBytes } = await setUp([endpoint, other])
     setWalBytes(512 * MiB)
     const refused = rejected('the account uses up its share of the disk of this node')
     expect(() => room.admit(1)).toThrow(refused)
     expect(() => room.reserve(1)).toThrow(refused)
-    expect([room.backpressureReason(), admission.inFlightBytes]).toEqual([undefined, 0])
+    expect([room.backpressureReason(), nodeRoom.inFlightBytes]).toEqual([undefined, 0])
     room.forceReserve(1)
     expect(room.backpressureReason()).toMatch(/^the account uses up its share of the disk\D*$/)
-    admission.room(other.id).reserve(MiB)
-    expect(admission.room(other.id).backpressureReason()).toBeUndefined()
-    expect(admission.fullEndpoints()).toMatchObject([{ endpoint_id: endpoint.id }])
-    expect([admission.reasons(), admission.refusals]).toEqual([[], new Map([['disk_account', 2]])])
+    nodeRoom.room(other.id).reserve(MiB)
+    expect(nodeRoom.room(other.id).backpressureReason()).toBeUndefined()
+    expect(nodeRoom.fullEndpoints()).toMatchObject([{ endpoint_id: endpoint.id }])
+    expect([nodeRoom.reasons(), nodeRoom.refusals]).toEqual([[], new Map([['disk_account', 2]])])
     setWalBytes(0)
-    expect(admission.fullEndpoints()).toEqual([])
+    expect(nodeRoom.fullEndpoints()).toEqual([])
     setWalBytes(2 * GiB)
-    expect(admission.reasons()).toEqual([expect.stringMatching(/^\D*$/)])
+    expect(nodeRoom.reasons()).toEqual([expect.stringMatching(/^\D*$/)])
   })
 
   test('bounds what connections hold unread, apart from bytes in flight', async () => {
-    const { admission, room } = await setUp()
+    const { nodeRoom, room } = await setUp()
     expect([room.tryHold(10 * MiB), room.tryHold(1)]).toEqual([true, false])
     room.reserve(10 * MiB)
     room.release(10 * MiB)
-    expect([room.tryHold(-10 * MiB), room.tryHold(10 * MiB), admission.inFlightBytes]).toEqual([true, true, 0])
+    expect([room.tryHold(-10 * MiB), room.tryHold(10 * MiB), nodeRoom.inFlightBytes]).toEqual([true, true, 0])
   })
 
   test('stops checking after stop', async () => {
-    const { admission, timer } = await setUp()
+    const { nodeRoom, timer } = await setUp()
     expect(timer()).toBeDefined()
-    await admission.stop()
+    await nodeRoom.stop()
     expect(timer()).toBeUndefined()
   })
 
   test('applies back-pressure at half of the bytes in flight, or while the disk rejects', async () => {
-    const { admission, state, check, room, setWalBytes } = await setUp()
+    const { nodeRoom, state, check, room, setWalBytes } = await setUp()
     room.forceReserve(5 * MiB)
     expect(room.backpressureReason()).toBeUndefined()
     room.forceReserve(1)
@@ -196,7 +196,7 @@ describe('admission', () => {
     room.reserve(5 * MiB - 1)
     expect(() => room.reserve(1)).toThrow(rejected('in memory'))
     room.forceReserve(20 * MiB)
-    expect(admission.inFlightBytes).toBe(30 * MiB)
+    expect(nodeRoom.inFlightBytes).toBe(30 * MiB)
     room.release(30 * MiB)
     expect(room.backpressureReason()).toBeUndefined()
     state.failure = 'fdatasync failed'

@@ -7,15 +7,15 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { EndpointRoom, type NodeState, type Resource } from './endpoint-room.ts'
 import { type Bound, FairShares, memberOf } from './fair-shares.ts'
-import { ingestLimits } from './limits.ts'
+import { gateLimits } from './limits.ts'
 
-/** The state of the WAL that admission depends on. */
+/** The state of the WAL that the room depends on. */
 interface WalStatus {
   bytesOnDisk(): number
   health(): { readonly healthy: boolean; readonly reasons: readonly string[] }
 }
 
-export type AdmissionOptions = {
+export type NodeRoomOptions = {
   readonly wal: WalStatus
   /** Free space of the file system that holds the WAL. */
   readonly space: () => Promise<DiskSpace>
@@ -30,8 +30,8 @@ export type AdmissionOptions = {
 /** The room of an endpoint, as the protocols use it. */
 export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'tryHold' | 'backpressureReason'>
 
-/** The part of admission that the gate uses. */
-export type Capacity = Pick<Admission, 'reasons'> & { room(endpointId: string): Room }
+/** The part of it that the gate uses. */
+export type Capacity = Pick<NodeRoom, 'reasons'> & { room(endpointId: string): Room }
 
 /**
  * Decides whether this node has room for more data, in total and for each endpoint.
@@ -40,9 +40,9 @@ export type Capacity = Pick<Admission, 'reasons'> & { room(endpointId: string): 
  * request.
  * Law: without room it rejects. Once there is room, it accepts again by itself. It never ends the process (law 9).
  */
-export class Admission implements Service, NodeState {
+export class NodeRoom implements Service, NodeState {
   readonly name = 'admission'
-  readonly #options: AdmissionOptions
+  readonly #options: NodeRoomOptions
   readonly #checks: Periodic
   readonly #memory: FairShares
   readonly #disk: FairShares
@@ -59,14 +59,14 @@ export class Admission implements Service, NodeState {
   /** Whether the last line in the log says that data is rejected. */
   #isRejectionLogged = false
 
-  constructor(options: AdmissionOptions) {
+  constructor(options: NodeRoomOptions) {
     this.#options = options
     this.#memory = new FairShares(options.maxInFlightBytes)
     this.#disk = options.disk
     this.#unread = new FairShares(options.maxInFlightBytes)
     this.#checks = new Periodic({
       name: 'disk check',
-      intervalMs: ingestLimits.admissionPollMs,
+      intervalMs: gateLimits.roomPollMs,
       run: () => this.#check(),
       failure: 'disk check failed',
       clock: options.clock,

@@ -17,24 +17,24 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Route } from '../gate/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
+import { readIdempotencyKey } from '../gate/idempotency-key.ts'
+import type { Receipt } from '../gate/receipt.ts'
 import { Rejection } from '../gate/rejection.ts'
-import { readIdempotencyKey } from '../idempotency/idempotency-key.ts'
-import type { Receipt } from '../idempotency/stored-request.ts'
 import { type BodyFormat, bodyFormat, formatOf } from './body/body-format.ts'
 import { Intake } from './body/intake.ts'
 import type { Connection, Receiving } from './connection.ts'
 import { authenticate, type Verifier } from './credentials.ts'
 import type { Discards } from './discards.ts'
-import { asExportersSeeIt, sendExported, sendExportProblem } from './export-responses.ts'
 import { declaredBytes, hostOf } from './head.ts'
 import { keptHeadersOf } from './kept-headers.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
 import type { Conversions, ConvertedBody } from './otlp/conversions.ts'
-import { otlpEncoding } from './otlp/encoding.ts'
+import { otlpEncoding, otlpTypes } from './otlp/encoding.ts'
+import { asExportersSeeIt, sendExported, sendExportProblem } from './otlp/responses.ts'
 import type { Sent } from './record-paths.ts'
 import type { RequestTrace, RequestTraces } from './request-traces.ts'
-import { sendJson, sendProblem, toAppError } from './responses.ts'
+import { problemHeaders, sendJson, sendProblem, toAppError } from './responses.ts'
 import { beaconFormat, takeUrlKey } from './url-key.ts'
 
 /** Dependencies that all exchanges of a server share. */
@@ -58,6 +58,7 @@ export type ExchangeContext = {
 }
 
 const plainEnvelope = encodeEnvelope({ protocol: 'http' })
+const acceptedExports = Object.keys(otlpTypes).join(', ')
 /** Status in a span of a request whose client left before its response, as proxies log it. */
 const clientGone = 499
 /** The records had been stored before, and the receipt is the first one. */
@@ -152,7 +153,8 @@ export class Exchange implements Receiving, Route {
     if (this.#sent !== 'logs') sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
     else {
       const encoding = otlpEncoding(this.#request.headers)
-      sendExportProblem(this.#response, problem, { encoding, baseUrl: baseUrl(), close: isLast })
+      const more = problemHeaders(problem, acceptedExports)
+      sendExportProblem(this.#response, problem, { encoding, baseUrl: baseUrl(), close: isLast, more })
     }
   }
 

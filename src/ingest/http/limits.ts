@@ -4,11 +4,6 @@ import { KiB, MiB } from '#lib/bytes.ts'
 export const httpLimits = {
   /** How often node:http checks for overdue requests. */
   timeoutCheckMs: 1_000,
-  /** Memory that a request costs beside its body, and a decoder, which exists from the first byte of the body on, beside its output. Counted as bytes in flight. */
-  requestOverheadBytes: 4 * KiB,
-  decoderOverheadBytes: 128 * KiB,
-  /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */
-  zstdWindowLogMax: 23,
   /** Up to this many remaining bytes of a rejected body are read and discarded, so that the connection can be reused. */
   discardBytesMax: MiB,
   /** More than this is read in turns: so many reads of at most 64 KiB, over all connections, and then a pause. */

@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import { copyBytes, type Files, type OpenFile, replaceDurably } from '#lib/files.ts'
 import { DigestIndex } from './digest-index.ts'
-import { DIGEST_BYTES } from './idempotency-key.ts'
+import { DIGEST_BYTES } from './request-digests.ts'
 import { decodeStoredRequest, encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
 
 const READ_REQUESTS = 4_096

@@ -1,9 +1,8 @@
 /** How a stored request is remembered, in memory and as 80 bytes in a file. Numbers are little-endian. */
 import { Buffer } from 'node:buffer'
 import { crc32 } from 'node:zlib'
-import { DIGEST_BYTES, type RequestDigests } from './idempotency-key.ts'
-
-export type Receipt = { readonly seq: number; readonly records: number; readonly bytes: number }
+import type { Receipt } from '../gate/receipt.ts'
+import { DIGEST_BYTES, type RequestDigests } from './request-digests.ts'
 
 export type StoredRequest = RequestDigests & Receipt & { readonly storedAtMs: number }
 

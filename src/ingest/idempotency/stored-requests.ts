@@ -17,11 +17,13 @@ import type { RecoveryObserver, SealObserver } from '#log/seal-observer.ts'
 import { idempotencyKeyIn } from '#model/record-envelope.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../gate/fair-shares.ts'
-import { ingestLimits } from '../gate/limits.ts'
+import { gateLimits } from '../gate/limits.ts'
+import type { RequestMemory, Stored } from '../gate/receipt.ts'
 import { Rejection, tryAgain } from '../gate/rejection.ts'
-import { digestsOf, type RequestDigests } from './idempotency-key.ts'
+import { storedRequestLimits } from './limits.ts'
+import { digestsOf, type RequestDigests } from './request-digests.ts'
 import { HOUR_MS, RequestFiles, UnreadableRequestsError } from './request-files.ts'
-import type { Receipt, StoredRequest } from './stored-request.ts'
+import type { StoredRequest } from './stored-request.ts'
 
 export type StoredRequestsOptions = {
   readonly directory: string
@@ -32,13 +34,10 @@ export type StoredRequestsOptions = {
   readonly logger: Logger
 }
 
-/** `isRepeated`: it had been stored before, and this is its receipt of then. */
-export type Stored = Receipt & { readonly isRepeated: boolean }
-
 /** An endpoint whose requests with an idempotency key are refused. */
 export type RefusedEndpoint = { readonly endpoint_id: string; readonly reason: string }
 
-export class StoredRequests implements Service, SealObserver {
+export class StoredRequests implements Service, SealObserver, RequestMemory {
   readonly name = 'stored requests'
   readonly #options: StoredRequestsOptions
   readonly #shares: FairShares
@@ -69,10 +68,10 @@ export class StoredRequests implements Service, SealObserver {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).release(count)
       },
     })
-    this.#shares = new FairShares(max, { reserve: Math.floor(max * ingestLimits.diskPartForNewcomers) })
+    this.#shares = new FairShares(max, { reserve: Math.floor(max * gateLimits.diskPartForNewcomers) })
     this.#upkeep = new Periodic({
       name: 'stored requests upkeep',
-      intervalMs: ingestLimits.requestsUpkeepMs,
+      intervalMs: storedRequestLimits.upkeepMs,
       run: () => this.#runUpkeep(),
       failure: 'idempotency keys cannot be written or removed',
       clock,
@@ -131,10 +130,6 @@ export class StoredRequests implements Service, SealObserver {
     this.#shares.configure(endpoints.map(memberOf))
   }
 
-  /**
-   * Stores a request that is new by `append`, which resolves once its frame is durable. Otherwise returns the receipt of the first time.
-   * Requests with the same key wait for each other. Throws Rejection.
-   */
   async once(
     endpointId: string,
     key: string,
@@ -220,7 +215,7 @@ export class StoredRequests implements Service, SealObserver {
     this.#appending.set(frame, request)
     try {
       const { seq } = await append()
-      if (this.#unwritten.size >= ingestLimits.requestsUnwrittenMax) void this.#write()
+      if (this.#unwritten.size >= storedRequestLimits.unwrittenMax) void this.#write()
       return { seq, records: frame.recordCount, bytes: payloadBytes(frame), isRepeated: false }
     } finally {
       this.#appending.delete(frame)
@@ -252,17 +247,17 @@ export class StoredRequests implements Service, SealObserver {
     } catch (error) {
       if (!(error instanceof UnreadableRequestsError)) throw error
       this.#refused.add(request.endpointId)
-      throw tryAgain('not_stored', error.message, ingestLimits.retryDiskSeconds, error)
+      throw tryAgain('not_stored', error.message, gateLimits.retryDiskSeconds, error)
     }
   }
 
   #requireRoom(endpointId: string): void {
     if (this.#failure !== undefined) {
-      throw tryAgain('not_stored', 'this node cannot store idempotency keys now', ingestLimits.retryDiskSeconds, this.#failure)
+      throw tryAgain('not_stored', 'this node cannot store idempotency keys now', gateLimits.retryDiskSeconds, this.#failure)
     }
     const bound = this.#shares.share(endpointId).boundOn(1)
     if (bound === undefined) return
-    throw tryAgain('no_room', `${whose[bound]} of the idempotency keys that this node remembers`, ingestLimits.retryDiskSeconds)
+    throw tryAgain('no_room', `${whose[bound]} of the idempotency keys that this node remembers`, gateLimits.retryDiskSeconds)
   }
 
   #add(request: StoredRequest): void {

@@ -10,18 +10,11 @@ export const sessionLimits = {
   messageOverheadBytes: 256,
   /** Packets that are read from one connection before others are read. */
   packetsPerTurnMax: 4_096,
-  /** Size of a WebSocket message, which may hold parts of packets or several packets, and the number of its fragments. */
-  frameBytesMax: 2 * MiB,
-  frameFragmentsMax: 4_096,
-  /** WebSocket pongs that the client has not read. */
-  pongsMax: 60,
   /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. Until then they count as unread. */
   heldBytesFree: 64 * KiB,
   /** Bytes to the client that it has not read. Above this, reading pauses; after `unsentMsMax` the connection is closed. */
   unsentBytesMax: 64 * KiB,
   unsentMsMax: 30_000,
-  /** How long a closing connection waits for the client to close too. */
-  closeMs: 2_000,
   /** How often connections are checked for deadlines. */
   sweepMs: 1_000,
   /** How often memory and disk are checked again while there is no room. */

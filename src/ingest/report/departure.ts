@@ -9,7 +9,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { HeartbeatRecorded } from '#model/node-protocol.ts'
-import { ingestLimits } from '../gate/limits.ts'
+import { reportLimits } from './limits.ts'
 
 export type DepartureOptions = {
   /** For load balancers that ask `/readyz`. */
@@ -65,6 +65,6 @@ export class Departure {
     if (!hasWaited) return
     if (this.#mayStopAt === undefined)
       logger.warn('leaving while DNS may still name this node: INLET_LEAVE_SECONDS_MAX has passed')
-    await endConnections(ingestLimits.endConnectionsMs)
+    await endConnections(reportLimits.endConnectionsMs)
   }
 }

@@ -16,10 +16,10 @@ import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { Configuration } from '../gate/configuration.ts'
 import type { Gate } from '../gate/gate.ts'
-import { ingestLimits } from '../gate/limits.ts'
-import type { Admission } from '../gate/node-room.ts'
+import type { NodeRoom } from '../gate/node-room.ts'
 import type { StoredRequests } from '../idempotency/stored-requests.ts'
 import { blockedEndpoints } from './blocked-endpoints.ts'
+import { reportLimits } from './limits.ts'
 import { SpaceReport } from './space-report.ts'
 
 export type IngestReportOptions = {
@@ -28,7 +28,7 @@ export type IngestReportOptions = {
   readonly feed: SnapshotFeed
   readonly configuration: Configuration
   readonly gate: Gate
-  readonly admission: Admission
+  readonly nodeRoom: NodeRoom
   readonly storedRequests: StoredRequests
   readonly wal: Wal
   readonly handed: HandedCertificate | undefined
@@ -48,9 +48,9 @@ export class IngestReport implements Service {
   readonly #space: SpaceReport
 
   constructor(options: IngestReportOptions) {
-    const { control, feed, admission, onRecorded, clock, logger } = options
+    const { control, feed, nodeRoom, onRecorded, clock, logger } = options
     this.#options = options
-    this.#space = new SpaceReport(() => admission.space, clock)
+    this.#space = new SpaceReport(() => nodeRoom.space, clock)
     this.#sink = heartbeatSink(control, feed, clock, (recorded) => {
       onRecorded(recorded)
       this.#space.recorded()
@@ -72,7 +72,7 @@ export class IngestReport implements Service {
 
   /** Tells control at once, or gives up soon. Never rejects. */
   async announce(): Promise<void> {
-    await this.#sink.sendHeartbeat(this.#message(), AbortSignal.timeout(ingestLimits.announceMs)).then(ignore, ignore)
+    await this.#sink.sendHeartbeat(this.#message(), AbortSignal.timeout(reportLimits.announceMs)).then(ignore, ignore)
   }
 
   notReadyReasons(): readonly string[] {
@@ -96,7 +96,7 @@ export class IngestReport implements Service {
   }
 
   #message(): Message {
-    const { nodeId, feed, configuration, admission, storedRequests, wal, isLeaving } = this.#options
+    const { nodeId, feed, configuration, nodeRoom, storedRequests, wal, isLeaving } = this.#options
     const reasons = this.#unhealthyReasons()
     return {
       process: 'ingest',
@@ -104,9 +104,9 @@ export class IngestReport implements Service {
       ...feed.inUse(configuration.epoch),
       healthy: reasons.length === 0,
       reasons: boundReasons([...reasons, ...this.#problems()]),
-      disk_full: admission.isDiskFull(),
+      disk_full: nodeRoom.isDiskFull(),
       leaving: isLeaving(),
-      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
+      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(wal.blocked()), ...nodeRoom.fullEndpoints()]),
       ...this.#space.next(),
     }
   }

@@ -4,10 +4,10 @@ import { newId } from '#model/id.ts'
 import type { SeriesReport as Report } from '#model/node-protocol.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { EndpointCounts } from '../gate/endpoint-counters.ts'
-import { ingestLimits } from '../gate/limits.ts'
+import { reportLimits } from './limits.ts'
 import { SeriesReport } from './series-report.ts'
 
-const { seriesReportMs, seriesBucketMs, seriesLiveItemsMax, seriesManyMs, seriesItemsKept } = ingestLimits
+const { seriesReportMs, seriesBucketMs, seriesLiveItemsMax, seriesManyMs, seriesItemsKept } = reportLimits
 
 /** Reports to a control that is there or not. */
 async function reporting() {

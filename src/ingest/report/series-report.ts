@@ -13,7 +13,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { type SeriesReport as Report, seriesItemsMax } from '#model/node-protocol.ts'
 import { addIngestCounts } from '#model/series.ts'
 import type { EndpointCounts } from '../gate/endpoint-counters.ts'
-import { ingestLimits } from '../gate/limits.ts'
+import { reportLimits } from './limits.ts'
 
 export interface SeriesSink {
   reportSeries(report: Report, signal: AbortSignal): Promise<void>
@@ -47,12 +47,12 @@ export class SeriesReport implements Service {
     this.#reportedAtMs = clock.monotonic()
     this.#reports = new Periodic({
       name: this.name,
-      intervalMs: ingestLimits.seriesReportMs,
+      intervalMs: reportLimits.seriesReportMs,
       run: (signal) => this.#report(signal, false),
       failure: 'series report failed',
       recovery: 'series report restored',
       level: 'warn',
-      failuresBeforeLog: ingestLimits.usageFailuresBeforeLog,
+      failuresBeforeLog: reportLimits.seriesFailuresBeforeLog,
       clock,
       logger,
     })
@@ -65,7 +65,7 @@ export class SeriesReport implements Service {
   /** Reports what was counted since the last report. Without control that is lost. */
   async stop(signal: AbortSignal): Promise<void> {
     await this.#reports.stop()
-    const timeout = AbortSignal.timeout(ingestLimits.lastUsageReportMs)
+    const timeout = AbortSignal.timeout(reportLimits.lastSeriesReportMs)
     await this.#report(AbortSignal.any([signal, timeout]), true).catch(() => undefined)
   }
 
@@ -87,13 +87,13 @@ export class SeriesReport implements Service {
   }
 
   #isDue(): boolean {
-    const { seriesLiveItemsMax, seriesManyMs } = ingestLimits
+    const { seriesLiveItemsMax, seriesManyMs } = reportLimits
     const isFew = this.#unconfirmed !== undefined || this.#waiting.size <= seriesLiveItemsMax
     return isFew || this.#options.clock.monotonic() - this.#reportedAtMs >= seriesManyMs
   }
 
   #collect(): void {
-    const { seriesBucketMs, seriesItemsKept } = ingestLimits
+    const { seriesBucketMs, seriesItemsKept } = reportLimits
     const at = isoTimestamp(Math.floor(this.#options.clock.now() / seriesBucketMs) * seriesBucketMs)
     for (const [endpoint_id, counts] of this.#options.counts.takeAll()) {
       const key = `${endpoint_id} ${at}`

@@ -1,6 +1,6 @@
 import type { Clock } from '#lib/clock.ts'
 import type { DiskSpace } from '#lib/files.ts'
-import { ingestLimits } from '../gate/limits.ts'
+import { reportLimits } from './limits.ts'
 
 /**
  * Disk fields of heartbeats. Free space is reported at most once a minute: it changes all the time, and control
@@ -20,7 +20,7 @@ export class SpaceReport {
   /** Returns what the heartbeat that is sent now says: nothing until the room is known, nor before a minute is over. */
   next(): { readonly disk?: DiskSpace } {
     const disk = this.#space()
-    const isFresh = this.#clock.monotonic() - this.#recordedAt < ingestLimits.spaceReportMs
+    const isFresh = this.#clock.monotonic() - this.#recordedAt < reportLimits.spaceReportMs
     this.#wasSent = disk !== undefined && !isFresh
     return disk === undefined || isFresh ? {} : { disk }
   }

@@ -3,11 +3,11 @@ import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import { httpLimits } from '../limits.ts'
 import { otlpTypes } from '../otlp/encoding.ts'
 import type { BodyRecords } from './body-records.ts'
 import { JsonBatch } from './json-batch.ts'
 import { JsonBody } from './json-body.ts'
+import { bodyLimits } from './limits.ts'
 import { LineCounter } from './line-counter.ts'
 import { WholeBody } from './whole-body.ts'
 
@@ -147,6 +147,6 @@ export function createDecoder(encoding: Exclude<Encoding, 'identity'>, first: nu
     case 'br':
       return createBrotliDecompress(strict)
     case 'zstd':
-      return createZstdDecompress({ ...strict, params: { [constants.ZSTD_d_windowLogMax]: httpLimits.zstdWindowLogMax } })
+      return createZstdDecompress({ ...strict, params: { [constants.ZSTD_d_windowLogMax]: bodyLimits.zstdWindowLogMax } })
   }
 }

@@ -5,9 +5,9 @@ import type { Layout } from '#log/local/format/frame.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { Room } from '../../gate/node-room.ts'
 import { Rejection } from '../../gate/rejection.ts'
-import { httpLimits } from '../limits.ts'
 import { type BodyFormat, createDecoder, recordsOf } from './body-format.ts'
 import type { BodyRecords } from './body-records.ts'
+import { bodyLimits } from './limits.ts'
 import { Pieces } from './pieces.ts'
 
 /** Below this size, detaching a chunk costs more than collecting it. */
@@ -58,7 +58,7 @@ export class Intake {
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
     this.#options = options
     this.#records = recordsOf(format)
-    this.#reserve(httpLimits.requestOverheadBytes + options.moreBytes)
+    this.#reserve(bodyLimits.requestOverheadBytes + options.moreBytes)
   }
 
   get layout(): Layout {
@@ -141,7 +141,7 @@ export class Intake {
 
   #decode(encoding: Exclude<BodyFormat['encoding'], 'identity'>, chunk: Buffer): void {
     if (this.#decoder === undefined) {
-      if (!this.#tryReserve(httpLimits.decoderOverheadBytes)) return
+      if (!this.#tryReserve(bodyLimits.decoderOverheadBytes)) return
       const decoder = createDecoder(encoding, chunk[0] ?? 0)
       this.#decoder = decoder
       this.#undecoded = new Pieces()

@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import type { Clock } from '#lib/clock.ts'
-import { sessionLimits } from '../limits.ts'
+import { wireLimits } from './limits.ts'
 import type { Wire, WireReader } from './wire.ts'
 
 /** MQTT directly over TCP or TLS. */
@@ -52,7 +52,7 @@ export class SocketWire implements Wire {
     socket.end()
     // Bytes that still arrive are read and discarded, so that a reset does not discard the last packet to the client.
     socket.resume()
-    const cancel = this.#clock.setTimer(() => socket.destroy(), sessionLimits.closeMs)
+    const cancel = this.#clock.setTimer(() => socket.destroy(), wireLimits.closeMs)
     socket.once('close', cancel)
   }
 

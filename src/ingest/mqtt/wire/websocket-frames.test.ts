@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as ws from 'ws'
 import { runs } from '../../../../test/support/thorough.ts'
-import { sessionLimits } from '../limits.ts'
+import { wireLimits } from './limits.ts'
 import { encodeClose, encodeFrame, FrameReader, opcodes } from './websocket-frames.ts'
 
 /** Not in the types of ws. */
@@ -90,8 +90,8 @@ function readWithWs(chunks: readonly Buffer[]): Omit<Seen, 'calls' | 'reason'> {
   const seen: Omit<Seen, 'calls' | 'reason'> = { data: Buffer.alloc(0), pings: [], close: undefined, invalid: undefined }
   const receiver = new Receiver({
     isServer: true,
-    maxPayload: sessionLimits.frameBytesMax,
-    maxFragments: sessionLimits.frameFragmentsMax,
+    maxPayload: wireLimits.frameBytesMax,
+    maxFragments: wireLimits.frameFragmentsMax,
   })
   receiver.on('message', (bytes: Buffer, isBinary: boolean) => {
     if (isBinary) parts.push(Buffer.from(bytes))

@@ -6,7 +6,7 @@
  * frame. After an invalid frame or a close frame nothing is read.
  */
 import { Buffer, isUtf8 } from 'node:buffer'
-import { sessionLimits } from '../limits.ts'
+import { wireLimits } from './limits.ts'
 
 export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
@@ -176,11 +176,11 @@ export class FrameReader {
   #countFragment(bytes: number, isLast: boolean): void {
     this.#fragments += 1
     this.#messageBytes += bytes
-    if (this.#messageBytes > sessionLimits.frameBytesMax) {
-      throw new FrameError(closeCodes.tooLarge, `a message is longer than ${sessionLimits.frameBytesMax} bytes`)
+    if (this.#messageBytes > wireLimits.frameBytesMax) {
+      throw new FrameError(closeCodes.tooLarge, `a message is longer than ${wireLimits.frameBytesMax} bytes`)
     }
-    if (this.#fragments > sessionLimits.frameFragmentsMax) {
-      throw new FrameError(closeCodes.policyViolation, `a message is in more than ${sessionLimits.frameFragmentsMax} fragments`)
+    if (this.#fragments > wireLimits.frameFragmentsMax) {
+      throw new FrameError(closeCodes.policyViolation, `a message is in more than ${wireLimits.frameFragmentsMax} fragments`)
     }
     if (isLast) this.#fragments = this.#messageBytes = 0
   }

@@ -6,7 +6,7 @@
 import type { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import type { Clock } from '#lib/clock.ts'
-import { sessionLimits } from '../limits.ts'
+import { wireLimits } from './limits.ts'
 import { closeCodes, encodeClose, encodeFrame, FrameReader, type FrameVisitor, opcodes } from './websocket-frames.ts'
 import type { Wire, WireReader } from './wire.ts'
 
@@ -55,7 +55,7 @@ export class WebSocketWire implements Wire, FrameVisitor {
   ping(payload: Buffer): void {
     if (this.#hasSentClose) return
     this.#pongs = this.#socket.writableLength === 0 ? 1 : this.#pongs + 1
-    if (this.#pongs > sessionLimits.pongsMax) this.#socket.destroy()
+    if (this.#pongs > wireLimits.pongsMax) this.#socket.destroy()
     else this.#send(opcodes.pong, payload)
   }
 
@@ -116,7 +116,7 @@ export class WebSocketWire implements Wire, FrameVisitor {
   #destroyLater(): void {
     if (this.#isEnding || this.#socket.destroyed) return
     this.#isEnding = true
-    const cancel = this.#clock.setTimer(() => this.#socket.destroy(), sessionLimits.closeMs)
+    const cancel = this.#clock.setTimer(() => this.#socket.destroy(), wireLimits.closeMs)
     this.#socket.once('close', cancel)
   }
 }

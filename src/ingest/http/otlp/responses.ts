@@ -9,8 +9,7 @@ import type { ServerResponse } from 'node:http'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { AppError, errorTable, toProblem } from '#errors.ts'
 import { recordLimits } from '#model/limits.ts'
-import { type OtlpEncoding, otlpTypes } from './otlp/encoding.ts'
-import { problemHeaders } from './responses.ts'
+import type { OtlpEncoding } from './encoding.ts'
 
 /** Values of `google.rpc.Code` by HTTP status. */
 const statusCodes: Readonly<Record<number, number>> = {
@@ -53,7 +52,7 @@ export function sendExported(
 export function sendExportProblem(
   response: ServerResponse,
   error: AppError,
-  { encoding, baseUrl, close }: { readonly encoding: OtlpEncoding; readonly baseUrl: string; readonly close: boolean },
+  { encoding, baseUrl, close, more = [] }: End & { readonly encoding: OtlpEncoding; readonly baseUrl: string },
 ): void {
   const problem = toProblem(error, baseUrl)
   const code = statusCodes[problem.status] ?? UNKNOWN
@@ -61,8 +60,7 @@ export function sendExportProblem(
     encoding === 'json'
       ? Buffer.from(JSON.stringify({ ...problem, code, message: problem.detail }))
       : new BinaryWriter().tag(1, WireType.Varint).int32(code).tag(2, WireType.LengthDelimited).string(problem.detail).finish()
-  const headers = ['Content-Type', contentTypes[encoding], 'Content-Length', String(body.byteLength)]
-  headers.push(...problemHeaders(error, Object.keys(otlpTypes).join(', ')))
+  const headers = ['Content-Type', contentTypes[encoding], 'Content-Length', String(body.byteLength), ...more]
   if (close) headers.push('Connection', 'close')
   response.writeHead(problem.status, headers)
   response.end(body)

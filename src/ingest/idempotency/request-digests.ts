@@ -1,14 +1,8 @@
-/**
- * The key by which a sender marks a request that it may repeat.
- *
- * Owns: which keys are valid, and the digests by which a request is recognised. Does not own: which requests are known (stored-requests.ts).
- */
+/** The digests by which a request is recognised. Which requests are known is in stored-requests.ts. */
 import type { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { FrameInput } from '#log/local/format/frame.ts'
-import { idempotencyLimits } from '#model/limits.ts'
 import { topicIn } from '#model/record-envelope.ts'
-import { Rejection } from '../gate/rejection.ts'
 
 export const DIGEST_BYTES = 16
 
@@ -18,20 +12,6 @@ export type RequestDigests = {
   readonly id: Buffer
   /** Digest of the records, and of their topic if they have one. */
   readonly body: Buffer
-}
-
-const visibleAscii = /^[\u0021-\u007e]+$/
-const quoted = /^"(.+)"$/
-
-/** Returns the key without the quotes that the header may have around it. Throws Rejection. */
-export function readIdempotencyKey(text: string): string {
-  const key = quoted.exec(text)?.[1] ?? text
-  if (key.length <= idempotencyLimits.keyBytesMax && visibleAscii.test(key)) return key
-  throw new Rejection(
-    'invalid_idempotency_key',
-    `an idempotency key has 1 to ${idempotencyLimits.keyBytesMax} visible ASCII characters, such as a UUID`,
-    { field: 'idempotency-key' },
-  )
 }
 
 export function digestsOf(

@@ -1,0 +1,16 @@
+import type { FrameInput } from '#log/local/format/frame.ts'
+
+/** Sent back for records that are durable. */
+export type Receipt = { readonly seq: number; readonly records: number; readonly bytes: number }
+
+/** `isRepeated`: it had been stored before, and this is its receipt of then. */
+export type Stored = Receipt & { readonly isRepeated: boolean }
+
+/** Remembers requests that their senders may repeat. */
+export interface RequestMemory {
+  /**
+   * Stores a request that is new by `append`, which resolves once its frame is durable. Otherwise returns the receipt of the first time.
+   * Requests with the same key wait for each other. Throws Rejection.
+   */
+  once(endpointId: string, key: string, frame: FrameInput, append: () => Promise<{ readonly seq: number }>): Promise<Stored>
+}
