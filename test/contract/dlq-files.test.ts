@@ -175,9 +175,6 @@ describe('GET /v1/views/{id}/dlq-files', () => {
   })
 
   test.each([
-    ['limit=0', 'limit'],
-    ['limit=201', 'limit'],
-    ['limit=ten', 'limit'],
     ['endpoint_id=mine', 'endpoint_id'],
     ['created_after=yesterday', 'created_after'],
     ['created_before=2026-11-20', 'created_before'],
@@ -208,14 +205,6 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
     expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 204 })
     expect(await account.get(path)).toMatchObject({ status: 200, body: { total: 1, files: [{ download_url: null }] } })
-  })
-
-  test('401, 403, 404', async () => {
-    const { account, path } = await furnished()
-    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
-    expect(await account.as('ingest').get(path)).toMatchObject({ status: 403 })
-    expect(await account.get(`/v1/views/${newId()}/dlq-files`)).toMatchObject({ status: 404 })
-    expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
   })
 })
 

@@ -12,6 +12,7 @@ type Schema = {
   readonly type?: string | readonly string[]
   readonly anyOf?: readonly Schema[]
   readonly enum?: readonly unknown[]
+  readonly maximum?: number
   readonly properties?: Readonly<Record<string, Schema>>
   readonly items?: Schema
 }
@@ -29,6 +30,8 @@ const foreign =
   /Invalid (input|option|string|key|element|UUID|ISO)|Too (small|big)|Unrecognized|expected .*(received|to (have|be))|[<>]=|FST_|constraint|SQLITE/i
 
 const surplus = 'surplus_field'
+/** Lists whose items have payloads. */
+const pageOfRecords = ['listRecords', 'listDlqRecords']
 const wrongFormat = 'Not this, ü!'
 const long = 'x'.repeat(5_000)
 const odd = isThorough
@@ -132,6 +135,27 @@ describe('every field of every operation', () => {
       expect(body.errors).toEqual([{ path: surplus, message: `is not a known field: known are ${names.join(', ')}` }])
     }
   })
+})
+
+test('limit and offset of every list are plain whole numbers within their bounds: 422 otherwise', async () => {
+  const { all } = await operations()
+  const headersOf = await tokens()
+  const notPlain = ['x', '', '1.5', '05', '-0', '0x10', '0b1', '1e1', '%2B5', '%205', '%20']
+  let lists = 0
+  for (const { call, operation } of all)
+    for (const { name, schema } of operation.parameters ?? []) {
+      if (name !== 'limit' && name !== 'offset') continue
+      const [least, most] = name === 'offset' ? [0, undefined] : [1, pageOfRecords.includes(operation.operationId) ? 100 : 200]
+      if (most !== undefined) expect(schema.maximum, operation.operationId).toBe(most)
+      const bounds = [least - 1, ...(most === undefined ? [] : [most + 1])]
+      for (const query of [...[...bounds, ...notPlain].map((value) => `${name}=${value}`), `${name}=1&${name}=2`]) {
+        const answer = await control().call(call.method, `${call.path}?${query}`, undefined, headersOf(operation['x-scope']))
+        const expected = { status: 422, body: { errors: [{ path: name }] } }
+        expect(answer, `${operation.operationId} ${query}`).toMatchObject(expected)
+      }
+      lists += 1
+    }
+  expect(lists).toBeGreaterThan(25)
 })
 
 describe('a timestamp', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { newId } from '#model/id.ts'
-import { clientOf, newControl, newRegion, nodeToken, operatorToken, type TestControl, useControl } from '../support/control.ts'
+import { clientOf, newControl, newRegion, operatorToken, type TestControl, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
@@ -13,21 +13,6 @@ const control = useControl()
 const operatorOf = ({ call }: TestControl) => clientOf(call, operatorToken)
 
 const totals = { open_segments: 0, sealed_segments: 0, parked_segments: 0, quarantined_segments: 0, bytes: 0 }
-
-describe.each(['/v1/nodes', `/v1/nodes/${newId()}/segments`])('GET %s', (path) => {
-  test('401 without the operator token, 403 with a credential of an account', async () => {
-    const account = await control().newAccount()
-    for (const token of [undefined, 'wrong', nodeToken, 'a.b.c'])
-      expect(await clientOf(control().call, token).get(path)).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
-    for (const client of [account, account.as('metrics'), account.as('ingest'), clientOf(control().call, account.api_key)])
-      expect(await client.get(path)).toMatchObject({ status: 403, body: { error: 'forbidden' } })
-  })
-
-  test('422 for a wrong query', async () => {
-    expect(await operatorOf(control()).get(`${path}?limit=0`)).toMatchObject({ status: 422 })
-    expect(await operatorOf(control()).get(`${path}?surplus=1`)).toMatchObject({ status: 422 })
-  })
-})
 
 describe('the operator token', () => {
   test('is created at the first start if it is not set', async () => {

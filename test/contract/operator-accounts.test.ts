@@ -4,7 +4,7 @@ import { newId } from '#model/id.ts'
 import { signInLimits } from '#model/limits.ts'
 import { updateAccount } from '#store/accounts.ts'
 import { applyChange } from '#store/epoch.ts'
-import { type ApiClient, clientOf, createAccount, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { type ApiClient, clientOf, createAccount, newRegion, operatorToken, useControl } from '../support/control.ts'
 import { newLink, newPerson, TestBrowser } from '../support/people.ts'
 import { RawClient } from '../support/raw-http.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
@@ -18,28 +18,6 @@ const suspended = { status: 403, body: { error: 'account_suspended', detail: exp
 
 const setStatus = async (id: string, status: 'active' | 'suspended') =>
   expect(await operator().patch(`/v1/accounts/${id}`, { status })).toMatchObject({ status: 200, body: { id, status } })
-
-describe.each([
-  ['POST', '/v1/accounts'],
-  ['GET', '/v1/accounts'],
-  ['GET', `/v1/accounts/${newId()}`],
-  ['PATCH', `/v1/accounts/${newId()}`],
-  ['POST', `/v1/accounts/${newId()}/invitations`],
-])('%s %s', (method, path) => {
-  test('401 without the operator token, 403 with a credential of an account', async () => {
-    const { call } = control()
-    const account = await control().newAccount()
-    const body = method === 'GET' ? undefined : {}
-    const as = (token: string) => call(method, path, body, { authorization: `Bearer ${token}` })
-    expect(await call(method, path, body)).toMatchObject({ status: 401 })
-    for (const token of ['wrong', nodeToken, 'a.b.c']) expect(await as(token)).toMatchObject({ status: 401 })
-    for (const scope of ['admin', 'metrics', 'ingest']) {
-      const { body: token } = await call('POST', '/v1/token/exchange', { api_key: account.api_key, scope })
-      expect(await as(token.access_token)).toMatchObject({ status: 403, body: { error: 'forbidden' } })
-    }
-    expect(await as(account.api_key)).toMatchObject({ status: 403, body: { error: 'forbidden' } })
-  })
-})
 
 describe('POST /v1/accounts', () => {
   test('201 with a first key of every scope, which is shown once and works', async () => {

@@ -121,11 +121,8 @@ describe('POST /v1/query', { timeout: 60_000 }, () => {
     })
   })
 
-  test('401, 403, 404', async () => {
-    const { account, endpoint } = await furnished()
-    expect(await query(account.as('nobody'), 'SELECT 1')).toMatchObject({ status: 401 })
-    for (const scope of ['ingest', 'metrics'] as const)
-      expect(await query(account.as(scope), 'SELECT 1')).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+  test('404 for an endpoint of another account', async () => {
+    const { endpoint } = await furnished()
     const other = await control().newAccount()
     expect(await query(other, 'SELECT 1', { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
   })

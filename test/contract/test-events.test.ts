@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { newId } from '#model/id.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { TestNode } from '../support/test-node.ts'
 
@@ -49,13 +48,5 @@ describe('POST /v1/endpoints/{id}/test-events', () => {
       [{ records: 2 }, 'records'],
     ] as const)
       expect(await account.post(path, body)).toMatchObject({ status: 422, body: { errors: [{ path: where }] } })
-  })
-
-  test('401, 403, 404', async () => {
-    const { account, path } = await anEndpoint()
-    expect(await account.as('nobody').post(path, {})).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').post(path, {})).toMatchObject({ status: 403 })
-    expect(await account.post(`/v1/endpoints/${newId()}/test-events`, {})).toMatchObject({ status: 404 })
-    expect(await (await control().newAccount()).post(path, {})).toMatchObject({ status: 404 })
   })
 })

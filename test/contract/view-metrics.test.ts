@@ -161,14 +161,6 @@ describe('GET /v1/views/{id}/metrics', () => {
       expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { error: 'validation_error' } })
     }
   })
-
-  test('401, 403, 404', async () => {
-    const { account, path } = await furnished()
-    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
-    expect(await account.as('ingest').get(path)).toMatchObject({ status: 403 })
-    expect(await account.get(`/v1/views/${newId()}/metrics`)).toMatchObject({ status: 404 })
-    expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
-  })
 })
 
 describe('GET /v1/view-metrics', () => {
@@ -189,14 +181,11 @@ describe('GET /v1/view-metrics', () => {
     expect(body.items[0].aggregated.last_24h).toEqual(counts(0, 0, 0, 0))
   })
 
-  test('200 in pages; 401, 403, 422', async () => {
+  test('200 in pages', async () => {
     const { account, view } = await furnished()
     const { body } = await account.get('/v1/view-metrics?limit=1&offset=0')
     expect(body).toMatchObject({ limit: 1, next_offset: null, items: [{ view_id: view.id }] })
     expect(await (await control().newAccount()).get('/v1/view-metrics')).toMatchObject({ body: { total: 0, items: [] } })
-    expect(await control().call('GET', '/v1/view-metrics')).toMatchObject({ status: 401 })
-    expect(await account.as('ingest').get('/v1/view-metrics')).toMatchObject({ status: 403 })
-    expect(await account.get('/v1/view-metrics?limit=0')).toMatchObject({ status: 422 })
   })
 })
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { newId } from '#model/id.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
 
 const control = useControl()
@@ -44,12 +43,6 @@ describe('POST /v1/views', () => {
     const given = { name: 'events', definition, description: 'd', format: 'yaml', tags: ['a', 'b'] }
     expect(await made(await control().newAccount(), given)).toMatchObject(given)
     expect(await made(await control().newAccount(), given)).toMatchObject(given)
-  })
-
-  test('401, 403', async () => {
-    const account = await control().newAccount()
-    expect(await account.as('nobody').post('/v1/views', { name: 'a', definition })).toMatchObject({ status: 401 })
-    expect(await account.as('ingest').post('/v1/views', { name: 'a', definition })).toMatchObject({ status: 403 })
   })
 
   test.each([
@@ -131,9 +124,8 @@ describe('GET /v1/views', () => {
     expect(counts).toEqual({ used: 1, idle: 0 })
   })
 
-  test('401, 422', async () => {
+  test('422 names each invalid parameter', async () => {
     const account = await control().newAccount()
-    expect(await account.as('nobody').get('/v1/views')).toMatchObject({ status: 401 })
     expect(await account.get('/v1/views?status=gone&limit=500')).toMatchObject({
       status: 422,
       body: {
@@ -174,14 +166,6 @@ describe('GET /v1/views/{id}', () => {
     expect(answer.body).not.toHaveProperty('usage_count')
     expect((await account.get(`/v1/views/${second.id}`)).body.endpoints).toEqual([])
   })
-
-  test('401, 403, 404', async () => {
-    const account = await control().newAccount()
-    const { id } = await made(account)
-    expect(await account.as('nobody').get(`/v1/views/${id}`)).toMatchObject({ status: 401 })
-    expect(await account.as('ingest').get(`/v1/views/${id}`)).toMatchObject({ status: 403 })
-    expect(await account.get(`/v1/views/${newId()}`)).toMatchObject({ status: 404 })
-  })
 })
 
 describe('PATCH /v1/views/{id}', () => {
@@ -213,14 +197,6 @@ describe('PATCH /v1/views/{id}', () => {
     expect(await account.patch(path, { description: 'x' })).toMatchObject({ status: 422 })
     expect(await account.patch(path, { definition })).toMatchObject({ status: 422 })
   })
-
-  test('401, 403, 404', async () => {
-    const account = await control().newAccount()
-    const { id } = await made(account)
-    expect(await account.as('nobody').patch(`/v1/views/${id}`, {})).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').patch(`/v1/views/${id}`, {})).toMatchObject({ status: 403 })
-    expect(await account.patch(`/v1/views/${newId()}`, { definition })).toMatchObject({ status: 404 })
-  })
 })
 
 describe('DELETE /v1/views/{id}', () => {
@@ -233,13 +209,6 @@ describe('DELETE /v1/views/{id}', () => {
     expect(await account.delete(`/v1/views/${id}`)).toMatchObject({ status: 422, body: { error: 'validation_error' } })
     await account.post(`/v1/views/${id}/archive`)
     expect(await account.delete(`/v1/views/${id}`)).toMatchObject({ status: 422 })
-  })
-
-  test('401, 403', async () => {
-    const account = await control().newAccount()
-    const { id } = await made(account)
-    expect(await account.as('nobody').delete(`/v1/views/${id}`)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').delete(`/v1/views/${id}`)).toMatchObject({ status: 403 })
   })
 })
 
@@ -313,14 +282,6 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.get(`/v1/views/${id}`)).toMatchObject({ status: 200, body: { definition: taken } })
   })
 
-  test('401, 403, 404', async () => {
-    const account = await control().newAccount()
-    const { id } = await made(account)
-    expect(await account.as('nobody').post(`/v1/views/${id}/publish`)).toMatchObject({ status: 401 })
-    expect(await account.as('ingest').post(`/v1/views/${id}/publish`)).toMatchObject({ status: 403 })
-    expect(await account.post(`/v1/views/${newId()}/publish`)).toMatchObject({ status: 404 })
-  })
-
   test('one of concurrent publishing and deleting succeeds', async () => {
     const account = await control().newAccount()
     for (let round = 0; round < 10; round += 1) {
@@ -371,13 +332,10 @@ describe('POST /v1/views/{id}/versions', () => {
     expect(all.map(({ body }) => body.version).toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   })
 
-  test('401, 403, 404, 422', async () => {
+  test('422 for a version that does not exist, and a body that is no object', async () => {
     const account = await control().newAccount()
     const { id } = await published(account)
     const path = `/v1/views/${id}/versions`
-    expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').post(path)).toMatchObject({ status: 403 })
-    expect(await account.post(`/v1/views/${newId()}/versions`)).toMatchObject({ status: 404 })
     expect(await account.post(path, 'null')).toMatchObject({ status: 422, body: { detail: expect.stringContaining('null') } })
     for (const copy_from_version of [9, 0, 'one']) {
       expect(await account.post(path, { copy_from_version })).toMatchObject({
@@ -404,12 +362,9 @@ describe('POST /v1/views/{id}/archive', () => {
     expect(again).toMatchObject({ status: 422, body: { errors: [{ path: 'view_id' }] } })
   })
 
-  test('401, 403, 404, 422', async () => {
+  test('422 unless it is published', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
-    expect(await account.as('nobody').post(`/v1/views/${id}/archive`)).toMatchObject({ status: 401 })
-    expect(await account.as('metrics').post(`/v1/views/${id}/archive`)).toMatchObject({ status: 403 })
-    expect(await account.post(`/v1/views/${newId()}/archive`)).toMatchObject({ status: 404 })
     expect(await account.post(`/v1/views/${id}/archive`)).toMatchObject({ status: 422 })
     await account.post(`/v1/views/${id}/publish`)
     await account.post(`/v1/views/${id}/archive`)
