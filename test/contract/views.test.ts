@@ -71,13 +71,14 @@ describe('POST /v1/views', () => {
     expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(paths)
   })
 
-  test('422 for a name that the account already uses', async () => {
+  test('422 for a name that the account already uses, also once the first version is deleted', async () => {
     const account = await control().newAccount()
-    await made(account)
-    expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject({
-      status: 422,
-      body: { errors: [{ path: 'name' }] },
-    })
+    const { id } = await made(account)
+    const refused = { status: 422, body: { errors: [{ path: 'name' }] } }
+    expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject(refused)
+    await account.post(`/v1/views/${id}/versions`)
+    expect(await account.delete(`/v1/views/${id}`)).toMatchObject({ status: 204 })
+    expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject(refused)
   })
 })
 
@@ -100,6 +101,7 @@ describe('GET /v1/views', () => {
     const account = await control().newAccount()
     await published(account, { name: 'one', tags: ['a', 'b'] })
     await published(account, { name: 'two', tags: ['b'] })
+    await published(account, { name: 'odd', tags: ['100%', "o'clock", 'B'] })
     const names = async (query: string) =>
       (await account.get(`/v1/views?${query}`)).body.items.map(({ name }: { name: string }) => name).toSorted()
     expect(await names('name=two')).toEqual(['two'])
@@ -107,21 +109,24 @@ describe('GET /v1/views', () => {
     expect(await names('tag=b')).toEqual(['one', 'two'])
     expect(await names('tag=a&tag=b')).toEqual(['one'])
     expect(await names('tag=c')).toEqual([])
+    expect(await names('tag=B')).toEqual(['odd'])
+    expect(await names("tag=100%25&tag=o'clock")).toEqual(['odd'])
+    expect(await names('tag=100_')).toEqual([])
   })
 
-  test('200 paginates, and counts the endpoints that use a view', async () => {
+  test('200 pages newest first, and counts the endpoints that use a view', async () => {
     const account = await control().newAccount()
     const { id } = await published(account, { name: 'used' })
+    control().clock.advance(1)
     await published(account, { name: 'idle' })
     const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion() })
     await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: id })
     const answer = await account.get('/v1/views?limit=1')
-    expect(answer).toMatchObject({ status: 200, body: { total: 2, limit: 1, next_offset: 1 } })
-    const { body } = await account.get('/v1/views')
-    const counts = Object.fromEntries(
-      body.items.map((view: { name: string; usage_count: number }) => [view.name, view.usage_count]),
-    )
-    expect(counts).toEqual({ used: 1, idle: 0 })
+    expect(answer).toMatchObject({ status: 200, body: { items: [{ name: 'idle' }], total: 2, limit: 1, next_offset: 1 } })
+    expect((await account.get('/v1/views')).body.items).toMatchObject([
+      { name: 'idle', usage_count: 0 },
+      { name: 'used', usage_count: 1 },
+    ])
   })
 
   test('422 names each invalid parameter', async () => {
@@ -177,10 +182,11 @@ describe('PATCH /v1/views/{id}', () => {
       tags: ['a'],
       definition: { columns: [{ name: 'n', type: 'DOUBLE', path: '$.n', cast_failures: 'dlq' }] },
     }
-    expect(await account.patch(`/v1/views/${id}`, change)).toMatchObject({ status: 200, body: { ...change, status: 'draft' } })
+    const changed = { ...change, name: 'events', format: 'json', status: 'draft' }
+    expect(await account.patch(`/v1/views/${id}`, change)).toMatchObject({ status: 200, body: changed })
     expect(await account.get('/v1/views?status=all&tag=a')).toMatchObject({ body: { total: 1 } })
     expect(await account.get('/v1/views?status=all&tag=old')).toMatchObject({ body: { total: 0 } })
-    expect(await account.patch(`/v1/views/${id}`, {})).toMatchObject({ status: 200, body: change })
+    expect(await account.patch(`/v1/views/${id}`, {})).toMatchObject({ status: 200, body: changed })
   })
 
   test('422 for a published view, a bad definition, and an unknown field', async () => {
@@ -362,12 +368,15 @@ describe('POST /v1/views/{id}/archive', () => {
     expect(again).toMatchObject({ status: 422, body: { errors: [{ path: 'view_id' }] } })
   })
 
-  test('422 unless it is published', async () => {
+  test('422 unless it is published; nothing changes an archived one', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
-    expect(await account.post(`/v1/views/${id}/archive`)).toMatchObject({ status: 422 })
-    await account.post(`/v1/views/${id}/publish`)
-    await account.post(`/v1/views/${id}/archive`)
-    expect(await account.post(`/v1/views/${id}/archive`)).toMatchObject({ status: 422 })
+    const path = `/v1/views/${id}`
+    const refused = (status: string) => ({ status: 422, body: { detail: expect.stringContaining(`this version is ${status}`) } })
+    expect(await account.post(`${path}/archive`)).toMatchObject(refused('draft'))
+    await account.post(`${path}/publish`)
+    await account.post(`${path}/archive`)
+    for (const verb of ['archive', 'publish']) expect(await account.post(`${path}/${verb}`)).toMatchObject(refused('archived'))
+    expect(await account.patch(path, { description: 'x' })).toMatchObject({ status: 422 })
   })
 })

@@ -1,19 +1,16 @@
 /** Concurrent callers: exclusive changes happen once, and ordered ones in order. */
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { updateAccount } from '#store/accounts.ts'
-import { listBindings } from '#store/bindings.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
-import { claimValidation, findDestination, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
-import { drainEndpoint, getEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
+import { claimValidation, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
+import { drainEndpoint, getEndpoint, removeDrainingEndpoint } from '#store/endpoints.ts'
 import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { changeRole, insertMembership, insertPerson, listPeople, removeMembership } from '#store/people.ts'
-import { countUse, withinQuotas } from '#store/quotas.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality } from '#store/view-quality.ts'
-import { archiveView, findView, getViewDetail, insertVersion, insertView, publishView, removeDraft } from '#store/views.ts'
+import { insertView, removeDraft } from '#store/views.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
@@ -25,7 +22,6 @@ import {
   aPublishedView,
   aStoredDestination,
   aStoredEndpoint,
-  attach,
   aView,
   iso,
   t0,
@@ -43,21 +39,6 @@ const times = <T>(count: number, work: (index: number) => Promise<T>) => Array.f
 const aDraft = (store: TestStore, account: string) => transact(store, (db) => insertView(db, account, aView(), t0))
 
 describeDatabases('concurrent callers', (kind) => {
-  test('create resources of one account: its quota is never exceeded', async () => {
-    await using store = await newStore(kind)
-    const [account, other] = [await anAccount(store), await anAccount(store)]
-    await applyChange(store, (db) => updateAccount(db, account, { quotas: { views: 3 } }))
-    const create = (owner: string) =>
-      transact(store, (db) => withinQuotas(db, owner, ['views'], () => insertView(db, owner, aView(), t0)))
-    const [results, others] = await Promise.all([
-      outcomes(times(8, () => create(account))),
-      outcomes(times(8, () => create(other))),
-    ])
-    expect(results.filter((result) => result === 'quota_exceeded')).toHaveLength(5)
-    expect(await countUse(store.db, account, 'views')).toBe(3)
-    expect(others.filter((result) => typeof result === 'string')).toEqual([])
-  })
-
   test('take both owners of an account away: one stays', async () => {
     await using store = await newStore(kind)
     for (let round = 0; round < rounds; round += 1) {
@@ -78,67 +59,12 @@ describeDatabases('concurrent callers', (kind) => {
     }
   })
 
-  test('publish the same draft: one succeeds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    const { id } = await aDraft(store, account)
-    const results = await outcomes(times(8, () => transact(store, (db) => publishView(db, account, id, t0))))
-    expect(results.filter((result) => result !== 'validation_error')).toEqual([expect.objectContaining({ status: 'published' })])
-  })
-
   test('delete the same draft: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aDraft(store, account)
     const results = await outcomes(times(8, () => transact(store, (db) => removeDraft(db, account, id))))
     expect(results.toSorted()).toEqual([...Array(7).fill('not_found'), undefined])
-  })
-
-  test('publish and delete the same draft: one succeeds completely', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    for (let round = 0; round < rounds; round += 1) {
-      const { id } = await aDraft(store, account)
-      const [published, removed] = await outcomes<unknown>([
-        transact(store, (db) => publishView(db, account, id, t0)),
-        transact(store, (db) => removeDraft(db, account, id)),
-      ])
-      const left = await findView(store.db, account, id)
-      if (left === undefined) expect([published, removed]).toEqual(['not_found', undefined])
-      else expect([left.status, removed]).toEqual(['published', 'validation_error'])
-    }
-  })
-
-  test('attach the same view: one succeeds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
-    const results = await outcomes(times(8, () => attach(store, account, endpoint.id, view.id)))
-    expect(results.filter((result) => result !== 'view_already_attached')).toHaveLength(1)
-    expect(await listBindings(store.db, account, endpoint.id)).toHaveLength(1)
-  })
-
-  test('attach and archive: no archived view stays attached', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    for (let round = 0; round < rounds; round += 1) {
-      const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
-      await outcomes<unknown>([
-        attach(store, account, endpoint.id, view.id),
-        applyChange(store, (db) => archiveView(db, account, view.id, t0)),
-      ])
-      expect(await getViewDetail(store.db, account, view.id)).toMatchObject({ status: 'archived', endpoints: [] })
-    }
-  })
-
-  test('create versions: the numbers are unique and without gaps', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    const { id } = await aDraft(store, account)
-    const made = await Promise.all(
-      times(8, () => transact(store, (db) => insertVersion(db, account, id, { id: newId(), created_by: 'me' }, undefined, t0))),
-    )
-    expect(made.map(({ version }) => version).toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
   })
 
   test('create views of one name: one succeeds', async () => {
@@ -157,31 +83,6 @@ describeDatabases('concurrent callers', (kind) => {
     expect(results.filter((result) => result !== 'conflict')).toHaveLength(1)
   })
 
-  test('delete a destination and bind it: no endpoint has a dangling reference', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    for (let round = 0; round < rounds; round += 1) {
-      const [destination, endpoint] = [await aStoredDestination(store, account), await aStoredEndpoint(store, account)]
-      const take = (db: ChangeTx) => updateEndpoint(db, account, endpoint.id, { destination_id: destination.id })
-      const [taken, removed] = await outcomes<unknown>([
-        applyChange(store, take),
-        transact(store, (db) => removeDestination(db, account, destination.id)),
-      ])
-      const left = await findDestination(store.db, account, destination.id)
-      const { destination_id } = await getEndpoint(store.db, account, endpoint.id)
-      if (left === undefined) expect([taken, removed, destination_id]).toEqual(['validation_error', undefined, null])
-      else expect([removed, destination_id]).toEqual(['conflict', destination.id])
-    }
-  })
-
-  test('validate the same destination: one succeeds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    const { id } = await aStoredDestination(store, account)
-    const results = await outcomes(times(8, () => transact(store, (db) => claimValidation(db, account, id, t0))))
-    expect(results.filter((result) => result !== 'too_many_requests')).toHaveLength(1)
-  })
-
   test('change the same destination: every effective change increments the revision', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
@@ -190,22 +91,6 @@ describeDatabases('concurrent callers', (kind) => {
       times(8, (index) => applyChange(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
     )
     expect(await transact(store, (db) => claimValidation(db, account, id, t0))).toMatchObject({ revision: 9 })
-  })
-
-  test('pause and drain the same endpoint: it drains', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    for (let round = 0; round < rounds; round += 1) {
-      const { id } = await aStoredEndpoint(store, account)
-      const [paused, resumed, drained] = await outcomes<unknown>([
-        applyChange(store, (db) => setDesiredState(db, account, id, 'paused')),
-        applyChange(store, (db) => setDesiredState(db, account, id, 'active')),
-        applyChange(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 })),
-      ])
-      for (const outcome of [paused, resumed]) expect(['conflict', expect.objectContaining({ id })]).toContainEqual(outcome)
-      expect(drained).toBeUndefined()
-      expect(await getEndpoint(store.db, account, id)).toMatchObject({ desired_state: 'draining' })
-    }
   })
 
   test('remove the same drained endpoint: one succeeds, and its destination can be deleted', async () => {

@@ -7,6 +7,7 @@ import { insertCompaction, publishCompaction } from '#store/compactions.ts'
 import { registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
+import { getViewQuality } from '#store/view-quality.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
@@ -91,15 +92,19 @@ describeDatabases('housekeeping', (kind) => {
     expect(await seqs('commits')).toEqual([2_500])
   })
 
-  test('removes every bucket of counters that is over, and no other', async () => {
+  test('removes every bucket of counters that is over, and no other; the lifetime sums stay', async () => {
     await using store = await newStore(kind)
-    const { deliver, run } = await setUp(store)
+    const { account, endpoint, view, deliver, run } = await setUp(store)
     for (const hour of [0, 1, 2, 30]) await deliver(hour, t0 + hour * 3_600_000)
     await run(t0 + 30 * 3_600_000)
     const buckets = (table: 'view_counters' | 'view_quality') =>
       store.db.selectFrom(table).select('bucket_start').where('bucket_start', '>', 0).execute()
     for (const table of ['view_counters', 'view_quality'] as const)
       expect(await buckets(table)).toEqual([{ bucket_start: t0 + 30 * 3_600_000 }])
+    const { aggregated } = await getViewMetrics(store.db, account, view, t0 + 30 * 3_600_000)
+    expect(aggregated).toMatchObject({ last_24h: { processed: 10 }, all_time: { processed: 40 } })
+    const { last_24h, all_time } = await getViewQuality(store.db, view, endpoint, t0 + 30 * 3_600_000)
+    expect([last_24h.sampled_records, all_time.sampled_records]).toEqual([1, 4])
   })
 
   test('forgets the seqs of nodes that are gone, and keeps those of nodes that still report', async () => {
