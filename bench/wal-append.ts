@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { systemClock } from '#lib/clock.ts'
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { FrameInput } from '#log/local/format/frame.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { FrameInput } from '../src/log/frame.ts'
 import { type Benchmark, cost, isWanted, rate, say } from './figures.ts'
 import { median } from './measure.ts'
 
@@ -54,7 +54,12 @@ export const benchmark: Benchmark = {
 async function measureLog({ payloadBytes, callers, appends }: Case): Promise<{ measured: Measured; writes: readonly Write[] }> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
   const writes: Write[] = []
-  const wal = new Wal({ directory, files: recordWrites(writes), clock: systemClock, logger: createLogger('bench', 'error') })
+  const wal = new LocalLogWriter({
+    directory,
+    files: recordWrites(writes),
+    clock: systemClock,
+    logger: createLogger('bench', 'error'),
+  })
   await wal.start()
   wal.configure('bench', { segmentBytes, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   const frame: FrameInput = {

@@ -2,11 +2,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { highWaterName } from '#log/local/format/directory.ts'
-import { crcAt, encodedBytes, encodeFrame, type FrameInput } from '#log/local/format/frame.ts'
+import { crcAt, encodedBytes, encodeFrame } from '#log/local/format/frame.ts'
 import { computeSalt, encodeSaltKey } from '#log/local/format/salt-key.ts'
-import { encodeFooter, encodeHeader, HEADER_BYTES, type SegmentIdentity, segmentName } from '#log/local/format/segment-file.ts'
+import { encodeFooter, encodeHeader, HEADER_BYTES, segmentName } from '#log/local/format/segment-file.ts'
 import { SegmentTally } from '#log/local/format/segment-tally.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { FrameInput } from '../src/log/frame.ts'
+import type { SegmentRef } from '../src/log/segment-source.ts'
 
 const secret = Buffer.alloc(32, 7)
 const incarnation = 'benchbench'
@@ -49,7 +51,7 @@ export function writeWal(
   return logNames.length * (sealed + (isOpen ? 1 : 0))
 }
 
-function segmentBytes(identity: SegmentIdentity, frame: FrameInput, frames: number, isSealed: boolean): Buffer {
+function segmentBytes(identity: SegmentRef, frame: FrameInput, frames: number, isSealed: boolean): Buffer {
   const salt = computeSalt(secret, identity)
   const bytes = Buffer.alloc(frames * encodedBytes(frame))
   const tally = new SegmentTally(salt)

@@ -196,16 +196,16 @@ describe('the import table', () => {
 
   test('only log/ knows the names and paths of segment files', () => {
     const entrances = [
+      'frame',
       'local/copied-logs',
-      'local/format/frame',
       'local/log-writer',
-      'local/read/segment-reader',
       'local/read/segment-scan',
       'local/segment-source',
       'log-error',
       'log-writer',
       'records',
       'seal-observer',
+      'segment-error',
       'segment-source',
     ].map((name) => `log/${name}.ts`)
     expect(

@@ -8,7 +8,7 @@ import { FairSlots } from '#lib/fair-slots.ts'
 import type { Files } from '#lib/files.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { ControlClient } from '#node/control-client.ts'
@@ -90,7 +90,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   const endpoints = new Endpoints()
   feed.subscribe((snapshot) => endpoints.update(snapshot))
 
-  const segments = new SegmentDirectory({ directory: paths.wal, files })
+  const segments = new LocalSegmentSource({ directory: paths.wal, files })
   const janitor = new Janitor({ files, segments })
   const recordedCommits = new RecordedCommits({ path: paths.recordedCommits, files, clock, logger })
   const outbox = openOutbox(config, ports, recordedCommits, {
@@ -168,7 +168,7 @@ function composeSegmentDelivery(
   { nodeId, control, stores, seal, traces, clock, logger }: DeliveryPorts,
   conversion: Conversion,
   parts: {
-    readonly segments: SegmentDirectory
+    readonly segments: LocalSegmentSource
     readonly parked: ParkedSegments
     readonly outbox: Outbox
     readonly endpoints: Endpoints

@@ -12,7 +12,7 @@ import type { ListenAddress } from '#lib/option-types.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { ControlClient } from '#node/control-client.ts'
@@ -153,7 +153,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
 type Storage = {
   readonly disk: FairShares
   readonly storedRequests: StoredRequests
-  readonly wal: Wal
+  readonly wal: LocalLogWriter
   readonly nodeRoom: NodeRoom
 }
 
@@ -162,7 +162,7 @@ function composeStorage(config: IngestConfig, { nodeId, control, files, clock, l
   const reserve = Math.floor(diskBudgetBytes * gateLimits.diskPartForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
-  const wal = new Wal({
+  const wal = new LocalLogWriter({
     directory: paths.wal,
     ...{ files, clock, logger },
     observer: storedRequests,

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Layout } from './local/format/frame.ts'
+import type { Layout } from './frame.ts'
 import { countRecords, forEachRecord, lineBlocks } from './records.ts'
 
 const records = (text: string, layout: Layout = 'lines') => {

@@ -8,7 +8,7 @@
  * Owns: this rule; ingest counts by it and delivery splits by it. Does not own: whether a record is JSON.
  */
 import { Buffer } from 'node:buffer'
-import type { Layout } from './local/format/frame.ts'
+import type { Layout } from './frame.ts'
 
 export const LINE_FEED = 0x0a
 export const RECORD_SEPARATOR = 0x1e

@@ -1,4 +1,4 @@
-import type { Frame, FrameInput } from './local/format/frame.ts'
+import type { Frame, FrameInput } from './frame.ts'
 
 /** Learns what a recovery finds in one segment. */
 export type RecoveryObserver = {

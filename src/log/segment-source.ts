@@ -1,11 +1,11 @@
 /**
  * The interface to the write-ahead log through which delivery finds, reads and removes sealed segments.
  *
- * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (local/) reads them from local files; another log engine
+ * Owns: this interface. Does not own: where segments are stored. `LocalSegmentSource` (local/) reads them from local files; another log engine
  * implements the same interface on its own storage, and opens segments in conversion processes (convert/worker/run-task.ts).
  */
 
-import type { Frame } from '#log/local/format/frame.ts'
+import type { Frame } from './frame.ts'
 
 /** Identifies one segment among all segments of this node. */
 export type SegmentRef = {

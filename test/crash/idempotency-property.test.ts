@@ -10,8 +10,8 @@ import { expect, test } from 'vitest'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { type Random, seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { encodeEnvelope, idempotencyKeyIn } from '#model/record-envelope.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { type Fault, FaultyDisk } from '../support/faulty-files.ts'
@@ -74,7 +74,7 @@ class World {
   #pending: Promise<void>[] = []
   #crashIn: { operations: number; readonly fault: Fault } | undefined
   #crashes = 0
-  #wal: Wal
+  #wal: LocalLogWriter
   #requests: StoredRequests
 
   constructor(seed: number) {
@@ -168,7 +168,7 @@ class World {
   }
 
   async #deliver(): Promise<void> {
-    const segments = new SegmentDirectory({ directory: '/data/wal', files: this.#disk.mount() })
+    const segments = new LocalSegmentSource({ directory: '/data/wal', files: this.#disk.mount() })
     for (const segment of await segments.list()) {
       expect(segment.state).not.toBe('quarantined')
       if (segment.state !== 'sealed') continue
@@ -197,7 +197,7 @@ class World {
     await Promise.all(this.#pending.splice(0))
   }
 
-  #create(): [Wal, StoredRequests] {
+  #create(): [LocalLogWriter, StoredRequests] {
     // The process before may live on, if the crash fell on an operation that failed by itself. Two never share a directory.
     this.#disk.kill()
     const common = { files: this.#disk.mount(), clock: this.#clock, logger: createLogger('test', 'silent') }
@@ -205,7 +205,7 @@ class World {
     const requests = new StoredRequests({ ...common, clock, directory: '/data/stored-requests', max: 1_000 })
     // At some starts, requests come before anything is recovered.
     const limits = { scanBufferBytes: 4_096, recoveryWaitMs: this.#random.fraction() < 0.5 ? 0 : 1_000 }
-    return [new Wal({ ...common, directory: '/data/wal', observer: requests, limits }), requests]
+    return [new LocalLogWriter({ ...common, directory: '/data/wal', observer: requests, limits }), requests]
   }
 
   #decide(): Fault | undefined {

@@ -7,8 +7,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { type DiskOperation, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -17,8 +17,8 @@ const directory = '/data/wal'
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
-let segments: SegmentDirectory
-let wal: Wal
+let segments: LocalSegmentSource
+let wal: LocalLogWriter
 
 beforeEach(async () => {
   disk = new FaultyDisk(seededRandom(3))
@@ -178,20 +178,20 @@ test('removed segments are noticed although the directory of another log cannot 
   clock.advance(60_000)
   await turns()
   disk.fault = ({ kind, path }) => (kind === 'list' && path === `${directory}/log` ? { error: 'EIO' } : undefined)
-  const bytes = wal.bytesOnDisk()
+  const bytes = wal.usage.bytes
   for (const segment of (await segments.readLog('other')).segments) await segments.remove(segment)
   await upkeep()
-  expect(wal.bytesOnDisk()).toBe(bytes / 2)
+  expect(wal.usage.bytes).toBe(bytes / 2)
 })
 
 function mount(): void {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files })
+  segments = new LocalSegmentSource({ directory, files })
 }
 
 async function restart(): Promise<void> {
   mount()
-  wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+  wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
   for (const logName of ['log', 'other']) wal.configure(logName, { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
 }

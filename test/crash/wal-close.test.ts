@@ -6,8 +6,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { type DiskOperation, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -17,8 +17,8 @@ const faults = ['crash before', 'crash after', 'kill before', 'kill after'] as c
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
-let segments: SegmentDirectory
-let wal: Wal
+let segments: LocalSegmentSource
+let wal: LocalLogWriter
 
 beforeEach(() => begin(11))
 
@@ -32,7 +32,7 @@ async function begin(seed: number): Promise<void> {
 describe('a log that is closed', () => {
   test('commits what it accepted, seals, and says that it is closed', async () => {
     const waiting = append()
-    wal.close('log')
+    void wal.end('log', 'closed')
     await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
     expect(await waiting).toBe(0)
     await turns()
@@ -47,7 +47,7 @@ describe('a log that is closed', () => {
 
   test('is not held by a directory that is named like a segment', async () => {
     for (const suffix of ['open', 'poisoned']) await files.makeDirectory(`${directory}/log/000000000001-abcdefghij.${suffix}`)
-    wal.close('log')
+    void wal.end('log', 'closed')
     await turns()
     expect(await state()).toBe('closed: ')
   })
@@ -55,7 +55,7 @@ describe('a log that is closed', () => {
   test('is not marked before its last group is durable', async () => {
     await append()
     const last = append()
-    wal.close('log')
+    void wal.end('log', 'closed')
     expect(await state()).toBe('open')
     await last
     await turns()
@@ -63,22 +63,22 @@ describe('a log that is closed', () => {
   })
 
   test('gets a directory if it never had data, also after a restart', async () => {
-    wal.close('log')
-    wal.close('other')
+    void wal.end('log', 'closed')
+    void wal.end('other', 'closed')
     await turns()
     expect(await segments.logNames()).toEqual(['log', 'other'])
     expect(await state()).toBe('closed: ')
     await expect(append('other')).rejects.toMatchObject({ reason: 'stopping' })
     disk.crash()
     await restart()
-    wal.close('log')
+    void wal.end('log', 'closed')
     await turns()
     expect(await state()).toBe('closed: ')
   })
 
   test('is marked before a stop that follows at once has ended', async () => {
     await append()
-    wal.close('log')
+    void wal.end('log', 'closed')
     await wal.stop(new AbortController().signal)
     expect(await state()).toBe('closed: sealed')
   })
@@ -86,7 +86,7 @@ describe('a log that is closed', () => {
   test('is not closed while a segment waits for its recovery', async () => {
     await append()
     disk.fault = ({ kind, path }) => (kind === 'sync' && path.includes('/log/') ? { error: 'EIO' } : undefined)
-    wal.close('log')
+    void wal.end('log', 'closed')
     await upkeep()
     await upkeep()
     expect(await state()).toBe('open')
@@ -99,7 +99,7 @@ describe('a log that is closed', () => {
   test.each(['ENOSPC', 'EIO'])('is marked once an %s is over', async (error) => {
     await append()
     disk.fault = ({ path }) => (path.includes('closed') ? { error } : undefined)
-    wal.close('log')
+    void wal.end('log', 'closed')
     await upkeep()
     expect(await state()).toBe('sealed')
     disk.fault = () => undefined
@@ -109,7 +109,7 @@ describe('a log that is closed', () => {
 
   test('writes again if its endpoint is active again: the mark is removed first, durably', async () => {
     await append()
-    wal.close('log')
+    void wal.end('log', 'closed')
     await turns()
     wal.configure('log', settings)
     const operations: string[] = []
@@ -124,7 +124,7 @@ describe('a log that is closed', () => {
 
   test('and configured in the same turn ends as open', async () => {
     await append()
-    wal.close('log')
+    void wal.end('log', 'closed')
     wal.configure('log', settings)
     expect(await append()).toBe(1)
     await upkeep()
@@ -133,9 +133,9 @@ describe('a log that is closed', () => {
 
   test('is removed with its mark once the endpoint is gone', async () => {
     await append()
-    wal.close('log')
+    void wal.end('log', 'closed')
     await turns()
-    wal.retireExcept(new Set())
+    wal.endUnowned(new Set())
     await upkeep()
     expect(await state()).toBe('closed: sealed')
     await deliver()
@@ -144,10 +144,10 @@ describe('a log that is closed', () => {
   })
 
   test('and that comes back with a restored database is closed again', async () => {
-    wal.close('log')
+    void wal.end('log', 'closed')
     await turns()
-    wal.retireExcept(new Set())
-    wal.close('log')
+    wal.endUnowned(new Set())
+    void wal.end('log', 'closed')
     await upkeep()
     expect(await state()).toBe('closed: ')
   })
@@ -160,12 +160,12 @@ test.each(faults)('with a %s at each step of closing: the next start finishes it
     await append()
     const operations: DiskOperation[] = []
     disk.fault = (operation) => (operations.push(operation) === at + 1 ? fault : undefined)
-    wal.close('log')
+    void wal.end('log', 'closed')
     await upkeep()
     disk.fault = () => undefined
     await restart()
     if (await isClosed()) expect(await state()).toBe('closed: sealed')
-    wal.close('log')
+    void wal.end('log', 'closed')
     await upkeep()
     expect(await state()).toBe('closed: sealed')
     if (operations.length <= at) return
@@ -175,7 +175,7 @@ test.each(faults)('with a %s at each step of closing: the next start finishes it
 test.each(faults)('with a %s at each step of opening it again: no segment is beside the mark', async (fault) => {
   for (let at = 0; ; at += 1) {
     await begin(at)
-    wal.close('log')
+    void wal.end('log', 'closed')
     await turns()
     wal.configure('log', settings)
     const operations: DiskOperation[] = []
@@ -194,12 +194,12 @@ const settings = { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 }
 
 function mount(): void {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files })
+  segments = new LocalSegmentSource({ directory, files })
 }
 
 async function restart(): Promise<void> {
   mount()
-  wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+  wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
 }
 

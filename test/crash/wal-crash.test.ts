@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 
 let directory = ''
 beforeEach(async () => {
@@ -90,10 +90,10 @@ async function run(moment: string) {
 
 /** Starts a new process on the same directory, then reads every segment: all must be sealed and intact. */
 async function recovered(): Promise<{ readonly ids: readonly number[]; readonly seqs: readonly number[] }> {
-  const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
   await wal.start()
   await wal.stop(new AbortController().signal)
-  const source = new SegmentDirectory({ directory, files: systemFiles })
+  const source = new LocalSegmentSource({ directory, files: systemFiles })
   const segments = await source.list()
   expect(segments.map(({ state }) => state)).toEqual(segments.map(() => 'sealed'))
   const ids: number[] = []

@@ -5,9 +5,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { FrameInput } from '#log/local/format/frame.ts'
-import { Wal, type WalOptions } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter, type LocalLogWriterOptions } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { FrameInput } from '../../src/log/frame.ts'
 import { type DiskOperation, type Fault, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -17,8 +17,8 @@ const never = new AbortController().signal
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
-let wal: Wal
-let segments: SegmentDirectory
+let wal: LocalLogWriter
+let segments: LocalSegmentSource
 
 beforeEach(async () => {
   disk = new FaultyDisk(seededRandom(7))
@@ -326,26 +326,26 @@ describe('the seq', () => {
 
 describe('bytes on disk', () => {
   test('follow appends, seals and removals by delivery', async () => {
-    expect(wal.bytesOnDisk()).toBe(0)
+    expect(wal.usage.bytes).toBe(0)
     await append('a', 1_000)
-    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
+    expect(wal.usage.bytes).toBe(await bytesOnDisk())
     clock.advance(60_000)
     await turns()
     await append('b', 500)
-    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
+    expect(wal.usage.bytes).toBe(await bytesOnDisk())
     await delivered()
     clock.advance(1_000)
     await turns()
-    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
+    expect(wal.usage.bytes).toBe(await bytesOnDisk())
     disk.crash()
     wal = await newWal()
-    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
+    expect(wal.usage.bytes).toBe(await bytesOnDisk())
   })
 })
 
-async function newWal(options: Partial<WalOptions> = {}): Promise<Wal> {
+async function newWal(options: Partial<LocalLogWriterOptions> = {}): Promise<LocalLogWriter> {
   mount()
-  const made = new Wal({ directory, files, clock, logger: createLogger('test', 'silent'), ...options })
+  const made = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent'), ...options })
   await made.start()
   made.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   return made
@@ -354,7 +354,7 @@ async function newWal(options: Partial<WalOptions> = {}): Promise<Wal> {
 /** Mounts the disk as a new process sees it. */
 function mount(): void {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files })
+  segments = new LocalSegmentSource({ directory, files })
 }
 
 function frame(name: string, bytes: number): FrameInput {

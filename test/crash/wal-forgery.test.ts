@@ -11,11 +11,13 @@ import { expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { encodeFrame, type FrameInput, type Salt } from '#log/local/format/frame.ts'
-import { decodeHeader, encodeFooter, encodeHeader, HEADER_BYTES, type SegmentIdentity } from '#log/local/format/segment-file.ts'
+import { encodeFrame, type Salt } from '#log/local/format/frame.ts'
+import { decodeHeader, encodeFooter, encodeHeader, HEADER_BYTES } from '#log/local/format/segment-file.ts'
 import { SegmentTally } from '#log/local/format/segment-tally.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { FrameInput } from '../../src/log/frame.ts'
+import type { SegmentRef } from '../../src/log/segment-source.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { runs } from '../support/thorough.ts'
@@ -88,7 +90,7 @@ class World {
   /** Where forged pieces start and end. */
   readonly #places: number[] = []
   #files: Files
-  #wal: Wal
+  #wal: LocalLogWriter
   #leaked: Salt = { length: 0, crc: 0 }
   framesBytes = HEADER_BYTES
 
@@ -104,7 +106,7 @@ class World {
     await this.#append(Buffer.from('first'))
     this.#clock.advance(60_000)
     for (let turn = 0; turn < 60; turn += 1) await new Promise((resolve) => setImmediate(resolve))
-    const segments = new SegmentDirectory({ directory, files: this.#files, clock: this.#clock })
+    const segments = new LocalSegmentSource({ directory, files: this.#files, clock: this.#clock })
     const [first] = await segments.list()
     if (first?.state !== 'sealed') throw new Error('the first segment was not sealed')
     this.#leaked = await this.#saltIn(first.path)
@@ -160,7 +162,7 @@ class World {
     this.#wal = this.#newWal()
     await this.#wal.start()
     await this.#wal.stop(new AbortController().signal)
-    const segments = new SegmentDirectory({ directory, files: this.#files, clock: this.#clock })
+    const segments = new LocalSegmentSource({ directory, files: this.#files, clock: this.#clock })
     const names: string[] = []
     for (const segment of await segments.list()) {
       if (segment.state !== 'sealed') continue
@@ -195,7 +197,7 @@ class World {
     await file.close()
   }
 
-  async #read(segments: SegmentDirectory, segment: SegmentIdentity): Promise<readonly (readonly [string, Buffer])[]> {
+  async #read(segments: LocalSegmentSource, segment: SegmentRef): Promise<readonly (readonly [string, Buffer])[]> {
     const reader = await segments.open(segment)
     try {
       const found: (readonly [string, Buffer])[] = []
@@ -214,7 +216,7 @@ class World {
     await this.#wal.append('log', frameOf(name, payload))
   }
 
-  #salt(by: Guess, { logName, seq, incarnation }: SegmentIdentity): Salt {
+  #salt(by: Guess, { logName, seq, incarnation }: SegmentRef): Salt {
     if (by === 'other segment') return this.#leaked
     const names = crc32c(`${logName}/${seq}-${incarnation}`)
     return by === 'names' ? { length: names, crc: names } : { length: 0, crc: 0 }
@@ -225,12 +227,12 @@ class World {
   }
 
   async #path(): Promise<string> {
-    const list = await new SegmentDirectory({ directory, files: this.#files, clock: this.#clock }).list()
+    const list = await new LocalSegmentSource({ directory, files: this.#files, clock: this.#clock }).list()
     return list.at(-1)?.path ?? ''
   }
 
-  async #identity(): Promise<SegmentIdentity> {
-    const list = await new SegmentDirectory({ directory, files: this.#files, clock: this.#clock }).list()
+  async #identity(): Promise<SegmentRef> {
+    const list = await new LocalSegmentSource({ directory, files: this.#files, clock: this.#clock }).list()
     const { logName = '', seq = 0, incarnation = '' } = list.at(-1) ?? {}
     return { logName, seq, incarnation }
   }
@@ -240,8 +242,8 @@ class World {
     this.#wal.configure('log', { segmentBytes: 1_000_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   }
 
-  #newWal(): Wal {
-    return new Wal({ directory, files: this.#files, clock: this.#clock, logger: createLogger('test', 'silent') })
+  #newWal(): LocalLogWriter {
+    return new LocalLogWriter({ directory, files: this.#files, clock: this.#clock, logger: createLogger('test', 'silent') })
   }
 }
 

@@ -6,10 +6,11 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { type SegmentIdentity, segmentName } from '#log/local/format/segment-file.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { segmentName } from '#log/local/format/segment-file.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { SealObserver } from '#log/seal-observer.ts'
+import type { SegmentRef } from '../../src/log/segment-source.ts'
 import { type DiskOperation, type Fault, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -19,8 +20,8 @@ const never = new AbortController().signal
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
-let segments: SegmentDirectory
-let wal: Wal
+let segments: LocalSegmentSource
+let wal: LocalLogWriter
 /** Commits that control has. */
 let committed: Set<string>
 let isControlAway = false
@@ -41,7 +42,7 @@ describe('a segment that was removed', () => {
     await upkeep()
     await append(2)
     await killed(async () => remove(await openPath()))
-    expect([wal.lost, observed]).toEqual([{ segments: 1, records: 10 }, ['lost']])
+    expect([wal.usage.lost, observed]).toEqual([{ segments: 1, records: 10 }, ['lost']])
     const [trace] = await segments.list()
     expect(trace).toMatchObject({ logName: 'log', seq: 0, state: 'quarantined', bytes: 0 })
     expect(trace && (await segments.quarantineNote(trace))).toMatchObject({
@@ -51,16 +52,16 @@ describe('a segment that was removed', () => {
     // The log goes on, and later starts report nothing again.
     expect(await append()).toBe(1)
     await killed()
-    expect([wal.lost.segments, await states()]).toEqual([0, ['log 0 quarantined', 'log 1 sealed']])
+    expect([wal.usage.lost.segments, await states()]).toEqual([0, ['log 0 quarantined', 'log 1 sealed']])
     if (trace !== undefined) await segments.discard(trace, 'quarantined')
     await killed()
-    expect([wal.lost.segments, await states()]).toEqual([0, ['log 1 sealed']])
+    expect([wal.usage.lost.segments, await states()]).toEqual([0, ['log 1 sealed']])
   })
 
   test('before a list had it: the high water shows it', async () => {
     await append(10)
     await killed(async () => remove(await openPath()))
-    expect(wal.lost).toEqual({ segments: 1, records: 0 })
+    expect(wal.usage.lost).toEqual({ segments: 1, records: 0 })
     expect(await states()).toEqual(['log 0 quarantined'])
   })
 
@@ -71,7 +72,7 @@ describe('a segment that was removed', () => {
       for (const path of disk.paths()) if (path.includes('/log/')) await remove(path)
       await disk.mount().removeDirectory(`${directory}/log`)
     })
-    expect([wal.lost, await states()]).toEqual([{ segments: 1, records: 3 }, ['log 0 quarantined']])
+    expect([wal.usage.lost, await states()]).toEqual([{ segments: 1, records: 3 }, ['log 0 quarantined']])
     expect(await append()).toBe(1)
   })
 
@@ -80,15 +81,15 @@ describe('a segment that was removed', () => {
     await upkeep()
     isControlAway = true
     await killed(async () => remove(await openPath()))
-    expect(wal.lost.segments).toBe(0)
+    expect(wal.usage.lost.segments).toBe(0)
     // Neither is it forgotten by another crash meanwhile.
     await append()
     await upkeep()
     await killed()
-    expect(wal.lost.segments).toBe(0)
+    expect(wal.usage.lost.segments).toBe(0)
     isControlAway = false
     await upkeep()
-    expect(wal.lost).toEqual({ segments: 1, records: 3 })
+    expect(wal.usage.lost).toEqual({ segments: 1, records: 3 })
   })
 })
 
@@ -116,7 +117,7 @@ describe('a segment that was cut', () => {
     expect(footer?.damagedRecords ?? 20).toBe(note?.records_lost)
     expect((footer?.records ?? 0) + (note?.records_lost ?? 0)).toBe(20)
     expect(observed).toEqual(footer === undefined ? ['lost'] : [footer.records, 'lost'])
-    expect(wal.lost).toEqual({ segments: 1, records: note?.records_lost })
+    expect(wal.usage.lost).toEqual({ segments: 1, records: note?.records_lost })
   })
 
   test('or replaced by an older copy', async () => {
@@ -129,7 +130,7 @@ describe('a segment that was cut', () => {
       await cut(path, 0)
       await write(path, copy)
     })
-    expect([wal.lost, await states()]).toEqual([{ segments: 1, records: 15 }, ['log 0 quarantined', 'log 0 sealed']])
+    expect([wal.usage.lost, await states()]).toEqual([{ segments: 1, records: 15 }, ['log 0 quarantined', 'log 0 sealed']])
   })
 
   test('a torn end that was never acknowledged is no loss', async () => {
@@ -140,7 +141,7 @@ describe('a segment that was cut', () => {
       const frame = ((await disk.mount().read(path)) ?? new Uint8Array()).subarray(200, 240)
       await write(path, frame, await disk.mount().bytes(path))
     })
-    expect([wal.lost.segments, await states()]).toEqual([0, ['log 0 sealed']])
+    expect([wal.usage.lost.segments, await states()]).toEqual([0, ['log 0 sealed']])
     expect(observed).toEqual([20])
   })
 })
@@ -151,10 +152,10 @@ test('a list that is missing or damaged is said to be so, and loses nothing', as
   await rotate()
   await deliver()
   await killed(() => disk.damage(`${directory}/open-segments`, (bytes) => bytes.fill(1)))
-  expect([wal.lost.segments, await states()]).toEqual([0, []])
+  expect([wal.usage.lost.segments, await states()]).toEqual([0, []])
   expect(await append()).toBe(1)
   await killed()
-  expect([wal.lost.segments, await states()]).toEqual([0, ['log 1 sealed']])
+  expect([wal.usage.lost.segments, await states()]).toEqual([0, ['log 1 sealed']])
 })
 
 test('after a stop nothing is missing, whatever is removed then', async () => {
@@ -163,7 +164,7 @@ test('after a stop nothing is missing, whatever is removed then', async () => {
   await wal.stop(never)
   await deliver(false)
   await restart()
-  expect([wal.lost.segments, await states()]).toEqual([0, []])
+  expect([wal.usage.lost.segments, await states()]).toEqual([0, []])
 })
 
 describe('nothing is reported', () => {
@@ -189,7 +190,7 @@ describe('nothing is reported', () => {
         disk.fault = () => undefined
         await restart()
         await upkeep()
-        expect([at, operations[at], wal.lost, await states('quarantined')]).toEqual([
+        expect([at, operations[at], wal.usage.lost, await states('quarantined')]).toEqual([
           ...[at, operations[at], { segments: 0, records: 0 }, []],
         ])
       }
@@ -213,8 +214,8 @@ async function work(): Promise<void> {
 
 async function restart(): Promise<void> {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files })
-  const findDelivered = async <Segment extends SegmentIdentity>(asked: readonly Segment[]) => {
+  segments = new LocalSegmentSource({ directory, files })
+  const findDelivered = async <Segment extends SegmentRef>(asked: readonly Segment[]) => {
     if (isControlAway) throw new Error('control is away')
     return asked.filter((segment) => committed.has(segmentName(segment, 'wal')))
   }
@@ -229,7 +230,7 @@ async function restart(): Promise<void> {
     }),
     beforeSeal: () => undefined,
   }
-  wal = new Wal({ directory, files, clock, findDelivered, observer, logger: createLogger('test', 'silent') })
+  wal = new LocalLogWriter({ directory, files, clock, findDelivered, observer, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 100_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await turns()
@@ -261,7 +262,7 @@ async function upkeep(): Promise<void> {
 
 /** As delivery does: the commit is recorded before the segment is removed. */
 async function deliver(isRecorded = true): Promise<void> {
-  const reading = new SegmentDirectory({ directory, files: disk.mount() })
+  const reading = new LocalSegmentSource({ directory, files: disk.mount() })
   for (const segment of await reading.list()) {
     if (segment.state !== 'sealed') continue
     if (isRecorded) committed.add(segmentName(segment, 'wal'))
@@ -291,7 +292,7 @@ async function write(path: string, bytes: Uint8Array, position = 0): Promise<voi
   await file.close()
 }
 
-async function footerOf(segment: SegmentIdentity) {
+async function footerOf(segment: SegmentRef) {
   const reader = await segments.open(segment)
   await reader.close()
   return reader.footer

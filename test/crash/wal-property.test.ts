@@ -11,10 +11,10 @@ import { expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { type Random, seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { FrameInput } from '#log/local/format/frame.ts'
-import type { SegmentIdentity } from '#log/local/format/segment-file.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { FrameInput } from '../../src/log/frame.ts'
+import type { SegmentRef } from '../../src/log/segment-source.ts'
 import { type DiskOperation, type Fault, FaultyDisk } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { runs } from '../support/thorough.ts'
@@ -114,12 +114,12 @@ class World {
   readonly #clock = new ManualClock()
   readonly #sent: Sent[] = []
   /** Ids in the order in which they were read, by segment. A segment that reappears is committed already and skipped. */
-  readonly #delivered = new Map<string, { readonly segment: SegmentIdentity; readonly ids: readonly number[] }>()
+  readonly #delivered = new Map<string, { readonly segment: SegmentRef; readonly ids: readonly number[] }>()
   readonly #pending: Promise<void>[] = []
   #faults: { readonly kind: DiskOperation['kind']; readonly fault: Fault; skip: number; times: number }[] = []
   #crashIn: { operations: number; readonly fault: Fault } | undefined
   #files: Files
-  #wal: Wal
+  #wal: LocalLogWriter
   #crashes = 0
 
   constructor(seed: number) {
@@ -156,8 +156,8 @@ class World {
       const seqAbove = Math.max(-1, ...delivered.flatMap(({ segment }) => (segment.logName === log ? segment.seq : [])))
       this.#wal.configure(log, { segmentBytes: 30_000, segmentMaxAgeMs: 2_000, seqAbove })
     }
-    if (others === 'closed') for (const log of logNames) if (!logs.includes(log)) this.#wal.close(log)
-    this.#wal.retireExcept(new Set(others === 'closed' ? logNames : logs))
+    if (others === 'closed') for (const log of logNames) if (!logs.includes(log)) void this.#wal.end(log, 'closed')
+    this.#wal.endUnowned(new Set(others === 'closed' ? logNames : logs))
   }
 
   async take(next: Step): Promise<void> {
@@ -218,9 +218,9 @@ class World {
     await this.start()
     expect(this.#wal.health().healthy).toBe(true)
     await this.#wal.stop(new AbortController().signal)
-    const segments = await new SegmentDirectory({ directory, files: this.#files }).list()
+    const segments = await new LocalSegmentSource({ directory, files: this.#files }).list()
     expect(segments.filter(({ state }) => state !== 'sealed')).toEqual([])
-    expect(this.#wal.bytesOnDisk()).toBe(segments.reduce((sum, { bytes }) => sum + bytes, 0))
+    expect(this.#wal.usage.bytes).toBe(segments.reduce((sum, { bytes }) => sum + bytes, 0))
     await this.#deliver(1)
   }
 
@@ -240,8 +240,8 @@ class World {
     }
   }
 
-  #newWal(): Wal {
-    return new Wal({
+  #newWal(): LocalLogWriter {
+    return new LocalLogWriter({
       directory,
       files: this.#files,
       clock: this.#clock,
@@ -276,7 +276,7 @@ class World {
   }
 
   async #deliver(share: number): Promise<void> {
-    const segments = new SegmentDirectory({ directory, files: this.#files })
+    const segments = new LocalSegmentSource({ directory, files: this.#files })
     for (const log of logNames) {
       const { isClosed, segments: found } = await segments.readLog(log)
       if (isClosed)
@@ -294,7 +294,7 @@ class World {
     }
   }
 
-  async #read(segments: SegmentDirectory, segment: SegmentIdentity): Promise<readonly number[]> {
+  async #read(segments: LocalSegmentSource, segment: SegmentRef): Promise<readonly number[]> {
     const ids: number[] = []
     const reader = await segments.open(segment)
     for await (const frames of reader.frames(2_000)) {

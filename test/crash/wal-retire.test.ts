@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { type DiskOperation, FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -18,8 +18,8 @@ const allLogs: ReadonlySet<string> = new Set(['log', 'other'])
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
-let segments: SegmentDirectory
-let wal: Wal
+let segments: LocalSegmentSource
+let wal: LocalLogWriter
 
 beforeEach(async () => {
   disk = new FaultyDisk(seededRandom(11))
@@ -32,7 +32,7 @@ beforeEach(async () => {
 describe('a log that is retired', () => {
   test('is sealed at once, and removed with its high-water file after its last segment', async () => {
     const waiting = append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     expect(await waiting).toBe(0)
     await turns()
     expect(await states()).toEqual(['log sealed'])
@@ -49,7 +49,7 @@ describe('a log that is retired', () => {
 
   test('rejects appends', async () => {
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
     await deliver()
     await upkeep()
@@ -58,7 +58,7 @@ describe('a log that is retired', () => {
 
   test('is kept while it has a quarantined file', async () => {
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await turns()
     const [segment] = await segments.list()
     if (segment === undefined) throw new Error('no segment')
@@ -73,7 +73,7 @@ describe('a log that is retired', () => {
   test('is kept while a segment waits for its recovery', async () => {
     await append()
     disk.fault = ({ kind, path }) => (kind === 'sync' && path.includes('/log/') ? { error: 'EIO' } : undefined)
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await upkeep()
     await upkeep()
     expect(await states()).toEqual(['log open'])
@@ -89,7 +89,7 @@ describe('a log that is retired', () => {
     wal.configure('other', settings())
     await append('other')
     await append()
-    wal.retireExcept(new Set(['other']))
+    wal.endUnowned(new Set(['other']))
     await turns()
     expect(await states()).toEqual(['log sealed', 'other open'])
     expect(await append('other')).toBe(0)
@@ -97,7 +97,7 @@ describe('a log that is retired', () => {
 
   test('is sealed by a stop that follows at once', async () => {
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await wal.stop(never)
     expect(await states()).toEqual(['log sealed'])
   })
@@ -119,7 +119,7 @@ describe('a log found at the start', () => {
 
   test('is removed once it is empty and a configuration does not claim it', async () => {
     wal.configure('other', settings())
-    wal.retireExcept(new Set(['other']))
+    wal.endUnowned(new Set(['other']))
     await upkeep()
     expect(await logs()).toEqual(['log'])
     await deliver()
@@ -129,7 +129,7 @@ describe('a log found at the start', () => {
 
   test('is kept if a configuration claims it', async () => {
     wal.configure('log', settings())
-    wal.retireExcept(allLogs)
+    wal.endUnowned(allLogs)
     await deliver()
     await upkeep()
     expect(await logs()).toEqual(['log'])
@@ -142,7 +142,7 @@ describe('an endpoint that comes back with a restored database', () => {
     await append()
     await rotate()
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     if (when !== 'sealed') {
       await turns()
       await deliver()
@@ -150,7 +150,7 @@ describe('an endpoint that comes back with a restored database', () => {
     if (when === 'removed') await upkeep()
     expect(await logs()).toEqual(when === 'removed' ? [] : ['log'])
     wal.configure('log', settings())
-    wal.retireExcept(allLogs)
+    wal.endUnowned(allLogs)
     expect(await append()).toBe(2)
     await upkeep()
     await wal.stop(never)
@@ -159,14 +159,14 @@ describe('an endpoint that comes back with a restored database', () => {
 
   test('during the removal: its new segment is kept', async () => {
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await turns()
     await deliver()
     const appended: Promise<number>[] = []
     disk.fault = ({ kind }) => {
       if (kind !== 'removeDirectory' || appended.length > 0) return undefined
       wal.configure('log', settings())
-      wal.retireExcept(allLogs)
+      wal.endUnowned(allLogs)
       appended.push(append())
       return undefined
     }
@@ -183,7 +183,7 @@ describe('an endpoint that comes back with a restored database', () => {
   test('and is deleted and restored again: the seq continues', async () => {
     for (let seq = 0; seq < 4; seq += 1) {
       expect(await append()).toBe(seq)
-      wal.retireExcept(noLogs)
+      wal.endUnowned(noLogs)
       if (seq % 2 === 0) wal.configure('log', settings())
       await turns()
       await deliver()
@@ -199,14 +199,14 @@ describe('the removal', () => {
     await append()
     await rotate()
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await turns()
     await deliver()
   }
 
   test('stops at a file that the listing missed, and keeps the high-water mark', async () => {
     await append()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     await turns()
     const { list } = files
     let hidden = false
@@ -221,7 +221,7 @@ describe('the removal', () => {
     })
     await wal.stop(never)
     wal = await newWal()
-    wal.retireExcept(noLogs)
+    wal.endUnowned(noLogs)
     hidden = false
     await upkeep()
     expect(hidden).toBe(true)
@@ -262,7 +262,7 @@ describe('the removal', () => {
         mount()
         wal = await newWal()
         if (at % 2 === 0) {
-          wal.retireExcept(noLogs)
+          wal.endUnowned(noLogs)
           // A power cut may bring removed segments back; delivery knows their commits, and removes them again.
           await deliver()
           await upkeep()
@@ -270,7 +270,7 @@ describe('the removal', () => {
           expect(disk.paths()).toEqual(ownFiles)
         } else {
           wal.configure('log', { ...settings(), seqAbove: 1 })
-          wal.retireExcept(allLogs)
+          wal.endUnowned(allLogs)
           await upkeep()
           expect(await append()).toBe(2)
         }
@@ -285,11 +285,11 @@ function settings() {
 
 function mount(): void {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files })
+  segments = new LocalSegmentSource({ directory, files })
 }
 
-async function newWal(): Promise<Wal> {
-  const made = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+async function newWal(): Promise<LocalLogWriter> {
+  const made = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
   await made.start()
   return made
 }

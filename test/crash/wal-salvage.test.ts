@@ -4,10 +4,11 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity } from '#log/local/format/segment-file.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { FOOTER_BYTES, HEADER_BYTES } from '#log/local/format/segment-file.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { readQuarantineNote } from '#log/local/recover/quarantine.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { SegmentRef } from '../../src/log/segment-source.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
@@ -17,8 +18,8 @@ const recordsPerFrame = 2
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
-let segments: SegmentDirectory
-let sealed: SegmentIdentity
+let segments: LocalSegmentSource
+let sealed: SegmentRef
 let path: string
 let original: Buffer
 
@@ -224,8 +225,8 @@ describe('a salvage that is interrupted', () => {
   })
 })
 
-async function startWal(): Promise<Wal> {
-  const wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+async function startWal(): Promise<LocalLogWriter> {
+  const wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
   return wal
 }
@@ -239,7 +240,7 @@ async function newDisk(seed: number): Promise<void> {
   original = await bytesOf(path)
 }
 
-async function seal(logName: string): Promise<SegmentIdentity> {
+async function seal(logName: string): Promise<SegmentRef> {
   const wal = await startWal()
   wal.configure(logName, { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   for (const name of names) {
@@ -309,5 +310,5 @@ function flip(bytes: Buffer, at: number): void {
 /** Mounts the disk as a new process sees it. */
 function mount(): void {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files, clock })
+  segments = new LocalSegmentSource({ directory, files, clock })
 }

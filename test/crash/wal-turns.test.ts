@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { walLimits } from '#log/local/limits.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -13,12 +13,12 @@ import { until } from '../support/until.ts'
 const turns = 2
 const crowd = Array.from({ length: 100 }, (_, n) => `crowd-${n}`)
 let disk: SteeredFiles
-let wal: Wal
+let wal: LocalLogWriter
 
 beforeEach(async () => {
   disk = new SteeredFiles(new FaultyDisk(seededRandom(7)).mount())
   const [clock, logger] = [new ManualClock(), createLogger('test', 'silent')]
-  wal = new Wal({ directory: '/wal', files: disk.files, clock, logger, limits: { commitsParallel: turns } })
+  wal = new LocalLogWriter({ directory: '/wal', files: disk.files, clock, logger, limits: { commitsParallel: turns } })
   await wal.start()
   for (const log of crowd) configure(log, 'crowd')
   configure('victim', 'victim')
@@ -84,7 +84,7 @@ test('a log that is closed and claimed again does not keep its turn from the one
   const before = crowd.slice(0, 2 * turns).map(append)
   await until('busy turns', () => hanging.length === turns)
   for (const log of crowd.slice(0, 2 * turns)) {
-    wal.close(log)
+    void wal.end(log, 'closed')
     configure(log, 'crowd')
   }
   const after = crowd.slice(0, 2 * turns).map(append)

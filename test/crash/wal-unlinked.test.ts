@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -35,7 +35,7 @@ describe('on the real disk', () => {
     await vanish(log.directory)
     expect(await log.append('c')).toBe(0)
     expect(await log.append('d')).toBe(1)
-    expect(log.wal.rescuedSegments).toBe(1)
+    expect(log.wal.usage.rewrittenSegments).toBe(1)
     expect(log.wal.health().healthy).toBe(true)
     expect(log.wal.blocked()).toEqual([])
     await log.wal.stop(never)
@@ -58,7 +58,7 @@ describe('on the real disk', () => {
     for (const name of ['a', 'b']) await log.append(name)
     await vanish(log.directory)
     log.clock.advance(60_000)
-    await until('the rescue', () => log.wal.rescuedSegments === 1)
+    await until('the rescue', () => log.wal.usage.rewrittenSegments === 1)
     await log.wal.stop(never)
     expect(await log.stored()).toEqual({ a: 0, b: 0 })
   })
@@ -93,7 +93,7 @@ describe('on a disk that fails as well', () => {
     disk.fault = () => undefined
     clock.advance(1_000)
     await turns()
-    expect(log.wal.rescuedSegments).toBe(1)
+    expect(log.wal.usage.rewrittenSegments).toBe(1)
     expect(await log.append('d')).toBe(1)
     expect(log.wal.blocked()).toEqual([])
     await log.wal.stop(never)
@@ -123,8 +123,8 @@ describe('on a disk that fails as well', () => {
   test('a log that is closed waits until its records are written again', async () => {
     const { disk, clock, files, log } = await unlinkedLog()
     disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
-    log.wal.close('log')
-    const segments = new SegmentDirectory({ directory: '/data/wal', files })
+    void log.wal.end('log', 'closed')
+    const segments = new LocalSegmentSource({ directory: '/data/wal', files })
     for (let time = 0; time < 3; time += 1) {
       await turns()
       clock.advance(1_000)
@@ -161,10 +161,10 @@ describe('on a disk that fails as well', () => {
   })
 })
 
-type TestLog = { readonly wal: Wal; append(name: string): Promise<number>; stored(): Promise<Record<string, number>> }
+type TestLog = { readonly wal: LocalLogWriter; append(name: string): Promise<number>; stored(): Promise<Record<string, number>> }
 
 async function newLog(directory: string, files: Files, clock: ManualClock): Promise<TestLog> {
-  const wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 100_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   return {
@@ -176,7 +176,7 @@ async function newLog(directory: string, files: Files, clock: ManualClock): Prom
     stored: async () => {
       await wal.stop(never)
       const found: Record<string, number> = {}
-      const segments = new SegmentDirectory({ directory, files })
+      const segments = new LocalSegmentSource({ directory, files })
       for (const segment of await segments.list()) {
         if (segment.state === 'quarantined') continue
         const reader = await segments.open(segment)
@@ -203,7 +203,7 @@ async function unlinkedLog() {
 class RealLog implements AsyncDisposable {
   readonly directory: string
   readonly clock: ManualClock
-  readonly wal: Wal
+  readonly wal: LocalLogWriter
   readonly append: TestLog['append']
   readonly stored: TestLog['stored']
   readonly #root: string

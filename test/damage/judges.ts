@@ -24,9 +24,8 @@ import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { Finding } from '#model/scrub.ts'
 import { readBlocked } from '#node/blocked-file.ts'
@@ -42,6 +41,7 @@ import { currentPosition } from '#store/epoch.ts'
 import { claimNodeId } from '#store/node-credentials.ts'
 import { findKeyInUse, openSecrets } from '#store/sealed-secrets.ts'
 import { openStore, transact } from '#store/store.ts'
+import { SegmentError } from '../../src/log/segment-error.ts'
 import { until } from '../support/until.ts'
 import { type Populated, readRows } from './populated.ts'
 
@@ -96,19 +96,19 @@ export const judgeLog: Judge = async ({ data, path, populated }) => {
   const { wal: directory, outbox } = dataPaths(data)
   const files = systemFiles
   const { lines, logger } = listen()
-  const segments = new SegmentDirectory({ directory, files })
+  const segments = new LocalSegmentSource({ directory, files })
   const findings: Finding[] = []
   const outboxFiles = new OutboxFiles({ directory: outbox, files })
   await scrubNode({ segments, outbox: outboxFiles, onRead: () => undefined, onFinding: (found) => findings.push(found), signal })
   const isRemoved = (await files.bytes(join(data, path))) === undefined
   const isDelivered = ({ logName, seq }: { logName: string; seq: number }) => logName === populated.delivered && seq < 3
-  const wal = new Wal({
+  const wal = new LocalLogWriter({
     ...{ directory, files, clock: systemClock, logger },
     findDelivered: async (asked) => asked.filter(isDelivered),
   })
   await wal.start()
   // A segment without a file is lost once control was asked about it.
-  if (isRemoved && path.endsWith('.open')) await until('the loss to be counted', () => wal.lost.segments > 0)
+  if (isRemoved && path.endsWith('.open')) await until('the loss to be counted', () => wal.usage.lost.segments > 0)
   const blocked = wal.blocked()
   await wal.stop(AbortSignal.timeout(5_000))
   const said = [...lines, ...blocked.map(({ reason }) => reason), ...findings.map(({ where, message }) => `${where} ${message}`)]
@@ -130,7 +130,10 @@ export const judgeLog: Judge = async ({ data, path, populated }) => {
   return said.length === 0 ? { end: 'no harm' } : { end: 'repaired', said: said.join('\n') }
 }
 
-async function countRecords(segments: SegmentDirectory, log: string): Promise<{ readonly found: number; readonly lost: number }> {
+async function countRecords(
+  segments: LocalSegmentSource,
+  log: string,
+): Promise<{ readonly found: number; readonly lost: number }> {
   let found = 0
   let lost = 0
   const listing = await segments.readLog(log).catch(() => ({ segments: [] }))
@@ -153,7 +156,7 @@ async function countRecords(segments: SegmentDirectory, log: string): Promise<{ 
   return { found, lost }
 }
 
-async function countFrames(segments: SegmentDirectory, segment: Parameters<SegmentDirectory['open']>[0]): Promise<number> {
+async function countFrames(segments: LocalSegmentSource, segment: Parameters<LocalSegmentSource['open']>[0]): Promise<number> {
   const reader = await segments.open(segment)
   let records = 0
   try {
@@ -183,7 +186,7 @@ export const judgeOutbox: Judge = async ({ data, populated }) => {
   await until('the outbox to be empty', () => outbox.size === 0 || outbox.reasonOf(populated.delivered) !== null)
   const held = outbox.reasonOf(populated.delivered)
   await outbox.stop(AbortSignal.timeout(1_000))
-  const { segments } = await new SegmentDirectory({ directory: wal, files: systemFiles }).readLog(populated.delivered)
+  const { segments } = await new LocalSegmentSource({ directory: wal, files: systemFiles }).readLog(populated.delivered)
   if (sent.length === 1) {
     const [name = ''] = (await systemFiles.list(join(populated.directory, 'node/outbox'))).map((entry) => entry.name)
     const original = await readFile(join(populated.directory, 'node/outbox', name), 'utf8')
@@ -338,7 +341,7 @@ export const judgeForPeople: Judge = async () => ({
 
 export const judgeScratch: Judge = async ({ data, path }) => {
   const { scratch } = dataPaths(data)
-  const segments = new SegmentDirectory({ directory: dataPaths(data).wal, files: systemFiles })
+  const segments = new LocalSegmentSource({ directory: dataPaths(data).wal, files: systemFiles })
   await new Janitor({ files: systemFiles, segments }).clearScratch(scratch)
   if ((await systemFiles.list(scratch)).length > 0) throw new Silent(`${path} is left`)
   return { end: 'repaired', said: 'removed at the start' }

@@ -11,7 +11,7 @@ import { must } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import type { Binding } from '#model/binding.ts'
 import type { Commit } from '#model/commit.ts'
 import type { Job } from '#model/job.ts'
@@ -31,7 +31,7 @@ let control: TestControl
 let account: TestAccount
 let config: Config
 let endpoint = ''
-let wal: Wal
+let wal: LocalLogWriter
 let delivery: App | undefined
 let sealed = 0
 
@@ -53,7 +53,7 @@ beforeEach(async () => {
   const destination = { name: 'lake', bucket: 'lake', region: 'local', role_arn: 'arn:aws:iam::123456789012:role/ingest' }
   const { body } = await account.post('/v1/destinations', destination)
   endpoint = (await account.post('/v1/endpoints', { region, destination_id: body.id })).body.id
-  wal = new Wal({ directory: config.paths.wal, files: systemFiles, clock: systemClock, logger })
+  wal = new LocalLogWriter({ directory: config.paths.wal, files: systemFiles, clock: systemClock, logger })
   await wal.start()
   // Each append is sealed at once.
   wal.configure(endpoint, { segmentBytes: 1_000_000, segmentMaxAgeMs: 0, seqAbove: -1 })

@@ -16,8 +16,8 @@ import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
@@ -60,7 +60,7 @@ function aUnit(change: Partial<Unit> = {}): Unit {
 async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyStores; options: UnitRunOptions }> {
   const unit = aUnit()
   const walDirectory = join(directory, 'wal')
-  const wal = new Wal({ directory: walDirectory, files: systemFiles, clock: systemClock, logger })
+  const wal = new LocalLogWriter({ directory: walDirectory, files: systemFiles, clock: systemClock, logger })
   await wal.start()
   wal.configure('log', { segmentBytes: 1024 * MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   const lines = Array.from({ length: records }, (_, n) => `{"n":${n},"more":"${'x'.repeat(100)}"}\n`).join('')
@@ -70,7 +70,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     payload: [Buffer.from(lines)],
   })
   await wal.stop(AbortSignal.timeout(10_000))
-  const segments = new SegmentDirectory({ directory: walDirectory, files: systemFiles })
+  const segments = new LocalSegmentSource({ directory: walDirectory, files: systemFiles })
   const [listed] = await segments.list()
   const segment = await segments.open(must(listed, 'a segment'))
   const packed = join(directory, 'segment.wal.zst')

@@ -14,8 +14,8 @@ import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import { aBoundView } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
@@ -38,7 +38,12 @@ afterEach(() => rm(data, { recursive: true }))
 
 /** Seals a segment of one record in each log. */
 async function seal(...logs: readonly string[]) {
-  const wal = new Wal({ directory: paths.wal, files: systemFiles, clock: systemClock, logger: createLogger('wal', 'silent') })
+  const wal = new LocalLogWriter({
+    directory: paths.wal,
+    files: systemFiles,
+    clock: systemClock,
+    logger: createLogger('wal', 'silent'),
+  })
   await wal.start()
   for (const log of logs) {
     wal.configure(log, { segmentBytes: MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
@@ -48,7 +53,7 @@ async function seal(...logs: readonly string[]) {
     })
   }
   await wal.stop(AbortSignal.timeout(10_000))
-  return await new SegmentDirectory({ directory: paths.wal, files: systemFiles }).list()
+  return await new LocalSegmentSource({ directory: paths.wal, files: systemFiles }).list()
 }
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)

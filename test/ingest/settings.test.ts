@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { until } from '../support/until.ts'
@@ -18,7 +18,7 @@ test.each<[string, readonly SnapshotEndpoint[] | Partial<SnapshotEndpoint>]>([
   const endpoint = anEndpoint()
   const snapshot = aSnapshot({ endpoints: [endpoint] })
   await using node = await IngestNode.start({ snapshot })
-  const segments = new SegmentDirectory({ directory: join(node.directory, 'node', 'wal'), files: systemFiles })
+  const segments = new LocalSegmentSource({ directory: join(node.directory, 'node', 'wal'), files: systemFiles })
   const states = async () => (await segments.list()).map(({ state }) => state)
   const send = () =>
     fetch(`${node.url}/v1/ingest?endpoint=${endpoint.id}`, {

@@ -10,7 +10,7 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
@@ -122,7 +122,7 @@ export class DeliveryNode implements AsyncDisposable {
   ): Promise<void> {
     // As at a start of ingest: a log has its id before anything else.
     await readOrCreateNodeId(this.config.paths)
-    const wal = new Wal({
+    const wal = new LocalLogWriter({
       directory: this.config.paths.wal,
       files: systemFiles,
       clock: systemClock,

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { FrameInput } from '#log/local/format/frame.ts'
+import type { FrameInput } from '../../src/log/frame.ts'
 
 /** Returns a frame with one record, and without an envelope unless the test looks for it. */
 export function oneRecord({

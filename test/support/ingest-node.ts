@@ -12,7 +12,7 @@ import { type App, startIngest } from '#ingest/app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { Scope } from '#model/api-key.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -354,7 +354,7 @@ export class IngestNode implements AsyncDisposable {
   async frames(endpointId: string): Promise<readonly StoredMessage[]> {
     await this.stop()
     const found: StoredMessage[] = []
-    const segments = new SegmentDirectory({ directory: join(this.directory, 'node', 'wal'), files: systemFiles })
+    const segments = new LocalSegmentSource({ directory: join(this.directory, 'node', 'wal'), files: systemFiles })
     for (const segment of await segments.list()) {
       if (segment.logName !== endpointId) continue
       if (segment.state !== 'sealed') throw new Error(`segment ${segment.seq} is ${segment.state}`)

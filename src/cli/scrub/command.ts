@@ -16,7 +16,7 @@ import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { idempotencyLimits } from '#model/limits.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
@@ -80,7 +80,7 @@ async function verifyNode(
     onFinding(describeOwn('missing', 'node/marker-key', message))
   })
   const tally = await scrubNode({
-    segments: new SegmentDirectory({ directory: paths.wal, files }),
+    segments: new LocalSegmentSource({ directory: paths.wal, files }),
     outbox: new OutboxFiles({ directory: paths.outbox, files }),
     onRead: () => undefined,
     onFinding,
@@ -131,7 +131,7 @@ async function verifyBuckets(
   const outbox = new OutboxFiles({ directory: paths.outbox, files })
   const reports = await outbox.list().catch(() => undefined)
   const reported = new Set(reports?.map(({ id }) => id))
-  const segments = new SegmentDirectory({ directory: paths.wal, files })
+  const segments = new LocalSegmentSource({ directory: paths.wal, files })
   const localSeqs = (log: string) => readLocalSeqs(segments, log)
   const total = await countCommits(store.db)
   // With --json, standard output has only the result.

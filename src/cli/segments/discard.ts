@@ -6,9 +6,9 @@ import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
 import { scanSegment } from '#log/local/read/segment-scan.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import { commitId } from '#model/commit.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
@@ -56,7 +56,7 @@ function mayBeDiscarded({ state, owner }: NodeSegment): boolean {
 /** The file goes first: after a crash in between, a parked segment must not be converted again. */
 async function discard(segment: NodeSegment, { paths }: Config, nodeId: string): Promise<void> {
   const { log: logName, incarnation, seq, state } = segment
-  await new SegmentDirectory({ directory: paths.wal, files: systemFiles }).discard(
+  await new LocalSegmentSource({ directory: paths.wal, files: systemFiles }).discard(
     { logName, incarnation, seq },
     state === 'quarantined' ? 'quarantined' : 'sealed',
   )

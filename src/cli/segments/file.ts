@@ -5,10 +5,10 @@
  */
 import { errorCode, systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
-import type { Frame } from '#log/local/format/frame.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
+import type { Frame } from '#log/frame.ts'
 import { type SegmentScan, scanSegment } from '#log/local/read/segment-scan.ts'
 import { forEachRecord } from '#log/records.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import type { CliContext } from '../context.ts'
 import { type JsonFlags, printResult } from '../print-json.ts'
 import { isoMicros, writeRecords } from './records.ts'

@@ -12,7 +12,7 @@ import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { scanSegment } from '#log/local/read/segment-scan.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import { readBlocked } from '#node/blocked-file.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
@@ -47,7 +47,7 @@ export type NodeSegments = {
 /** The reason of a segment while the delivery process does not run. */
 export const deliveryIsDown = 'delivery does not run'
 
-type SegmentFile = Awaited<ReturnType<SegmentDirectory['list']>>[number]
+type SegmentFile = Awaited<ReturnType<LocalSegmentSource['list']>>[number]
 
 /** Facts of this node that explain why a segment is still on its disk. */
 type Facts = {
@@ -70,7 +70,7 @@ export type ReadOptions = {
 export async function readNodeSegments(config: Config, { clock, logger, log: only }: ReadOptions): Promise<NodeSegments> {
   const { paths } = config
   const files = systemFiles
-  const directory = new SegmentDirectory({ directory: paths.wal, files })
+  const directory = new LocalSegmentSource({ directory: paths.wal, files })
   const segments: NodeSegment[] = []
   const problems: string[] = []
   const found: SegmentFile[] = []
@@ -106,7 +106,7 @@ export async function readNodeSegments(config: Config, { clock, logger, log: onl
   return { segments, problems }
 }
 
-async function describeSegment(file: SegmentFile, directory: SegmentDirectory, facts: Facts): Promise<NodeSegment> {
+async function describeSegment(file: SegmentFile, directory: LocalSegmentSource, facts: Facts): Promise<NodeSegment> {
   const { logName: log, seq, incarnation, bytes, path } = file
   const id = commitId(facts.nodeId, incarnation, seq)
   const parked = file.state === 'sealed' ? facts.parked.get(id) : undefined
@@ -138,7 +138,7 @@ function explain({ state, logName }: SegmentFile, id: string, owner: Owner, { re
     : 'waits for delivery'
 }
 
-async function explainQuarantine(file: SegmentFile, directory: SegmentDirectory): Promise<string> {
+async function explainQuarantine(file: SegmentFile, directory: LocalSegmentSource): Promise<string> {
   const note = await directory.quarantineNote(file)
   if (note === undefined) return 'damaged; what is damaged was not recorded'
   const { reason, records_lost: lost } = note
@@ -147,7 +147,7 @@ async function explainQuarantine(file: SegmentFile, directory: SegmentDirectory)
 
 async function readFooterOrHeader(
   file: SegmentFile,
-  directory: SegmentDirectory,
+  directory: LocalSegmentSource,
 ): Promise<Pick<NodeSegment, 'records' | 'since'>> {
   try {
     if (file.state === 'sealed') {

@@ -5,7 +5,7 @@ import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { type CliContext, UsageError } from '../context.ts'
@@ -39,7 +39,7 @@ export async function quarantineParkedSegments(
 ): Promise<void> {
   const config = await this.readConfig()
   const parked = await selectParked(this, config, names)
-  const directory = new SegmentDirectory({ directory: config.paths.wal, files: systemFiles, clock: this.clock })
+  const directory = new LocalSegmentSource({ directory: config.paths.wal, files: systemFiles, clock: this.clock })
   const kept: { readonly segment: string; readonly path: string }[] = []
   for (const segment of parked) {
     const { log: logName, seq, incarnation, reason } = segment

@@ -8,9 +8,9 @@ import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import { printArtifactKind } from '#model/artifact.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView } from '#model/snapshot.ts'
@@ -62,7 +62,7 @@ afterEach(() => rm(directory, { recursive: true }))
 
 /** Seals a segment of two lines. */
 async function seal(records = '{"n":1}\n{"n":2}'): Promise<SegmentConversion['segment'] & { readonly bytes: number }> {
-  const log = new Wal({ directory: wal, files: systemFiles, clock, logger: createLogger('wal', 'silent') })
+  const log = new LocalLogWriter({ directory: wal, files: systemFiles, clock, logger: createLogger('wal', 'silent') })
   await log.start()
   log.configure('log', { segmentBytes: MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   await log.append('log', {
@@ -70,7 +70,7 @@ async function seal(records = '{"n":1}\n{"n":2}'): Promise<SegmentConversion['se
     ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: [Buffer.from(records)] },
   })
   await log.stop(AbortSignal.timeout(10_000))
-  return must((await new SegmentDirectory({ directory: wal, files: systemFiles }).list())[0], 'a segment')
+  return must((await new LocalSegmentSource({ directory: wal, files: systemFiles }).list())[0], 'a segment')
 }
 
 const conversions = () => new Conversions({ pool, wal, scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })

@@ -1,7 +1,7 @@
 /** Interprets the reply of a conversion process for the delivery process. */
 import { basename, join } from 'node:path'
 import { assert } from '#lib/assert.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import type { BuiltFile } from './build/built-file.ts'
 import { RequiredViewFailed, UnitViewFailed } from './build/failures.ts'

@@ -5,8 +5,8 @@
  */
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
-import type { SegmentDirectory } from '#log/local/segment-source.ts'
+import type { LocalSegmentSource } from '#log/local/segment-source.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import type { Segment } from '#log/segment-source.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import type { OutboxFiles } from '#node/outbox-files.ts'
@@ -14,7 +14,10 @@ import { nextStepOf, nothingIsLeft } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 
 export type ScrubNodeOptions = {
-  readonly segments: Pick<SegmentDirectory, 'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater' | 'highWaterProblem'>
+  readonly segments: Pick<
+    LocalSegmentSource,
+    'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater' | 'highWaterProblem'
+  >
   readonly outbox: Pick<OutboxFiles, 'list' | 'read'>
   /** Reads no other segments than those that these are about. */
   readonly only?: readonly Finding[]

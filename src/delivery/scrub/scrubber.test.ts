@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { EndpointToScrub } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { DirectoryStores } from '#objects/directory.ts'
@@ -32,7 +32,7 @@ function optionsOf(clock: ManualClock, endpoints: () => Promise<readonly string[
   return {
     ...{ files, clock, logger: createLogger('delivery', 'silent') },
     ...{ intervalMs: weekMs, bytesPerSecond: 0, path: join(directory, 'scrub.json') },
-    segments: new SegmentDirectory({ directory: join(directory, 'wal'), files }),
+    segments: new LocalSegmentSource({ directory: join(directory, 'wal'), files }),
     outbox: new OutboxFiles({ directory: join(directory, 'outbox'), files }),
     own: undefined,
     stores: new DirectoryStores({ root: join(directory, 'buckets') }),

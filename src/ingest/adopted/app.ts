@@ -12,7 +12,7 @@ import { lockExclusively } from '#lib/exclusive.ts'
 import { systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { Wal } from '#log/local/log-writer.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
@@ -71,7 +71,7 @@ export async function startAdoptedIngest(
     },
     ...{ files, clock, logger },
   })
-  const wal = new Wal({ directory: paths.wal, files, clock, findDelivered: findDeliveredBy(control, nodeId), logger })
+  const wal = new LocalLogWriter({ directory: paths.wal, files, clock, findDelivered: findDeliveredBy(control, nodeId), logger })
   let epoch = -1
   const heartbeat = new Heartbeat({
     control: heartbeatSink(control, feed, clock),
@@ -89,8 +89,8 @@ export async function startAdoptedIngest(
     logger,
   })
   feed.subscribe((snapshot) => {
-    for (const { id, desired_state } of snapshot.endpoints) if (desired_state === 'draining') wal.close(id)
-    wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
+    for (const { id, desired_state } of snapshot.endpoints) if (desired_state === 'draining') void wal.end(id, 'closed')
+    wal.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
     epoch = snapshot.epoch
     heartbeat.beatNow()
   })

@@ -5,14 +5,14 @@
  * Law: a snapshot is applied completely before the next request is read.
  */
 import type { Logger } from '#lib/telemetry.ts'
-import type { Wal } from '#log/local/log-writer.ts'
+import type { LogWriter } from '#log/log-writer.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Authenticator } from './authenticator.ts'
 import { EndpointTable } from './endpoint-table.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
-  readonly wal: Pick<Wal, 'configure' | 'close' | 'retireExcept'>
+  readonly wal: Pick<LogWriter, 'configure' | 'end' | 'endUnowned'>
   /** Quotas, and the shares of all resources, which are divided among the endpoints. */
   readonly shares: readonly { configure(endpoints: readonly SnapshotEndpoint[]): void }[]
   readonly logger: Logger
@@ -44,7 +44,7 @@ export class Configuration {
       const { id, account_id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
       // An endpoint that gets no more data gains nothing by keeping its segment open.
       const isRefused = desired_state === 'paused' || account_suspended
-      if (desired_state === 'draining') wal.close(id)
+      if (desired_state === 'draining') void wal.end(id, 'closed')
       else
         wal.configure(id, {
           segmentBytes: segment_bytes,
@@ -53,7 +53,7 @@ export class Configuration {
           owner: account_id,
         })
     }
-    wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
+    wal.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
     for (const share of shares) share.configure(snapshot.endpoints)
     this.#endpoints = new EndpointTable(snapshot)
     this.#epoch = snapshot.epoch

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InvariantError } from '#lib/assert.ts'
-import { WalError } from '#log/log-error.ts'
+import { LogError } from '#log/log-error.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { oneRecord } from '../../../test/support/frames.ts'
 import { aGate } from '../../../test/support/gate.ts'
@@ -112,7 +112,7 @@ test('a request with a key waits until the keys that a crash left in the log are
 
 describe('the outcome of a failed append', () => {
   test('is not_stored for an error of the log; the message hides the cause', () => {
-    const rejection = gate.rejectionOf(new WalError('disk_full', '/var/lib is full'))
+    const rejection = gate.rejectionOf(new LogError('disk_full', '/var/lib is full'))
     expect(rejection).toMatchObject({ outcome: 'not_stored', retryAfterSeconds: 2 })
     expect(rejection.message).not.toContain('/var/lib')
   })

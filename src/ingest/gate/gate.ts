@@ -12,9 +12,9 @@ import type { KeyUse } from '#auth/key-use.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { FrameInput } from '#log/local/format/frame.ts'
-import { WalError } from '#log/log-error.ts'
-import type { Appended } from '#log/log-writer.ts'
+import type { FrameInput } from '#log/frame.ts'
+import { LogError } from '#log/log-error.ts'
+import type { Appended, LogWriter } from '#log/log-writer.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Allowance, NodeQuota } from './allowance.ts'
@@ -33,10 +33,7 @@ export type GateOptions = {
   readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
   readonly keyUse: Pick<KeyUse, 'add'>
   readonly counts: Pick<EndpointCounts, 'of'>
-  readonly wal: {
-    append(logName: string, frame: FrameInput): Promise<Appended>
-    whenRecovered(logName: string): Promise<void> | undefined
-  }
+  readonly wal: Pick<LogWriter, 'append' | 'whenRecovered'>
   readonly storedRequests: RequestMemory
   readonly clock: Clock
   readonly logger: Logger
@@ -165,7 +162,7 @@ export class Gate {
   /** Maps a failure to its outcome. Logs unexpected ones; a broken invariant ends the process. */
   rejectionOf(error: unknown): Rejection {
     if (error instanceof Rejection) return error
-    if (error instanceof WalError) {
+    if (error instanceof LogError) {
       const reason =
         error.reason === 'disk_full' ? 'the disk of this node is full' : `the records could not be stored (${error.reason})`
       return tryAgain('not_stored', reason, gateLimits.retryStoreSeconds, error)

@@ -39,7 +39,11 @@ async function setUp(endpoints = [endpoint]) {
   } as unknown as Logger
   const nodeRoom = new NodeRoom({
     wal: {
-      bytesOnDisk: () => walBytes.value,
+      usage: {
+        get bytes() {
+          return walBytes.value
+        },
+      },
       health: () => ({ healthy: state.failure === undefined, reasons: state.failure === undefined ? [] : [state.failure] }),
     },
     space: async () => {
@@ -68,7 +72,7 @@ const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room
 describe('the room of a node', () => {
   test('rejects before the first disk check', () => {
     const nodeRoom = new NodeRoom({
-      wal: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
+      wal: { usage: { bytes: 0 }, health: () => ({ healthy: true, reasons: [] }) },
       space: async () => ({ free_bytes: 10 * GiB, total_bytes: 100 * GiB }),
       maxInFlightBytes: 1,
       disk: new FairShares(1),

@@ -4,19 +4,14 @@ import type { DiskSpace } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { LogUsage, LogWriter } from '#log/log-writer.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { EndpointRoom, type NodeState, type Resource } from './endpoint-room.ts'
 import { type Bound, FairShares, memberOf } from './fair-shares.ts'
 import { gateLimits } from './limits.ts'
 
-/** The state of the WAL that the room depends on. */
-interface WalStatus {
-  bytesOnDisk(): number
-  health(): { readonly healthy: boolean; readonly reasons: readonly string[] }
-}
-
 export type NodeRoomOptions = {
-  readonly wal: WalStatus
+  readonly wal: Pick<LogWriter, 'health'> & { readonly usage: Pick<LogUsage, 'bytes'> }
   /** Free space of the file system that holds the WAL. */
   readonly space: () => Promise<DiskSpace>
   readonly maxInFlightBytes: number
@@ -161,7 +156,7 @@ export class NodeRoom implements Service, NodeState {
   }
 
   #freeNow(): number {
-    return this.#space.free_bytes - Math.max(0, this.#options.wal.bytesOnDisk() - this.#checkedWalBytes)
+    return this.#space.free_bytes - Math.max(0, this.#options.wal.usage.bytes - this.#checkedWalBytes)
   }
 
   async #check(): Promise<void> {
@@ -171,7 +166,7 @@ export class NodeRoom implements Service, NodeState {
     const reasons: string[] = []
     try {
       this.#space = await space()
-      this.#checkedWalBytes = wal.bytesOnDisk()
+      this.#checkedWalBytes = wal.usage.bytes
     } catch (error) {
       reasons.push(`the free disk space cannot be read: ${errorMessage(error)}`)
     }
@@ -182,7 +177,7 @@ export class NodeRoom implements Service, NodeState {
     const isRejecting = now.length > 0
     if (isRejecting === this.#isRejectionLogged) return
     this.#isRejectionLogged = isRejecting
-    const bytes = { walBytes: wal.bytesOnDisk(), budgetBytes: this.#disk.total, freeBytes: this.#space.free_bytes }
+    const bytes = { walBytes: wal.usage.bytes, budgetBytes: this.#disk.total, freeBytes: this.#space.free_bytes }
     if (isRejecting) logger.error({ reasons: now, ...bytes }, 'ingest stopped accepting data')
     else logger.notice('ingest accepting data')
   }

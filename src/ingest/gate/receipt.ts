@@ -1,4 +1,4 @@
-import type { FrameInput } from '#log/local/format/frame.ts'
+import type { FrameInput } from '#log/frame.ts'
 
 /** Sent back for records that are durable. */
 export type Receipt = { readonly seq: number; readonly records: number; readonly bytes: number }

@@ -6,8 +6,8 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { createMetrics } from '#lib/metrics.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { FrameInput } from '#log/local/format/frame.ts'
-import { WalError, type WalErrorReason } from '#log/log-error.ts'
+import type { FrameInput } from '#log/frame.ts'
+import { LogError, type LogErrorReason } from '#log/log-error.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import { aGate, manyConnections } from '../../../test/support/gate.ts'
@@ -106,13 +106,13 @@ describe('POST /v1/ingest', () => {
     expect(server.reserved.bytes).toBe(0)
   })
 
-  test.each<[WalErrorReason, string]>([
+  test.each<[LogErrorReason, string]>([
     ['disk_full', 'the disk of this node is full'],
     ['io_error', 'could not be stored (io_error)'],
     ['stopping', 'could not be stored (stopping)'],
     ['overloaded', 'could not be stored (overloaded)'],
   ])('503 when the WAL reports %s, without its cause', async (reason, detail) => {
-    await using server = await serve(() => Promise.reject(new WalError(reason, 'secret path /var/lib')))
+    await using server = await serve(() => Promise.reject(new LogError(reason, 'secret path /var/lib')))
     const response = await server.post()
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2'])
     const body = await response.text()

@@ -1,7 +1,7 @@
 /** The digests by which a request is recognised. Which requests are known is in stored-requests.ts. */
 import type { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import type { FrameInput } from '#log/local/format/frame.ts'
+import type { FrameInput } from '#log/frame.ts'
 import { topicIn } from '#model/record-envelope.ts'
 
 export const DIGEST_BYTES = 16

@@ -5,7 +5,7 @@
  * Law: `onDurable` is called after fdatasync, for batches in the order in which their messages arrived [MQTT-4.6.0-2].
  */
 import type { Clock } from '#lib/clock.ts'
-import type { FrameInput } from '#log/local/format/frame.ts'
+import type { FrameInput } from '#log/frame.ts'
 import { idempotencyProperty } from '#model/record-envelope.ts'
 import type { Gate } from '../gate/gate.ts'
 import { readIdempotencyKey } from '../gate/idempotency-key.ts'

@@ -1,4 +1,4 @@
-import type { BlockedLog } from '#log/local/log-writer.ts'
+import type { BlockedLog } from '#log/log-writer.ts'
 import { Id } from '#model/id.ts'
 
 /** A directory in the WAL that is not named after an endpoint is only in the log. */

@@ -5,7 +5,7 @@
  */
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Wal } from '#log/local/log-writer.ts'
+import type { LogWriter } from '#log/log-writer.ts'
 import type { HeartbeatRecorded, Heartbeat as Message } from '#model/node-protocol.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
@@ -30,7 +30,7 @@ export type IngestReportOptions = {
   readonly gate: Gate
   readonly nodeRoom: NodeRoom
   readonly storedRequests: StoredRequests
-  readonly wal: Wal
+  readonly wal: Pick<LogWriter, 'blocked'>
   readonly handed: HandedCertificate | undefined
   readonly isLeaving: () => boolean
   readonly onRecorded: (recorded: HeartbeatRecorded) => void

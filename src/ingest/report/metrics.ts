@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client'
 import type { Durations } from '#lib/durations.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { residentMemoryOf } from '#lib/resident-memory.ts'
+import type { LogWriter } from '#log/log-writer.ts'
 import type { ConnectionBudget } from '../gate/connection-budget.ts'
 
 export type NodeReadings = {
@@ -10,15 +11,7 @@ export type NodeReadings = {
   readonly inFlightBytes: () => number
   /** By protocol. */
   readonly acknowledgements: Readonly<Record<string, Durations>>
-  readonly wal: {
-    readonly syncs: Durations
-    readonly rescuedSegments: number
-    readonly lost: { readonly segments: number; readonly records: number }
-    readonly waitingBytes: number
-    bytesOnDisk(): number
-    openBytes(): number
-    oldestOpenMs(): number
-  }
+  readonly wal: Pick<LogWriter, 'usage'>
   /** How many bytes the WAL may have. */
   readonly diskBudgetBytes: number
   readonly diskFreeBytes: () => number
@@ -95,32 +88,36 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
 
 function registerWalMetrics(registry: Registry, { wal, diskBudgetBytes, diskFreeBytes }: NodeReadings): void {
   const { counter, gauge, histogram } = observableMetrics(registry)
-  histogram('inlet_wal_fsync_seconds', 'duration of each fdatasync of the write-ahead log, one for a group of records', wal.syncs)
-  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => wal.bytesOnDisk())
+  histogram(
+    'inlet_wal_fsync_seconds',
+    'duration of each fdatasync of the write-ahead log, one for a group of records',
+    wal.usage.syncs,
+  )
+  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => wal.usage.bytes)
   gauge('inlet_wal_disk_budget_bytes', 'bytes that the WAL may have on disk; above them the node refuses data', () => {
     return diskBudgetBytes
   })
   gauge('inlet_wal_disk_free_bytes', 'free bytes of the file system of the WAL', diskFreeBytes)
-  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => wal.openBytes())
+  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => wal.usage.openBytes)
   gauge(
     'inlet_wal_oldest_open_seconds',
     'age of the oldest WAL segment that is still written to; 0 if there is none',
-    () => wal.oldestOpenMs() / 1000,
+    () => wal.usage.oldestOpenMs / 1000,
   )
-  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => wal.waitingBytes)
+  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => wal.usage.waitingBytes)
   counter(
     'inlet_wal_rescued_segments_total',
     'segments written again because somebody removed their file',
-    () => wal.rescuedSegments,
+    () => wal.usage.rewrittenSegments,
   )
   counter(
     'inlet_wal_damaged_segments_total',
     'unsealed segments that a recovery found damaged, cut or missing, with a loss',
-    () => wal.lost.segments,
+    () => wal.usage.lost.segments,
   )
   counter(
     'inlet_wal_lost_records_total',
     'acknowledged records that are lost with these segments: at least so many',
-    () => wal.lost.records,
+    () => wal.usage.lost.records,
   )
 }

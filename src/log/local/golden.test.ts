@@ -8,11 +8,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import type { Frame } from '../frame.ts'
 import { listSegments } from './format/directory.ts'
-import { decodeFrame, type Frame } from './format/frame.ts'
+import { decodeFrame } from './format/frame.ts'
 import { computeSalt } from './format/salt-key.ts'
 import { HEADER_BYTES } from './format/segment-file.ts'
-import { Wal } from './log-writer.ts'
+import { LocalLogWriter } from './log-writer.ts'
 import { openSegment } from './read/segment-reader.ts'
 import { scanSegment } from './read/segment-scan.ts'
 
@@ -184,7 +185,7 @@ describe('damaged or torn', () => {
 })
 
 async function recovered() {
-  const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
   await wal.start()
   await wal.stop(new AbortController().signal)
   const segments = []

@@ -1,4 +1,4 @@
-/** Tuning of the log. Bounds that an operator or a customer sets are passed in (WalOptions, LogSettings). */
+/** Tuning of the log. Bounds that an operator or a customer sets are passed in (LocalLogWriterOptions, LogSettings). */
 import { KiB, MiB } from '#lib/bytes.ts'
 
 export const walLimits = {

@@ -7,15 +7,15 @@ import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { oneRecord } from '../../../test/support/frames.ts'
-import type { SegmentIdentity } from './format/segment-file.ts'
-import { Wal } from './log-writer.ts'
-import { SegmentDirectory } from './segment-source.ts'
+import type { SegmentRef } from '../segment-source.ts'
+import { LocalLogWriter } from './log-writer.ts'
+import { LocalSegmentSource } from './segment-source.ts'
 
 let directory: string
-let segments: SegmentDirectory
+let segments: LocalSegmentSource
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-segments-'))
-  segments = new SegmentDirectory({ directory, files: systemFiles })
+  segments = new LocalSegmentSource({ directory, files: systemFiles })
 })
 afterEach(() => rm(directory, { recursive: true }))
 
@@ -58,8 +58,8 @@ test('a watch reports a seal, and of which log', async () => {
   stop()
 })
 
-async function seal(): Promise<SegmentIdentity> {
-  const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+async function seal(): Promise<SegmentRef> {
+  const wal = new LocalLogWriter({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await wal.append('log', oneRecord())

@@ -1,7 +1,7 @@
 /**
  * The reading side of the log: the segments in a WAL directory, for the process that delivers them.
  *
- * Owns: finding, opening, repairing, removing and quarantining sealed segments. Does not own: files that are not sealed yet (recovery.ts), or
+ * Owns: finding, opening, repairing, removing and quarantining sealed segments. Does not own: files that are not sealed yet (recover/recovery.ts), or
  * whether a segment was delivered.
  * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
@@ -9,29 +9,30 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files } from '#lib/files.ts'
+import type { OpenSegment, Salvage, SegmentRef, SegmentSource } from '../segment-source.ts'
 import { type LogFiles, listLogs, listSegments, type SegmentFile } from './format/directory.ts'
 import { readHighWater } from './format/high-water.ts'
 import { readSaltKey } from './format/salt-key.ts'
-import { isLogName, type SegmentIdentity, type SegmentSuffix, segmentName } from './format/segment-file.ts'
+import { isLogName, type SegmentSuffix, segmentName } from './format/segment-file.ts'
 import { LogListings } from './read/log-listings.ts'
-import { openSegment, type SegmentReader } from './read/segment-reader.ts'
+import { openSegment } from './read/segment-reader.ts'
 import { noteQuarantine, type QuarantineNote, quarantineNotePath, readQuarantineNote } from './recover/quarantine.ts'
-import { type SegmentSalvage, salvageSegment } from './recover/repair-sealed.ts'
+import { salvageSegment } from './recover/repair-sealed.ts'
 
-export type SegmentDirectoryOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
+export type LocalSegmentSourceOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
 
 /** Returns the path of a sealed segment in a WAL directory. */
-export function sealedPath(directory: string, segment: SegmentIdentity): string {
+export function sealedPath(directory: string, segment: SegmentRef): string {
   return join(directory, segment.logName, segmentName(segment, 'wal'))
 }
 
-export class SegmentDirectory {
+export class LocalSegmentSource implements SegmentSource {
   readonly #directory: string
   readonly #files: Files
   readonly #clock: Clock
   readonly #listings: LogListings
 
-  constructor({ directory, files, clock = systemClock }: SegmentDirectoryOptions) {
+  constructor({ directory, files, clock = systemClock }: LocalSegmentSourceOptions) {
     this.#directory = directory
     this.#files = files
     this.#clock = clock
@@ -79,7 +80,7 @@ export class SegmentDirectory {
   }
 
   /** Opens a sealed segment. Throws SegmentError if it is damaged, not sealed, or another one than its name says. */
-  async open(segment: SegmentIdentity): Promise<SegmentReader> {
+  async open(segment: SegmentRef): Promise<OpenSegment> {
     // An unreadable key must not stop every log: the header has the salt, too.
     const key = await readSaltKey(this.#files, this.#directory).catch(() => undefined)
     return await openSegment(this.#files, this.#path(segment, 'wal'), { segment, key })
@@ -89,22 +90,22 @@ export class SegmentDirectory {
    * Repairs a sealed segment that is damaged: its intact frames become a sealed segment of the same identity, and the original is kept as
    * quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was. Throws SegmentError for another version.
    */
-  salvage(segment: SegmentIdentity): Promise<SegmentSalvage> {
+  salvage(segment: SegmentRef): Promise<Salvage> {
     return salvageSegment(this.#files, this.#clock, this.#directory, segment)
   }
 
   /** Whether there is a sealed segment with this identity. */
-  async has(segment: SegmentIdentity): Promise<boolean> {
+  async has(segment: SegmentRef): Promise<boolean> {
     return (await this.#files.bytes(this.#path(segment, 'wal'))) !== undefined
   }
 
   /** Removes a sealed segment. Idempotent. */
-  async remove(segment: SegmentIdentity): Promise<void> {
+  async remove(segment: SegmentRef): Promise<void> {
     await this.#files.remove(this.#path(segment, 'wal'))
   }
 
   /** Renames a sealed segment so that it is kept and not delivered, and notes why. Returns the new path. Idempotent. */
-  async quarantine(segment: SegmentIdentity, reason: string): Promise<string> {
+  async quarantine(segment: SegmentRef, reason: string): Promise<string> {
     const [sealed, kept] = [this.#path(segment, 'wal'), this.#path(segment, 'quarantine')]
     if ((await this.#files.bytes(sealed)) !== undefined) {
       // Recovery keeps a damaged original under this name beside the copy of its intact frames.
@@ -118,12 +119,12 @@ export class SegmentDirectory {
   }
 
   /** Returns why a segment was quarantined; undefined if that was not recorded. */
-  quarantineNote(segment: SegmentIdentity): Promise<QuarantineNote | undefined> {
+  quarantineNote(segment: SegmentRef): Promise<QuarantineNote | undefined> {
     return readQuarantineNote(this.#files, this.#path(segment, 'quarantine'))
   }
 
   /** Removes a segment that the operator gives up, durably. Idempotent. */
-  async discard(segment: SegmentIdentity, state: 'sealed' | 'quarantined'): Promise<void> {
+  async discard(segment: SegmentRef, state: 'sealed' | 'quarantined'): Promise<void> {
     const path = this.#path(segment, state === 'sealed' ? 'wal' : 'quarantine')
     await this.#files.remove(path)
     if (state === 'quarantined') await this.#files.remove(quarantineNotePath(path))
@@ -139,7 +140,7 @@ export class SegmentDirectory {
     return this.#files.watch(this.#directory, (name) => onSealed(name !== null && isLogName(name) ? name : null))
   }
 
-  #path(segment: SegmentIdentity, suffix: SegmentSuffix): string {
+  #path(segment: SegmentRef, suffix: SegmentSuffix): string {
     return join(this.#directory, segment.logName, segmentName(segment, suffix))
   }
 }

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { Frame } from '#log/local/format/frame.ts'
+import type { Frame } from '#log/frame.ts'
 import type { OpenSegment } from '#log/segment-source.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 

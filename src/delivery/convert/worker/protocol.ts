@@ -1,6 +1,6 @@
 /** Messages between the delivery process and its conversion processes. */
 
-import type { SegmentProblem } from '#log/local/read/segment-reader.ts'
+import type { SegmentProblem } from '#log/segment-error.ts'
 import type { SegmentRef } from '#log/segment-source.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'

@@ -5,8 +5,8 @@ import { KiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
-import { SegmentError } from '#log/local/read/segment-reader.ts'
-import { SegmentDirectory } from '#log/local/segment-source.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import type { OpenSegment } from '#log/segment-source.ts'
 import { mergeParquet } from '#records/merge-parquet.ts'
 import { buildFiles, duckdbBytes, type SegmentFiles } from '../build/build.ts'
@@ -55,7 +55,7 @@ async function build(
   switch (task.kind) {
     case 'segment': {
       report([])
-      const reader = await new SegmentDirectory({ directory: task.wal, files }).open(task.segment)
+      const reader = await new LocalSegmentSource({ directory: task.wal, files }).open(task.segment)
       try {
         const { failed, ...built } =
           (await buildShared(task, reader, reportStep)) ?? (await buildFiles({ ...common, ...task, segment: reader }))

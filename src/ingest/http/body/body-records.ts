@@ -1,6 +1,6 @@
 /** Finds the records of a body chunk by chunk, as it arrives. What a record is in the end, `log/records.ts` says. */
 import { AppError } from '#errors.ts'
-import type { Layout } from '#log/local/format/frame.ts'
+import type { Layout } from '#log/frame.ts'
 import { recordLimits } from '#model/limits.ts'
 
 export type BodyRecords = {

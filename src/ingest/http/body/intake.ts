@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import type { Layout } from '#log/local/format/frame.ts'
+import type { Layout } from '#log/frame.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { Room } from '../../gate/node-room.ts'
 import { Rejection } from '../../gate/rejection.ts'

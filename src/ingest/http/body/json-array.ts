@@ -1,5 +1,5 @@
 import type { AppError } from '#errors.ts'
-import type { Layout } from '#log/local/format/frame.ts'
+import type { Layout } from '#log/frame.ts'
 import { LINE_FEED, RECORD_SEPARATOR } from '#log/records.ts'
 import { recordLimits } from '#model/limits.ts'
 import { ambiguousJson, type BodyRecords, isWhiteSpace, recordTooLarge } from './body-records.ts'

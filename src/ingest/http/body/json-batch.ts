@@ -1,5 +1,5 @@
 import { AppError } from '#errors.ts'
-import type { Layout } from '#log/local/format/frame.ts'
+import type { Layout } from '#log/frame.ts'
 import { LINE_FEED } from '#log/records.ts'
 import { type BodyRecords, isWhiteSpace } from './body-records.ts'
 import { JsonArray, scalarEnds } from './json-array.ts'

@@ -6,29 +6,18 @@
 import { join } from 'node:path'
 import type { DirectoryEntry, Files } from '#lib/files.ts'
 import { inParallel } from '#lib/in-parallel.ts'
-import { isLogName, parseSegmentName, type SegmentIdentity, type SegmentSuffix } from './segment-file.ts'
+import type { LogListing, Segment } from '../../segment-source.ts'
+import { isLogName, parseSegmentName, type SegmentSuffix } from './segment-file.ts'
 
-/** `open`: not sealed yet. Its frames come before those of any later seq of its log. */
-type SegmentState = 'open' | 'sealed' | 'quarantined'
-
-export type SegmentFile = SegmentIdentity & {
-  readonly path: string
-  readonly bytes: number
-  readonly state: SegmentState
-}
+export type SegmentFile = Segment & { readonly path: string }
 
 export const highWaterName = 'high-water'
-/** While this file exists, the log has no open segment and gets no new one. Only ingest writes it (closed-log.ts). */
+/** While this file exists, the log has no open segment and gets no new one. Only ingest writes it (write/ended-logs.ts). */
 export const closedName = 'closed'
 
-export type LogFiles = {
-  readonly logName: string
-  /** With this and no segments, the node holds nothing of the log, and never will unless ingest opens it again. */
-  readonly isClosed: boolean
-  readonly segments: readonly SegmentFile[]
-}
+export type LogFiles = LogListing & { readonly segments: readonly SegmentFile[] }
 
-const states: Record<SegmentSuffix, SegmentState | undefined> = {
+const states: Record<SegmentSuffix, Segment['state'] | undefined> = {
   open: 'open',
   poisoned: 'open',
   wal: 'sealed',

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeFrame, encodedBytes, encodeFrame, type FrameInput } from './frame.ts'
+import type { FrameInput } from '../../frame.ts'
+import { decodeFrame, encodedBytes, encodeFrame } from './frame.ts'
 
 const frames: fc.Arbitrary<FrameInput> = fc.record({
   layout: fc.constantFrom('lines', 'single', 'texts'),

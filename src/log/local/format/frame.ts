@@ -13,7 +13,7 @@
  *   28  envelope bytes    u32
  *   32  envelope (opaque), then the payload as it was sent
  *
- * The salt is a secret of the segment (segment-salt.ts), so bytes that a client sends cannot pass for a frame.
+ * The salt is a secret of the segment (salt-key.ts), so bytes that a client sends cannot pass for a frame.
  *
  * Owns: this layout. Does not own: files, fsync, or what a record is (records.ts).
  * Law: decoding any prefix of a frame returns 'short', decoding damaged bytes returns 'corrupt'; never a wrong frame.
@@ -21,26 +21,7 @@
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
-
-/** How the payload splits into records: at line feeds, not at all, or at record separators (1e). */
-export type Layout = 'lines' | 'single' | 'texts'
-
-type FrameFields = {
-  readonly layout: Layout
-  readonly receivedAtMicros: number
-  readonly recordCount: number
-  /** Opaque bytes that are stored before the payload. */
-  readonly envelope: Uint8Array
-}
-
-/** A frame to append. Its payload must not change until the append has settled. */
-export type FrameInput = FrameFields & { readonly payload: readonly Uint8Array[] }
-
-export type Frame = FrameFields & {
-  readonly payload: Uint8Array
-  /** Where the payload is in what the frame was read from; undefined for a frame that was not read. */
-  readonly at?: number
-}
+import { type Frame, type FrameInput, type Layout, payloadBytes } from '../../frame.ts'
 
 export type DecodedFrame = {
   readonly frame: Frame
@@ -67,12 +48,6 @@ const PREFIX_BYTES = 12
 const VERSION = 3
 const STARTS_GROUP = 1
 const layouts: readonly (Layout | undefined)[] = [undefined, 'lines', 'single', 'texts']
-
-export function payloadBytes(frame: FrameInput): number {
-  let bytes = 0
-  for (const chunk of frame.payload) bytes += chunk.byteLength
-  return bytes
-}
 
 /** Returns the size of the frame in a segment. Asserts that the frame's header can describe it. */
 export function encodedBytes(frame: FrameInput): number {

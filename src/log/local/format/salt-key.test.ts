@@ -6,21 +6,21 @@ import { createLogger } from '#lib/telemetry.ts'
 import { FaultyDisk } from '../../../../test/support/faulty-files.ts'
 import { oneRecord } from '../../../../test/support/frames.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
-import { Wal } from '../log-writer.ts'
-import { SegmentDirectory } from '../segment-source.ts'
+import { LocalLogWriter } from '../log-writer.ts'
+import { LocalSegmentSource } from '../segment-source.ts'
 import { computeSalt, readSaltKey } from './salt-key.ts'
 
 const directory = '/data/wal'
 const keyPath = `${directory}/salt-key`
 let disk: FaultyDisk
 let files: Files
-let segments: SegmentDirectory
+let segments: LocalSegmentSource
 const clock = new ManualClock()
 
 beforeEach(() => {
   disk = new FaultyDisk(seededRandom(5))
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files, clock })
+  segments = new LocalSegmentSource({ directory, files, clock })
 })
 
 test('a salt follows from the key and the name, and nothing else', () => {
@@ -92,7 +92,7 @@ describe('the key', () => {
 })
 
 async function append(name: string, seals = true): Promise<void> {
-  const wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await wal.append('log', oneRecord({ envelope: name }))
@@ -113,5 +113,5 @@ async function delivered(): Promise<readonly string[]> {
 
 function mount(): void {
   files = disk.mount()
-  segments = new SegmentDirectory({ directory, files, clock })
+  segments = new LocalSegmentSource({ directory, files, clock })
 }

@@ -10,9 +10,9 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32c } from '@node-rs/crc32'
 import { type Files, writeDurably } from '#lib/files.ts'
+import type { SegmentRef } from '../../segment-source.ts'
 import { listSegments } from './directory.ts'
 import type { Salt } from './frame.ts'
-import type { SegmentIdentity } from './segment-file.ts'
 
 export type SaltKey = {
   readonly secret: Uint8Array
@@ -24,7 +24,7 @@ const saltKeyName = 'salt-key'
 const SECRET_BYTES = 32
 const keyPattern = /^(([0-9a-f]{64}) (first|replacement)) ([0-9a-f]{8})\n$/
 
-export function computeSalt(secret: Uint8Array, { logName, seq, incarnation }: SegmentIdentity): Salt {
+export function computeSalt(secret: Uint8Array, { logName, seq, incarnation }: SegmentRef): Salt {
   const digest = createHmac('sha256', secret).update(`${logName}/${seq}-${incarnation}`).digest()
   const length = digest.readUInt32LE(0)
   return { length: length === 0xffff_ffff ? 0 : length, crc: digest.readUInt32LE(4) }
@@ -42,7 +42,7 @@ export async function readSaltKey(files: Files, walDirectory: string): Promise<S
  * Returns the salt of a segment, whose header has `stored`, or undefined if it cannot be known. A header that is not the key's is one that
  * a client wrote, unless the key was lost.
  */
-export function trustedSalt(key: SaltKey | undefined, segment: SegmentIdentity, stored: Salt | undefined): Salt | undefined {
+export function trustedSalt(key: SaltKey | undefined, segment: SegmentRef, stored: Salt | undefined): Salt | undefined {
   if (key === undefined || (key.isReplacement && stored !== undefined)) return stored
   return computeSalt(key.secret, segment)
 }

@@ -20,21 +20,15 @@
  *                                               92  crc                      u32  CRC32C, started at salt.crc, of the
  *                                                                                 92 bytes before
  *
- * Owns: these layouts and the names. Does not own: reading and writing files, where a salt comes from (segment-salt.ts).
+ * Owns: these layouts and the names. Does not own: reading and writing files, where a salt comes from (salt-key.ts).
  */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
+import type { SegmentRef } from '../../segment-source.ts'
 import { readUInt64, type Salt, writeUInt64 } from './frame.ts'
 
-export type SegmentIdentity = {
-  readonly logName: string
-  /** Ten random lowercase letters and digits, new for each log at each start of the process. */
-  readonly incarnation: string
-  readonly seq: number
-}
-
-export type SegmentHeader = SegmentIdentity & { readonly createdAtMicros: number; readonly salt: Salt }
+export type SegmentHeader = SegmentRef & { readonly createdAtMicros: number; readonly salt: Salt }
 
 export type SegmentFooter = {
   readonly frames: number
@@ -80,7 +74,7 @@ export function isLogName(name: string): boolean {
   return logNamePattern.test(name)
 }
 
-export function segmentName({ seq, incarnation }: SegmentIdentity, suffix: SegmentSuffix): string {
+export function segmentName({ seq, incarnation }: SegmentRef, suffix: SegmentSuffix): string {
   return `${String(seq).padStart(SEQ_DIGITS, '0')}-${incarnation}.${suffix}`
 }
 
@@ -93,7 +87,7 @@ export function parseSegmentName(
 }
 
 /** Whether both are the same segment. */
-export function isSameSegment(a: SegmentIdentity, b: SegmentIdentity): boolean {
+export function isSameSegment(a: SegmentRef, b: SegmentRef): boolean {
   return a.logName === b.logName && a.seq === b.seq && a.incarnation === b.incarnation
 }
 

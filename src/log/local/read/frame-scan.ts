@@ -1,7 +1,7 @@
 /**
  * Finds every intact frame of a file, also behind damage.
  *
- * Owns: the search for the next intact frame. Does not own: what damage means (segment-inspection.ts).
+ * Owns: the search for the next intact frame. Does not own: what damage means (recover/inspection.ts).
  * Law: a frame or footer is yielded only if its checksums match the salt, which no client knows. So the search may look at every byte.
  */
 import { Buffer } from 'node:buffer'

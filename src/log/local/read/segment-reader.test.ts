@@ -8,10 +8,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { SegmentError } from '../../segment-error.ts'
 import { listSegments } from '../format/directory.ts'
 import { HEADER_BYTES } from '../format/segment-file.ts'
-import { Wal } from '../log-writer.ts'
-import { openSegment, SegmentError } from './segment-reader.ts'
+import { LocalLogWriter } from '../log-writer.ts'
+import { openSegment } from './segment-reader.ts'
 import { scanSegment } from './segment-scan.ts'
 
 /** Payload sizes from zero to several buffers. */
@@ -21,7 +22,7 @@ let path = ''
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-reader-'))
-  const wal = new Wal({
+  const wal = new LocalLogWriter({
     directory: join(directory, 'wal'),
     files: systemFiles,
     clock: systemClock,

@@ -2,12 +2,15 @@
  * Reads sealed segments.
  *
  * Owns: the check that a segment is intact: every frame's crc, the footer's counts and its chain. Does not own: what to do with a damaged
- * segment (salvage.ts).
+ * segment (recover/repair-sealed.ts).
  * Law: frames() ends without an error only after it has yielded every sealed frame, in order.
  */
 import { Buffer } from 'node:buffer'
 import type { Files, OpenFile } from '#lib/files.ts'
-import { type Frame, isSameSalt } from '../format/frame.ts'
+import type { Frame } from '../../frame.ts'
+import { SegmentError } from '../../segment-error.ts'
+import type { OpenSegment, SegmentRef } from '../../segment-source.ts'
+import { isSameSalt } from '../format/frame.ts'
 import { type SaltKey, trustedSalt } from '../format/salt-key.ts'
 import {
   decodeFooter,
@@ -19,53 +22,13 @@ import {
   SEGMENT_VERSION,
   type SegmentFooter,
   type SegmentHeader,
-  type SegmentIdentity,
 } from '../format/segment-file.ts'
 import { SegmentTally } from '../format/segment-tally.ts'
 import { type ByteSource, fileChunks, plainSource } from './byte-source.ts'
 import { type FrameRunEnd, readFrames } from './frame-stream.ts'
 
-export type SegmentProblem =
-  /** Not a segment, or of a format version that this program cannot read. */
-  | 'foreign'
-  /** Not sealed: it has no footer. */
-  | 'unsealed'
-  | 'damaged'
-
-export class SegmentError extends Error {
-  override readonly name = 'SegmentError'
-  readonly path: string
-  readonly problem: SegmentProblem
-  /** Byte offset in the decompressed file. */
-  readonly offset: number
-
-  constructor(path: string, problem: SegmentProblem, offset: number, message: string) {
-    super(`${path}: ${message}`)
-    this.path = path
-    this.problem = problem
-    this.offset = offset
-  }
-}
-
-export interface SegmentReader {
-  readonly header: SegmentHeader
-  readonly footer: SegmentFooter
-  /** Size of the file. */
-  readonly bytes: number
-  /**
-   * Yields all frames in order, in groups that fill a buffer of `bufferBytesMax` (or one larger frame). Payloads and
-   * envelopes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
-   */
-  frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
-  /** Reads bytes of the file again, at the `at` of a frame. Not every file can. */
-  readonly reread?: ((into: Uint8Array, position: number) => number) | undefined
-  /** Yields the bytes of the file as they are. */
-  content(): AsyncIterable<Uint8Array>
-  close(): Promise<void>
-}
-
 /** Opens a sealed segment. Throws SegmentError if the file is not one, or does not belong to `expected`. */
-export async function openSegment(files: Files, path: string, expected?: ExpectedSegment): Promise<SegmentReader> {
+export async function openSegment(files: Files, path: string, expected?: ExpectedSegment): Promise<OpenSegment> {
   const file = await files.open(path, 'read')
   try {
     const bytes = await file.bytes()
@@ -89,7 +52,7 @@ export async function openSegment(files: Files, path: string, expected?: Expecte
   }
 }
 
-export type ExpectedSegment = { readonly segment: SegmentIdentity; readonly key: SaltKey | undefined }
+export type ExpectedSegment = { readonly segment: SegmentRef; readonly key: SaltKey | undefined }
 
 function belongsTo(header: SegmentHeader, { segment, key }: ExpectedSegment): boolean {
   const salt = trustedSalt(key, segment, header.salt)
@@ -97,7 +60,7 @@ function belongsTo(header: SegmentHeader, { segment, key }: ExpectedSegment): bo
 }
 
 /** Says why an intact header is not that of the segment. */
-export function describeForeignHeader(header: SegmentHeader, segment: SegmentIdentity): string {
+export function describeForeignHeader(header: SegmentHeader, segment: SegmentRef): string {
   if (isSameSegment(header, segment)) return 'the header was not written with the salt-key of this WAL'
   const { logName, seq, incarnation } = header
   return `the header belongs to another segment, ${logName}/${seq}-${incarnation}`

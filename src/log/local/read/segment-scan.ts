@@ -7,7 +7,10 @@
 import { Buffer } from 'node:buffer'
 import { basename, dirname } from 'node:path'
 import type { Files, OpenFile } from '#lib/files.ts'
-import type { Frame, Salt } from '../format/frame.ts'
+import type { Frame } from '../../frame.ts'
+import { SegmentError } from '../../segment-error.ts'
+import type { SegmentRef } from '../../segment-source.ts'
+import type { Salt } from '../format/frame.ts'
 import { computeSalt, readSaltKey } from '../format/salt-key.ts'
 import {
   claimedSalt,
@@ -18,15 +21,14 @@ import {
   isLogName,
   parseSegmentName,
   type SegmentFooter,
-  type SegmentIdentity,
 } from '../format/segment-file.ts'
 import { SegmentTally } from '../format/segment-tally.ts'
 import { isZstd, plainSource, zstdSource } from './byte-source.ts'
 import { type Damage, scanFrames } from './frame-scan.ts'
-import { intactFrames, readHeader, SegmentError } from './segment-reader.ts'
+import { intactFrames, readHeader } from './segment-reader.ts'
 
 export interface SegmentScan {
-  readonly header: SegmentIdentity & {
+  readonly header: SegmentRef & {
     /** Undefined if the header is damaged. The rest is from the name of the file then. */
     readonly createdAtMicros: number | undefined
   }
@@ -142,7 +144,7 @@ function describe(places: readonly Damage[]): string {
 async function findLostHeader(
   files: Files,
   file: OpenFile,
-): Promise<(SegmentIdentity & { readonly salt: Salt; readonly createdAtMicros: undefined }) | undefined> {
+): Promise<(SegmentRef & { readonly salt: Salt; readonly createdAtMicros: undefined }) | undefined> {
   const directory = dirname(file.path)
   const name = parseSegmentName(basename(file.path))
   const logName = basename(directory)

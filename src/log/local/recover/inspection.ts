@@ -1,13 +1,15 @@
 /**
  * Tells what is intact in a segment file, sealed or not.
  *
- * Owns: finding the salt of a file, and which damage is proven. Does not own: what happens to the file (recovery.ts, salvage.ts).
+ * Owns: finding the salt of a file, and which damage is proven. Does not own: what happens to the file (recover-segment.ts, repair-sealed.ts).
  * Law: the salt comes from the key of the directory, never from bytes that a client may have sent. A hole is `proven` damage only if something behind it shows that it was durable once: a later group (a group is written only after the
  * one before it is durable), or a footer. Otherwise it may be the torn group of a crash, which was never acknowledged.
  */
 import { Buffer } from 'node:buffer'
 import type { OpenFile } from '#lib/files.ts'
-import { type DecodedFrame, FRAME_HEADER_BYTES, type Frame, isSameSalt, type Salt } from '../format/frame.ts'
+import type { Frame } from '../../frame.ts'
+import type { SegmentRef } from '../../segment-source.ts'
+import { type DecodedFrame, FRAME_HEADER_BYTES, isSameSalt, type Salt } from '../format/frame.ts'
 import { type SaltKey, trustedSalt } from '../format/salt-key.ts'
 import {
   decodeHeader,
@@ -16,7 +18,6 @@ import {
   HEADER_BYTES,
   isSameSegment,
   type SegmentHeader,
-  type SegmentIdentity,
 } from '../format/segment-file.ts'
 import { SegmentTally } from '../format/segment-tally.ts'
 import { type Damage, type Found, scanFrames } from '../read/frame-scan.ts'
@@ -56,7 +57,7 @@ export type InspectOptions = {
 /** Inspects the first `end` bytes. Returns `'other version'` for a file of a format version that this program cannot read. */
 export async function inspectSegment(
   file: OpenFile,
-  identity: SegmentIdentity,
+  identity: SegmentRef,
   end: number,
   isSealed: boolean,
   { bufferBytesMax, findSaltKey, onFrame }: InspectOptions,
@@ -175,7 +176,7 @@ class Scan {
 
 function describe(
   { tally, footer }: Scan,
-  identity: SegmentIdentity,
+  identity: SegmentRef,
   decoded: SegmentHeader | string,
   header: SegmentHeader | undefined,
   salt: Salt | undefined,

@@ -1,7 +1,7 @@
 /**
  * Segments that an earlier process was writing, and of which no file is left.
  *
- * Owns: whether such a segment was delivered or is lost, and that a loss stays visible. Does not own: which ones are missing (log-recovery.ts).
+ * Owns: whether such a segment was delivered or is lost, and that a loss stays visible. Does not own: which ones are missing (recovery.ts).
  * Law: delivery removes a segment only after control has recorded its commit. So one that control does not know is lost: an empty file in
  * quarantine, whose note says so, takes its place until a person discards it.
  */
@@ -11,16 +11,11 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { FindDelivered } from '../../log-writer.ts'
 import type { SealObserver } from '../../seal-observer.ts'
-import { type SegmentIdentity, segmentName } from '../format/segment-file.ts'
+import { segmentName } from '../format/segment-file.ts'
 import type { NotedSegment } from './open-segments.ts'
 import { noteQuarantine } from './quarantine.ts'
-
-/** Returns those of the segments whose commits control has recorded. Throws while it cannot be asked. */
-export type FindDelivered = <Segment extends SegmentIdentity>(
-  segments: readonly Segment[],
-  signal: AbortSignal,
-) => Promise<readonly Segment[]>
 
 export type MissingSegmentsOptions = {
   readonly directory: string

@@ -1,7 +1,7 @@
 /**
  * The segments that are being written, and how much of each is durable, in one file for all logs: `open-segments` in the WAL directory.
  *
- * Owns: that file. Does not own: what a recovery does about a segment that is missing or shorter (log-recovery.ts).
+ * Owns: that file. Does not own: what a recovery does about a segment that is missing or shorter (recovery.ts).
  * Law: each list has a higher round than the one before. `high-water` names the segment that its log opened last, with the round of the list
  * at that time: if the round of the list is still the same, the segment was opened later than the list. A segment that ends without a trace,
  * because nothing in it was acknowledged, ends only after a newer list. So a segment that is in the list, or was opened later, and of which no
@@ -12,13 +12,14 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { Clock } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
+import type { SegmentRef } from '../../segment-source.ts'
 import type { HighWater } from '../format/high-water.ts'
-import { isSameSegment, type SegmentIdentity } from '../format/segment-file.ts'
+import { isSameSegment } from '../format/segment-file.ts'
 
 export const openSegmentsName = 'open-segments'
 
 /** A lower bound: what was appended after the list was written is not in it. */
-export type NotedSegment = SegmentIdentity & { readonly bytes: number; readonly records: number }
+export type NotedSegment = SegmentRef & { readonly bytes: number; readonly records: number }
 
 export type OpenSegmentsOptions = {
   readonly directory: string

@@ -2,9 +2,10 @@
 import { join } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { type SegmentIdentity, segmentName } from '../format/segment-file.ts'
+import type { SegmentRef } from '../../segment-source.ts'
+import { segmentName } from '../format/segment-file.ts'
 
-export type Orphan = SegmentIdentity & {
+export type Orphan = SegmentRef & {
   readonly path: string
   /** Frames beyond it were never acknowledged. Absent if unknown. */
   readonly durableBytes?: number

@@ -9,7 +9,8 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorCode, type Files, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
-import { type SegmentIdentity, segmentName } from '../format/segment-file.ts'
+import type { SegmentRef } from '../../segment-source.ts'
+import { segmentName } from '../format/segment-file.ts'
 import type { Damage } from '../read/frame-scan.ts'
 
 const noteSuffix = '.quarantine.json'
@@ -29,7 +30,7 @@ export async function keepOriginal(
   files: Files,
   clock: Clock,
   path: string,
-  identity: SegmentIdentity,
+  identity: SegmentRef,
   { reason, damage, lostRecords }: { readonly reason: string; readonly damage: readonly Damage[]; readonly lostRecords: number },
 ): Promise<string> {
   const kept = join(dirname(path), segmentName(identity, 'quarantine'))

@@ -2,7 +2,7 @@
  * Turns what a crash or a failing disk left behind into sealed segments.
  *
  * Owns: whether a file that was never sealed is sealed, copied, quarantined or removed. Does not own: sealed files (their names are enough), new frames, the
- * repair itself (segment-repair.ts).
+ * repair itself (repair.ts).
  * Law: recovery never refuses to start and never guesses. It cuts a torn tail, delivers every intact frame, and keeps a file with proven
  * damage as `.quarantine`. Every step is idempotent: a crash in the middle of a recovery is recovered from as well.
  */
@@ -11,10 +11,10 @@ import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type DirectoryEntry, errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { isDiskFull } from '../../log-error.ts'
+import type { Frame } from '../../frame.ts'
 import type { SealObserver } from '../../seal-observer.ts'
+import { isDiskFull } from '../disk-error.ts'
 import type { SegmentFile } from '../format/directory.ts'
-import type { Frame } from '../format/frame.ts'
 import { type HighWater, readHighWater } from '../format/high-water.ts'
 import type { SaltKey } from '../format/salt-key.ts'
 import { HEADER_BYTES, parseSegmentName, segmentName } from '../format/segment-file.ts'

@@ -1,7 +1,7 @@
 /**
  * Recovers what earlier runs and failed disks left behind: all logs at the start, single segments later.
  *
- * Owns: the last known seq of each log, and which segments still have to be recovered. Does not own: how one is recovered (recovery.ts).
+ * Owns: the last known seq of each log, and which segments still have to be recovered. Does not own: how one is recovered (recover-segment.ts).
  * Law: a directory that cannot be read does not stop the others. Its log has no last seq, and accepts no frame, until it can be read.
  * Segments that take long to recover do not stop the start either: their log accepts frames, which are delivered after them.
  */
@@ -9,10 +9,11 @@ import { join } from 'node:path'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
 import { inParallel } from '#lib/in-parallel.ts'
+import type { FindDelivered } from '../../log-writer.ts'
 import type { SegmentFile } from '../format/directory.ts'
 import { isSameSegment, parseSegmentName } from '../format/segment-file.ts'
 import type { DiskUsage } from '../read/disk-usage.ts'
-import { type FindDelivered, MissingSegments } from './missing-segments.ts'
+import { MissingSegments } from './missing-segments.ts'
 import type { NotedSegment, OpenSegments } from './open-segments.ts'
 import type { Orphan } from './orphan.ts'
 import { type RecoveryOptions, recoverSegment, surveyLog } from './recover-segment.ts'

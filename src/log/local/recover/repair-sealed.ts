@@ -2,41 +2,24 @@
  * Repairs a sealed segment that is damaged.
  *
  * Owns: what a salvage leaves behind. Does not own: when a segment counts as damaged (segment-reader.ts), files that were never sealed
- * (recovery.ts).
+ * (recover-segment.ts).
  * Law: the intact frames stay deliverable under the same name, and the original is kept. Neither is missing at any moment, so a salvage can
  * be repeated after a crash, a full disk, or a failed read.
  */
 import { dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import type { Files, OpenFile } from '#lib/files.ts'
+import { SegmentError } from '../../segment-error.ts'
+import type { Salvage, SegmentRef } from '../../segment-source.ts'
 import { readSaltKey } from '../format/salt-key.ts'
-import { type SegmentIdentity, segmentName } from '../format/segment-file.ts'
+import { segmentName } from '../format/segment-file.ts'
 import { walLimits } from '../limits.ts'
-import { SegmentError } from '../read/segment-reader.ts'
 import { inspectSegment } from './inspection.ts'
 import { readQuarantineNote } from './quarantine.ts'
 import { replaceByIntactFrames } from './repair.ts'
 
-export type SegmentSalvage =
-  /** Read again, the segment is not damaged. */
-  | { readonly outcome: 'intact' }
-  | {
-      /** `salvaged`: the intact frames are a sealed segment of the same identity. `quarantined`: there was no intact frame. */
-      readonly outcome: 'salvaged' | 'quarantined'
-      /** Acknowledged records that were lost to damage: at least so many. */
-      readonly recordsLost: number
-      readonly reason: string
-      /** Where the original is kept. */
-      readonly quarantine: string
-    }
-
 /** Throws if the disk fails or is full. The segment is then as it was. Throws SegmentError for a segment of another format version. */
-export async function salvageSegment(
-  files: Files,
-  clock: Clock,
-  walDirectory: string,
-  segment: SegmentIdentity,
-): Promise<SegmentSalvage> {
+export async function salvageSegment(files: Files, clock: Clock, walDirectory: string, segment: SegmentRef): Promise<Salvage> {
   const directory = join(walDirectory, segment.logName)
   const path = join(directory, segmentName(segment, 'wal'))
   const earlier = join(directory, segmentName(segment, 'quarantine'))
@@ -58,13 +41,7 @@ export async function salvageSegment(
   }
 }
 
-async function salvage(
-  files: Files,
-  clock: Clock,
-  walDirectory: string,
-  segment: SegmentIdentity,
-  file: OpenFile,
-): Promise<SegmentSalvage> {
+async function salvage(files: Files, clock: Clock, walDirectory: string, segment: SegmentRef, file: OpenFile): Promise<Salvage> {
   const { scanBufferBytes } = walLimits
   const found = await inspectSegment(file, segment, await file.bytes(), true, {
     bufferBytesMax: scanBufferBytes,

@@ -1,22 +1,16 @@
 /**
  * Repairs a segment file: completes it in place, or replaces it by a copy of its intact frames.
  *
- * Owns: the order of these steps. Does not own: which file needs which repair (recovery.ts, salvage.ts).
+ * Owns: the order of these steps. Does not own: which file needs which repair (recover-segment.ts, repair-sealed.ts).
  * Law: at every moment the name holds either the original or the complete copy. A damaged original is kept as `.quarantine` before it is
  * replaced. Every step can be repeated after a crash, and after a failure the original is as it was.
  */
 import { dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { copyBytes, type Files, type OpenFile } from '#lib/files.ts'
+import type { SegmentRef } from '../../segment-source.ts'
 import type { Salt } from '../format/frame.ts'
-import {
-  encodeFooter,
-  encodeHeader,
-  FOOTER_BYTES,
-  HEADER_BYTES,
-  type SegmentIdentity,
-  segmentName,
-} from '../format/segment-file.ts'
+import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, segmentName } from '../format/segment-file.ts'
 import type { Inspection } from './inspection.ts'
 import { keepOriginal } from './quarantine.ts'
 
@@ -61,7 +55,7 @@ export type Replaced = {
 export async function replaceByIntactFrames(
   { files, clock, copyBufferBytes }: RepairOptions,
   from: OpenFile,
-  identity: SegmentIdentity,
+  identity: SegmentRef,
   found: Inspection,
   sealedAtMicros: number,
 ): Promise<Replaced> {
@@ -90,7 +84,7 @@ export async function replaceByIntactFrames(
 async function copyIntactFrames(
   from: OpenFile,
   to: OpenFile,
-  { logName, seq, incarnation }: SegmentIdentity,
+  { logName, seq, incarnation }: SegmentRef,
   { runs, tally, salt, header, footer, lostRecords, hasProvenDamage }: Salvageable,
   sealedAtMicros: number,
   bufferBytes: number,

@@ -6,13 +6,14 @@
  */
 import { dirname, join } from 'node:path'
 import { copyBytes, type Files, type OpenFile } from '#lib/files.ts'
-import { type SegmentIdentity, segmentName } from '../format/segment-file.ts'
+import type { SegmentRef } from '../../segment-source.ts'
+import { segmentName } from '../format/segment-file.ts'
 
 const COPY_BYTES = 1024 * 1024
 
 export type Unlinked = {
   readonly file: OpenFile
-  readonly identity: SegmentIdentity
+  readonly identity: SegmentRef
   /** Everything before it is copied: the header and all durable frames. */
   readonly framesEnd: number
   readonly footer: Uint8Array

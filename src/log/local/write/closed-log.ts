@@ -1,7 +1,7 @@
 /**
  * The file `closed` in a log's directory: the log has no open segment, and gets no new one.
  *
- * Owns: writing and removing that file. Does not own: when a log is closed (wal.ts), the removal of the directory (ended-logs.ts).
+ * Owns: writing and removing that file. Does not own: when a log is closed (log-writer.ts), the removal of the directory (ended-logs.ts).
  * Law: the file is written after the last segment is sealed, and removed durably before another one is opened. So whoever reads it first
  * and lists the segments after that knows everything that the log will ever have.
  */

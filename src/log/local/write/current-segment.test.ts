@@ -6,15 +6,15 @@ import { systemFiles } from '#lib/files.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { until } from '../../../../test/support/until.ts'
-import { Wal } from '../log-writer.ts'
-import { SegmentDirectory } from '../segment-source.ts'
+import { LocalLogWriter } from '../log-writer.ts'
+import { LocalSegmentSource } from '../segment-source.ts'
 
 test('data for an idle log is logged once, and not again while data keeps coming', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-current-segment-'))
   const [clock, files] = [new ManualClock(), systemFiles]
   const events: unknown[] = []
   const logger = { notice: (fields: object, message: string) => events.push([message, fields]) } as unknown as Logger
-  const wal = new Wal({ directory, files, clock, logger })
+  const wal = new LocalLogWriter({ directory, files, clock, logger })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 5_000, seqAbove: -1 })
   const append = () =>
@@ -24,7 +24,7 @@ test('data for an idle log is logged once, and not again while data keeps coming
     })
   const seal = async (segments: number) => {
     clock.advance(5_000)
-    const sealed = new SegmentDirectory({ directory, files })
+    const sealed = new LocalSegmentSource({ directory, files })
     await until('the seal', async () => (await sealed.list()).length === segments)
   }
   await append()
@@ -47,7 +47,7 @@ test('data for an idle log is logged once, and not again while data keeps coming
 
 test('a payload may have any number of pieces', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-current-segment-'))
-  const wal = new Wal({
+  const wal = new LocalLogWriter({
     directory,
     files: systemFiles,
     clock: new ManualClock(),

@@ -2,7 +2,7 @@
  * The segment that a log writes to, if it has one.
  *
  * Owns: when a segment is opened, sealed by size or age, written again after it lost its file, or left behind. Does not own: the queue of the
- * log (log.ts), the bytes of a segment (segment-writer.ts), files that were left behind (log-recovery.ts).
+ * log (log.ts), the bytes of a segment (segment-writer.ts), files that were left behind (recover/recovery.ts).
  * Law: there is at most one, and its calls do not overlap. It ends as a sealed file, as an orphan, or removed if nothing in it was acknowledged.
  */
 import { join } from 'node:path'
@@ -12,29 +12,20 @@ import type { Durations } from '#lib/durations.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { toWalError, type WalError } from '../../log-error.ts'
-import type { Appended } from '../../log-writer.ts'
+import type { LogError } from '../../log-error.ts'
+import type { Appended, LogSettings } from '../../log-writer.ts'
 import type { SealObserver } from '../../seal-observer.ts'
+import type { SegmentRef } from '../../segment-source.ts'
+import { toLogError } from '../disk-error.ts'
 import type { SegmentFile } from '../format/directory.ts'
 import type { Salt } from '../format/frame.ts'
 import { writeHighWater } from '../format/high-water.ts'
-import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from '../format/segment-file.ts'
+import { FOOTER_BYTES, HEADER_BYTES, segmentName } from '../format/segment-file.ts'
 import type { WalLimits } from '../limits.ts'
 import type { NotedSegment, OpenSegments } from '../recover/open-segments.ts'
 import { type Orphan, poison } from '../recover/orphan.ts'
 import type { FrameGroup } from './frame-group.ts'
 import { SegmentWriter, UnlinkedError } from './segment-writer.ts'
-
-export type LogSettings = {
-  /** A segment is sealed before it grows beyond this. Only a segment of a single group may be larger. */
-  readonly segmentBytes: number
-  /** A segment is sealed when its first frame is this old. */
-  readonly segmentMaxAgeMs: number
-  /** New segments get a seq above this, even if the disk has no trace of it; -1 for none. */
-  readonly seqAbove: number
-  /** Any name. Owners take turns at the disk, however many logs each one has. Logs without an owner count as those of one. */
-  readonly owner?: string
-}
 
 export type CurrentSegmentOptions = {
   readonly logName: string
@@ -43,7 +34,7 @@ export type CurrentSegmentOptions = {
   /** Returns the highest known seq, -1 for none. Called before the first segment; throws while the disk cannot be read. */
   readonly lastSeq: () => Promise<number>
   /** Called for each segment; throws while the disk cannot be read or written. */
-  readonly saltOf: (segment: SegmentIdentity) => Promise<Salt>
+  readonly saltOf: (segment: SegmentRef) => Promise<Salt>
   readonly settings: LogSettings
   /** The list of all logs' segments, this one's included. */
   readonly openSegments: Pick<OpenSegments, 'round' | 'write'>
@@ -60,7 +51,7 @@ export type CurrentSegmentOptions = {
   /** A segment whose file was removed while it was in use was written again. */
   readonly onRescued: () => void
   /** Called after every group, with its failure or with undefined if it became durable, and after a seal that failed. */
-  readonly onOutcome: (failure: WalError | undefined) => void
+  readonly onOutcome: (failure: LogError | undefined) => void
 }
 
 export class CurrentSegment {
@@ -70,7 +61,7 @@ export class CurrentSegment {
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
   /** The segment that is being opened, from before the round is read that its high water names. */
-  #opening: SegmentIdentity | undefined
+  #opening: SegmentRef | undefined
   #problem: string | undefined
   #isDue = false
   /** When a segment was last opened or sealed, on the monotonic clock. */
@@ -145,7 +136,7 @@ export class CurrentSegment {
       return { seq: writer.header.seq, sync: writer.lastSync }
     } catch (error) {
       if (error instanceof InvariantError) throw error
-      const failure = toWalError(error)
+      const failure = toLogError(error)
       onOutcome(failure)
       await this.#leaveFailed()
       throw failure
@@ -159,7 +150,7 @@ export class CurrentSegment {
       await this.#seal()
     } catch (error) {
       if (error instanceof InvariantError) throw error
-      this.#options.onOutcome(toWalError(error))
+      this.#options.onOutcome(toLogError(error))
       this.#sealLater()
     }
   }
@@ -235,7 +226,7 @@ export class CurrentSegment {
   }
 
   /** Creates the file of a segment. Its name and its seq are durable then. */
-  async #create(segment: SegmentIdentity, path: string): Promise<OpenFile> {
+  async #create(segment: SegmentRef, path: string): Promise<OpenFile> {
     const { files, directory, openSegments, onOrphan } = this.#options
     const { seq, incarnation } = segment
     this.#opening = identityOf(segment)
@@ -342,7 +333,7 @@ export class CurrentSegment {
   }
 }
 
-function identityOf({ logName, incarnation, seq }: SegmentIdentity): SegmentIdentity {
+function identityOf({ logName, incarnation, seq }: SegmentRef): SegmentRef {
   return { logName, incarnation, seq }
 }
 

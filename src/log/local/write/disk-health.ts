@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { toWalError, type WalError } from '../../log-error.ts'
+import type { LogError } from '../../log-error.ts'
+import type { LogHealth } from '../../log-writer.ts'
+import { toLogError } from '../disk-error.ts'
 
-export type WalHealth = { readonly healthy: boolean; readonly reasons: readonly string[] }
-
-const healthyDisk: WalHealth = { healthy: true, reasons: [] }
+const healthyDisk: LogHealth = { healthy: true, reasons: [] }
 
 export type DiskHealthOptions = {
   readonly directory: string
@@ -27,9 +27,9 @@ export type DiskHealthOptions = {
 export class DiskHealth {
   readonly #options: DiskHealthOptions
   /** The last failure of each log whose last write failed. */
-  readonly #failures = new Map<string, { readonly failure: WalError; readonly atMs: number }>()
+  readonly #failures = new Map<string, { readonly failure: LogError; readonly atMs: number }>()
   /** Why the disk accepts no write at all; undefined while it does. */
-  #diskFailure: WalError | undefined
+  #diskFailure: LogError | undefined
   #probing: Promise<void> | undefined
 
   constructor(options: DiskHealthOptions) {
@@ -37,7 +37,7 @@ export class DiskHealth {
   }
 
   /** The state of the whole disk. */
-  current(): WalHealth {
+  current(): LogHealth {
     if (this.#diskFailure === undefined) return healthyDisk
     return { healthy: false, reasons: [`${this.#diskFailure.reason}: ${this.#diskFailure.message}`] }
   }
@@ -48,7 +48,7 @@ export class DiskHealth {
   }
 
   /** Records the outcome of a log's write. */
-  report(logName: string, failure: WalError | undefined): void {
+  report(logName: string, failure: LogError | undefined): void {
     const { clock, logger } = this.#options
     if (failure === undefined) {
       if (this.#failures.delete(logName)) logger.notice({ log: logName }, 'log writes recovered')
@@ -81,7 +81,7 @@ export class DiskHealth {
       await files.remove(path)
     } catch (error) {
       if (this.#diskFailure === undefined) logger.error({ err: error }, 'the WAL directory cannot be written to')
-      this.#diskFailure = toWalError(error)
+      this.#diskFailure = toLogError(error)
       return
     }
     if (this.#diskFailure !== undefined) this.#clear()

@@ -2,14 +2,15 @@
  * Seals the logs that get no more data. Closes those whose endpoint is being deleted. Removes the directories of those that no endpoint
  * claims any more, once delivery has emptied them.
  *
- * Owns: when a log is marked as closed, and when its directory is removed. Does not own: which logs are claimed (wal.ts), delivery.
+ * Owns: when a log is marked as closed, and when its directory is removed. Does not own: which logs are claimed (log-writer.ts), delivery.
  * Law: a directory is removed only if no segment of any kind is in it. Nothing is marked or removed while a log is in use, because a new
- * log of that name writes only after `reclaim` has resolved. The seq continues: the process remembers it (log-recovery.ts). After a
+ * log of that name writes only after `reclaim` has resolved. The seq continues: the process remembers it (recover/recovery.ts). After a
  * restart, control's last commit has it, because every segment was committed before it was removed.
  */
 import { dirname, join } from 'node:path'
 import { errorCode, type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { EndReason } from '../../log-writer.ts'
 import { closedName, highWaterName } from '../format/directory.ts'
 import { findStrayNotes } from '../recover/quarantine.ts'
 import { closeLog } from './closed-log.ts'
@@ -17,12 +18,21 @@ import type { Log } from './log.ts'
 
 type EndedLog = {
   readonly log: Log | undefined
-  goal: 'closed' | 'removed'
+  reason: EndReason
+  /** Settles when the log no longer writes. */
+  readonly stopped: Promise<void>
   isStopped: boolean
   isClosed: boolean
   isFailureLogged: boolean
   /** Settles when the log no longer writes and nothing is being marked or removed. */
   settled: Promise<void>
+}
+
+const refusals: Readonly<Record<EndReason, string>> = {
+  closed: 'the log is closed: its endpoint is being deleted',
+  unowned: 'the log is closed: its endpoint is being deleted',
+  adopted: 'the log was adopted: this node only delivers what it has',
+  fenced: 'another writer has taken over the log',
 }
 
 export type EndedLogsOptions = {
@@ -41,9 +51,22 @@ export class EndedLogs {
     this.#options = options
   }
 
-  /** The logs that are kept, because their endpoint still exists. */
-  closed(): readonly string[] {
-    return [...this.#ended].flatMap(([logName, { goal }]) => (goal === 'closed' ? [logName] : []))
+  /** The logs that an endpoint owned when they ended. */
+  kept(): readonly string[] {
+    return [...this.#ended].flatMap(([logName, { reason }]) => (reason === 'unowned' ? [] : [logName]))
+  }
+
+  fenced(): readonly string[] {
+    return [...this.#ended.keys()].filter((logName) => this.isFenced(logName))
+  }
+
+  isFenced(logName: string): boolean {
+    return this.#ended.get(logName)?.reason === 'fenced'
+  }
+
+  /** Why the log takes no frames. */
+  refusal(logName: string): string {
+    return refusals[this.#ended.get(logName)?.reason ?? 'unowned']
   }
 
   /** The logs that were open when they ended. */
@@ -51,14 +74,28 @@ export class EndedLogs {
     return [...this.#ended].flatMap(([logName, { log }]) => (log === undefined ? [] : [[logName, log] as const]))
   }
 
-  /** Stops `log`, if one is open: it commits what it accepted and seals. Then calls `onStopped`, and marks the log as closed. Idempotent. */
-  close(logName: string, log: Log | undefined, onStopped: () => void): void {
-    this.#end(logName, log, 'closed', onStopped)
-  }
-
-  /** Stops `log` in the same way. Its directory is removed once it is empty. */
-  retire(logName: string, log: Log | undefined, onStopped: () => void): void {
-    this.#end(logName, log, 'removed', onStopped)
+  /**
+   * Stops `log`, if one is open: it commits what it accepted and seals. Then calls `onStopped`, and marks the log as closed if that is the
+   * reason. Resolves when it has stopped. Idempotent.
+   */
+  end(logName: string, log: Log | undefined, reason: EndReason, onStopped: () => void): Promise<void> {
+    const known = this.#ended.get(logName)
+    if (known !== undefined) {
+      // The removal may have taken the mark away.
+      if (known.reason !== reason && known.reason !== 'fenced')
+        Object.assign(known, { reason, isClosed: false, isFailureLogged: false })
+      if (reason === 'fenced') known.log?.rejectWaiting()
+      return known.stopped
+    }
+    if (reason === 'fenced') log?.rejectWaiting()
+    const stopped = (log?.stop(new AbortController().signal) ?? Promise.resolve()).then(onStopped)
+    const ended: EndedLog = { log, reason, stopped, isStopped: false, isClosed: false, isFailureLogged: false, settled: stopped }
+    ended.settled = stopped.then(async () => {
+      ended.isStopped = true
+      if (ended.reason === 'closed') await this.#close(logName, ended)
+    })
+    this.#ended.set(logName, ended)
+    return stopped
   }
 
   /** Takes back a log that is claimed again. Resolves when a new log may write to its directory. */
@@ -83,30 +120,12 @@ export class EndedLogs {
     await Promise.race([Promise.all(ended.map(({ settled }) => settled)), aborted.promise])
   }
 
-  #end(logName: string, log: Log | undefined, goal: EndedLog['goal'], onStopped: () => void): void {
-    const known = this.#ended.get(logName)
-    if (known !== undefined) {
-      // The removal may have taken the mark away.
-      if (known.goal !== goal) Object.assign(known, { goal, isClosed: false, isFailureLogged: false })
-      return
-    }
-    const ended: EndedLog = { log, goal, isStopped: false, isClosed: false, isFailureLogged: false, settled: Promise.resolve() }
-    const stop = async () => {
-      await log?.stop(new AbortController().signal)
-      ended.isStopped = true
-      onStopped()
-      if (ended.goal === 'closed') await this.#close(logName, ended)
-    }
-    ended.settled = stop()
-    this.#ended.set(logName, ended)
-  }
-
   /** One step at a time for each log, so that a mark is not written into a directory that is being removed. */
   async #finish(logName: string, ended: EndedLog): Promise<void> {
     const step = async () => {
       if (this.#ended.get(logName) !== ended) return
-      if (ended.goal === 'closed') await this.#close(logName, ended)
-      else await this.#remove(logName, ended)
+      if (ended.reason === 'closed') await this.#close(logName, ended)
+      else if (ended.reason === 'unowned') await this.#remove(logName, ended)
     }
     ended.settled = ended.settled.then(step)
     await ended.settled
@@ -134,7 +153,7 @@ export class EndedLogs {
     }
     logger.info({ log: logName }, 'empty log removed')
     // The log may have been claimed and ended again in the meantime.
-    if (this.#ended.get(logName) === ended && ended.goal === 'removed') this.#ended.delete(logName)
+    if (this.#ended.get(logName) === ended && ended.reason === 'unowned') this.#ended.delete(logName)
   }
 
   #logFailure(logName: string, ended: EndedLog, error: unknown, message: string): void {

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encodeFrame, type FrameInput, type Salt } from '../format/frame.ts'
+import type { FrameInput } from '../../frame.ts'
+import { encodeFrame, type Salt } from '../format/frame.ts'
 import { SegmentTally } from '../format/segment-tally.ts'
 import { FrameGroup } from './frame-group.ts'
 

@@ -6,14 +6,13 @@
  * collector more than all other work on a small frame (measured).
  */
 import { Buffer } from 'node:buffer'
+import { type FrameInput, payloadBytes } from '../../frame.ts'
 import {
   completeFrame,
   crcAt,
   encodedBytes,
-  type FrameInput,
   laidOutFrameBytes,
   layOutFrame,
-  payloadBytes,
   readLaidOutFrame,
   type Salt,
 } from '../format/frame.ts'

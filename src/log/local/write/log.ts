@@ -6,12 +6,13 @@
  * become durable or fail together.
  */
 
-import { WalError } from '../../log-error.ts'
-import type { Appended } from '../../log-writer.ts'
-import { encodedBytes, type FrameInput } from '../format/frame.ts'
+import type { FrameInput } from '../../frame.ts'
+import { LogError } from '../../log-error.ts'
+import type { Appended, LogSettings } from '../../log-writer.ts'
+import { encodedBytes } from '../format/frame.ts'
 import type { NotedSegment } from '../recover/open-segments.ts'
 import type { CommitTurns } from './commit-turns.ts'
-import { CurrentSegment, type CurrentSegmentOptions, type LogSettings } from './current-segment.ts'
+import { CurrentSegment, type CurrentSegmentOptions } from './current-segment.ts'
 import { FrameGroup } from './frame-group.ts'
 
 export type LogOptions = CurrentSegmentOptions & {
@@ -39,6 +40,8 @@ export class Log {
   #isWorking = false
   #isStopping = false
   #sealsAtStop = false
+  /** Set once another writer may have read what is durable: nothing is acknowledged any more. */
+  #isFenced = false
 
   constructor(options: LogOptions) {
     this.#options = options
@@ -76,9 +79,9 @@ export class Log {
   append(frame: FrameInput): Promise<Appended> {
     const { limits, waiting, observer } = this.#options
     const bytes = encodedBytes(frame)
-    if (this.#isStopping) return Promise.reject(new WalError('stopping', 'the log is being closed'))
+    if (this.#isStopping) return Promise.reject(new LogError('stopping', 'the log is being closed'))
     if (waiting.bytes > 0 && waiting.bytes + bytes > limits.waitingBytesMax) {
-      return Promise.reject(new WalError('overloaded', `more than ${limits.waitingBytesMax} bytes wait for the disk`))
+      return Promise.reject(new LogError('overloaded', `more than ${limits.waitingBytesMax} bytes wait for the disk`))
     }
     let group = this.#groups.at(-1)
     if (group === undefined || group.bytes + bytes > this.#groupBytesMax() || group.frames >= limits.groupFramesMax) {
@@ -91,6 +94,15 @@ export class Log {
     waiting.bytes += bytes
     this.#scheduleWork()
     return group.durable.promise
+  }
+
+  /** Rejects what is not acknowledged yet. Call `stop` too. */
+  rejectWaiting(): void {
+    this.#isFenced = true
+    for (const group of this.#groups.splice(0)) {
+      this.#options.waiting.bytes -= group.bytes
+      group.durable.reject(fencedError())
+    }
   }
 
   /** Commits what was accepted and, unless the signal has aborted, seals. Never throws: an unsealed segment is recovered later. */
@@ -154,13 +166,19 @@ export class Log {
 
   async #commit(group: Group): Promise<void> {
     try {
-      group.durable.resolve(await this.#segment.append(group))
+      const appended = await this.#segment.append(group)
+      if (this.#isFenced) throw fencedError()
+      group.durable.resolve(appended)
     } catch (error) {
-      if (!(error instanceof WalError)) throw error
+      if (!(error instanceof LogError)) throw error
       group.durable.reject(error)
     } finally {
       this.#lastGroupBytes = group.laidOutBytes
       this.#options.waiting.bytes -= group.bytes
     }
   }
+}
+
+function fencedError(): LogError {
+  return new LogError('stopping', 'another writer has taken over the log')
 }

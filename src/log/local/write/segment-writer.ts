@@ -1,7 +1,7 @@
 /**
  * One open segment: accepts groups of frames and becomes a sealed file.
  *
- * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the repair of a poisoned file (recovery.ts).
+ * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the repair of a poisoned file (recover/recovery.ts).
  * Law: `append` resolves after fdatasync. If it fails, either the file was cut back to its last durable frame and stays open, or the
  * segment is poisoned and never written to or synced again.
  */
@@ -9,8 +9,8 @@ import { dirname } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import type { Durations } from '#lib/durations.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
-import { isDiskFull } from '../../log-error.ts'
 import type { Sync } from '../../log-writer.ts'
+import { isDiskFull } from '../disk-error.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from '../format/segment-file.ts'
 import { SegmentTally } from '../format/segment-tally.ts'
 import { rescueSegment } from '../recover/rewrite.ts'
