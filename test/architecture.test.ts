@@ -27,7 +27,7 @@ const mayImport: Record<string, readonly string[]> = {
   ingest: ['auth', 'node', 'pages', 'log', 'model', 'lib'],
   delivery: ['node', 'objects', 'records', 'views', 'log', 'model', 'lib'],
   control: ['auth', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
-  cli: ['auth', 'client', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'log', 'model', 'lib'],
+  cli: ['auth', 'client', 'control', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'log', 'model', 'lib'],
 }
 
 /** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */

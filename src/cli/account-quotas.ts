@@ -1,10 +1,9 @@
 /** `inlet accounts quota`: shows and changes the quotas of an account, directly in the database, so that it works while control is down. */
+import { quotaService } from '#control/services/quotas.ts'
 import { ChangeAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { weightLimits } from '#model/limits.ts'
 import { quotaNames } from '#model/quota.ts'
-import { readQuotaUse } from '#store/quotas.ts'
-import { readConsistently } from '#store/store.ts'
 import { changeAccount } from './accounts.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson } from './print-json.ts'
@@ -26,8 +25,8 @@ export type QuotaFlags = {
 export async function setQuotas(this: CliContext, { json, ...flags }: QuotaFlags & JsonFlags, id: string): Promise<void> {
   const change = parseChange(flags)
   await using store = await openCommandStore(this)
-  if (Object.values(flags).some((value) => value !== undefined)) await changeAccount(store, this.clock, id, change)
-  const { weight, quotas } = await readConsistently(store, (db) => readQuotaUse(db, id, this.clock.now()))
+  if (Object.values(flags).some((value) => value !== undefined)) await changeAccount(this, store, id, change)
+  const { weight, quotas } = await quotaService({ store, clock: this.clock }).get(id)
   if (json) return printJson(this, { weight, quotas })
   const rows = quotaNames.map((name) => [name, String(quotas[name].limit), String(quotas[name].used)])
   this.process.stdout.write(`${toTable([['QUOTA', 'LIMIT', 'USED'], ...rows])}\nThe weight of the account is ${weight}.\n`)

@@ -1,16 +1,13 @@
 /** `inlet accounts`: manages accounts, directly in the database, so that it works while control is down. */
-import { newAccount } from '#auth/new-account.ts'
-import type { Clock } from '#lib/clock.ts'
+import { type Accounts, accountService } from '#control/services/accounts.ts'
 import { type Account, type ChangeAccount, CreateAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
-import { pageLimits } from '#model/limits.ts'
-import { insertAccountWithKey, listAccounts, updateAccount } from '#store/accounts.ts'
-import { applyChange } from '#store/epoch.ts'
+import { hasAllowedBuckets, storeTraitsOf } from '#model/object-store.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { getFirstAccount, openCommandStore } from './store.ts'
+import { getFirstAccount, listAll, openCommandStore, servicesBeside } from './store.ts'
 import { toTable } from './table.ts'
 
 export type NameFlags = JsonFlags & { readonly name: string }
@@ -20,29 +17,24 @@ export async function createAccount(this: CliContext, flags: NameFlags): Promise
   await using store = await openCommandStore(this)
   // The first start creates the first account, which is the operator's own.
   await getFirstAccount(store)
-  const { secret, ...created } = newAccount(name)
-  const { id } = created.account
-  const what = { operation: 'createAccount', account_id: id, resource_id: id }
-  const { account, key } = await audited(store, this.clock, what, () =>
-    applyChange(store, (db) => insertAccountWithKey(db, created, this.clock.now())),
+  const what = { operation: 'createAccount', account_id: null, resource_id: null }
+  const nameCreated = ({ id }: Account) => ({ account_id: id, resource_id: id })
+  const account = await audited(store, this.clock, { ...what, nameCreated }, async () =>
+    (await openAccounts(this, store)).create({ name }),
   )
   printResult(
     this,
     flags,
-    { ...account, first_key: { ...key, api_key: secret } },
-    `${secret}\n\nThis is the first key of the account "${account.name}", with every scope. Save it now: it is not shown again.\n` +
+    account,
+    `${account.first_key.api_key}\n\nThis is the first key of the account "${account.name}", with every scope. Save it now: it is not shown again.\n` +
       `The id of the account is ${account.id}.\n`,
   )
 }
 
 export async function listAllAccounts(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openCommandStore(this)
-  const accounts: Account[] = []
-  for (let offset: number | null = 0; offset !== null; ) {
-    const page = await listAccounts(store.db, { limit: pageLimits.max, offset })
-    accounts.push(...page.items)
-    offset = page.next_offset
-  }
+  const service = await openAccounts(this, store)
+  const accounts = await listAll((page) => service.list(page))
   if (json) return printJson(this, accounts)
   const rows = accounts.map(({ id, name, status, created_at }) => [id, name, status, created_at])
   const table = toTable([['ID', 'NAME', 'STATUS', 'CREATED'], ...rows])
@@ -71,12 +63,18 @@ export async function resumeAccount(this: CliContext, flags: JsonFlags, id: stri
 
 async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
   await using store = await openCommandStore(context)
-  return await changeAccount(store, context.clock, id, changes)
+  return await changeAccount(context, store, id, changes)
 }
 
-export function changeAccount(store: Store, clock: Clock, id: string, changes: ChangeAccount): Promise<Account> {
+export async function changeAccount(context: CliContext, store: Store, id: string, changes: ChangeAccount): Promise<Account> {
+  const accounts = await openAccounts(context, store)
   const what = { operation: 'changeAccount', account_id: id, resource_id: id }
-  return audited(store, clock, what, () => applyChange(store, (db) => updateAccount(db, id, changes)))
+  return audited(store, context.clock, what, () => accounts.change(id, changes))
+}
+
+async function openAccounts(context: CliContext, store: Store): Promise<Accounts> {
+  const traits = storeTraitsOf(await context.readConfig())
+  return accountService({ ...servicesBeside(context, store), hasAllowedBuckets: hasAllowedBuckets(traits) })
 }
 
 function parseName({ name }: NameFlags): CreateAccount {

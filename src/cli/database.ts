@@ -1,6 +1,5 @@
 /** `inlet database`: shows which database this is, and says that nodes should follow it. Directly in the database, so that it works while control is down. */
 import { isoTimestamp } from '#lib/clock.ts'
-import { pageLimits } from '#model/limits.ts'
 import { findFirstAccount } from '#store/accounts.ts'
 import { applyChange, beginGeneration, currentPosition } from '#store/epoch.ts'
 import { listMissingCommits, noteMissingCommits } from '#store/missing-commits.ts'
@@ -9,18 +8,13 @@ import { newestHeartbeat } from '#store/nodes.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
 import { type JsonFlags, printResult } from './print-json.ts'
-import { openCommandStore } from './store.ts'
+import { listAll, openCommandStore } from './store.ts'
 
 export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<void> {
   await using store = await openCommandStore(this)
   const { database, generation, epoch } = await currentPosition(store.db)
   const missing = (await listMissingCommits(store.db)).map(({ region, since }) => ({ region, since: isoTimestamp(since) }))
-  const refusing: { readonly node_id: string; readonly kept_epoch: number }[] = []
-  for (let offset: number | null = 0; offset !== null; ) {
-    const page = await listNodeInventories(store.db, { limit: pageLimits.max, offset })
-    refusing.push(...page.items.flatMap(keptOf))
-    offset = page.next_offset
-  }
+  const refusing = (await listAll((page) => listNodeInventories(store.db, page))).flatMap(keptOf)
   const accepted_at = generation === 0 ? null : isoTimestamp(generation)
   const lines = [
     `database ${database}, epoch ${epoch}${accepted_at === null ? '' : `, accepted at ${accepted_at}`}`,

@@ -1,21 +1,18 @@
 /** `inlet join-tokens`: manages the tokens with which nodes join, directly in the database, so that it works while control is down. */
 import type { X509Certificate } from 'node:crypto'
-import { printJoinToken } from '#auth/join-token.ts'
-import { newJoinToken } from '#auth/new-join-token.ts'
 import type { Config } from '#config.ts'
 import { certificateSourcesOf } from '#config-addresses.ts'
+import { joinTokenService } from '#control/services/join-tokens.ts'
 import { readNamed } from '#lib/certificate.ts'
-import { pinOf, rootOf } from '#lib/root-certificate.ts'
+import { rootOf } from '#lib/root-certificate.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { CreateJoinToken, type JoinToken } from '#model/join-token.ts'
-import { pageLimits } from '#model/limits.ts'
 import { findRoot } from '#store/certificates.ts'
-import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/join-tokens.ts'
-import { type Store, transact } from '#store/store.ts'
+import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { openCommandStore } from './store.ts'
+import { listAll, openCommandStore, servicesBeside } from './store.ts'
 import { toTable } from './table.ts'
 
 export type CreateJoinTokenFlags = JsonFlags & {
@@ -27,22 +24,22 @@ export type CreateJoinTokenFlags = JsonFlags & {
 }
 
 export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFlags): Promise<void> {
-  const now = this.clock.now()
-  const { secret, token } = newJoinToken(parseSettings(flags), now)
+  const settings = parseSettings(flags)
   await using store = await openCommandStore(this)
   const root = await readRootCertificate(await this.readConfig(), store)
-  const what = { operation: 'createJoinToken', account_id: null, resource_id: token.id }
-  const created = await audited(store, this.clock, what, () => transact(store, (db) => insertJoinToken(db, token, now)))
-  const { region, uses_max, expires_at } = created
-  const join_token = printJoinToken(secret, root && pinOf(root))
+  const tokens = joinTokenService({ ...servicesBeside(this, store), rootCertificate: () => root })
+  const what = { operation: 'createJoinToken', account_id: null, resource_id: null }
+  const nameCreated = ({ id: resource_id }: JoinToken) => ({ resource_id })
+  const created = await audited(store, this.clock, { ...what, nameCreated }, () => tokens.create(settings))
+  const { id, join_token, region, uses_max, expires_at } = created
   const who = uses_max === null ? 'any number of nodes' : uses_max === 1 ? 'one node' : `${uses_max} nodes`
   const pinned = root === undefined ? '' : '\nIt pins the root certificate of control, so nodes need no CA file.\n'
   printResult(
     this,
     flags,
-    { ...created, join_token, root_sha256: root?.fingerprint256 ?? null },
+    created,
     `${join_token}\n\n` +
-      `Save the token now: it is not shown again. Its id is ${token.id}.\n` +
+      `Save the token now: it is not shown again. Its id is ${id}.\n` +
       `Until ${expires_at}, ${who} may join with it ${region === null ? 'in any region' : `in region ${region}`}:\n\n` +
       `  inlet node --region ${region ?? 'REGION'} --control URL --join-token TOKEN\n${pinned}`,
   )
@@ -50,12 +47,8 @@ export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFl
 
 export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openCommandStore(this)
-  const tokens: JoinToken[] = []
-  for (let offset: number | null = 0; offset !== null; ) {
-    const page = await listJoinTokens(store.db, { limit: pageLimits.max, offset }, this.clock.now())
-    tokens.push(...page.items)
-    offset = page.next_offset
-  }
+  const service = joinTokenService({ ...servicesBeside(this, store), rootCertificate: () => undefined })
+  const tokens = await listAll((page) => service.list(page))
   if (json) return printJson(this, tokens)
   const rows = tokens.map(({ id, name, region, status, uses, uses_max, expires_at }) => [
     ...[id, name, region ?? 'any', status, uses_max === null ? String(uses) : `${uses} of ${uses_max}`, expires_at],
@@ -67,7 +60,8 @@ export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): 
 export async function revokeOneJoinToken(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
   await using store = await openCommandStore(this)
   const what = { operation: 'revokeJoinToken', account_id: null, resource_id: id }
-  const revoked = await audited(store, this.clock, what, () => transact(store, (db) => revokeJoinToken(db, id, this.clock.now())))
+  const tokens = joinTokenService({ ...servicesBeside(this, store), rootCertificate: () => undefined })
+  const revoked = await audited(store, this.clock, what, () => tokens.revoke(id))
   const { name, revoked_at, uses } = revoked
   const joined = uses === 1 ? 'The node that joined with it stays' : `The ${uses} nodes that joined with it stay`
   printResult(

@@ -1,16 +1,13 @@
 /** `inlet keys`: manages API keys of an account, directly in the database, so that it works while control is down. */
-import { newApiKey } from '#auth/secrets.ts'
-import { ApiKey, CreateApiKey } from '#model/api-key.ts'
+import { keyService } from '#control/services/keys.ts'
+import { type ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { parseFields } from '#model/field-errors.ts'
-import { newId } from '#model/id.ts'
 import { getAccount } from '#store/accounts.ts'
-import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
-import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { getFirstAccount, openCommandStore } from './store.ts'
+import { getFirstAccount, listAll, openCommandStore, servicesBeside } from './store.ts'
 import { toTable } from './table.ts'
 
 export type KeyFlags = { readonly account?: string }
@@ -36,17 +33,16 @@ export async function createKey(
     throw new UsageError(parsed.errors.map(({ path, message }) => `${flagOf(path)}: ${message}`).join('\n'))
   }
   await using store = await openCommandStore(this)
-  const account_id = await findAccountId(store, account)
-  const { secret, prefix, hash } = newApiKey()
-  const { public: _, ...value } = parsed.value
-  const key = { id: newId(), account_id, ...value, prefix, hash }
-  const what = { operation: 'createKey', account_id, resource_id: key.id }
-  const stored = await audited(store, this.clock, what, () => applyChange(store, (db) => insertApiKey(db, key, this.clock.now())))
+  const { keys, caller } = await openKeys(this, store, account)
+  const what = { operation: 'createKey', account_id: caller.account_id, resource_id: null }
+  const nameCreated = ({ id: resource_id }: ApiKey) => ({ resource_id })
+  const created = await audited(store, this.clock, { ...what, nameCreated }, () => keys.create(caller, parsed.value))
+  const { api_key, id, scopes } = created
   printResult(
     this,
     { json },
-    { ...ApiKey.parse(stored), api_key: secret },
-    `${secret}\n\nSave the key now: it is not shown again. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
+    CreatedApiKey.parse(created),
+    `${api_key}\n\nSave the key now: it is not shown again. Its id is ${id}; scopes: ${scopes.join(', ')}.\n`,
   )
 }
 
@@ -58,7 +54,8 @@ function flagOf(path: string): string {
 
 export async function listKeys(this: CliContext, { account, json }: ListKeysFlags): Promise<void> {
   await using store = await openCommandStore(this)
-  const keys = await listApiKeys(store.db, await findAccountId(store, account))
+  const { keys: service, caller } = await openKeys(this, store, account)
+  const keys = await listAll((page) => service.list(caller, page))
   if (json) return printJson(this, keys)
   const rows = keys.map(({ id, prefix, name, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }) => [
     ...[id, `${prefix}…`, name, scopes.join(','), endpoint_ids?.join(',') ?? 'all', origins?.join(',') ?? '-', created_at],
@@ -70,11 +67,9 @@ export async function listKeys(this: CliContext, { account, json }: ListKeysFlag
 
 export async function revokeKey(this: CliContext, { account, json, now }: RevokeKeyFlags, id: string): Promise<void> {
   await using store = await openCommandStore(this)
-  const account_id = await findAccountId(store, account)
-  const what = { operation: now ? 'revokeKeyNow' : 'revokeKey', account_id, resource_id: id }
-  const revoked = await audited(store, this.clock, what, () =>
-    applyChange(store, (db) => revokeApiKey(db, account_id, id, { at: this.clock.now(), endsAccess: now })),
-  )
+  const { keys, caller } = await openKeys(this, store, account)
+  const what = { operation: now ? 'revokeKeyNow' : 'revokeKey', account_id: caller.account_id, resource_id: id }
+  const revoked = await audited(store, this.clock, what, () => keys.revoke(caller, id, { now }))
   printResult(
     this,
     { json },
@@ -89,7 +84,11 @@ function consequences({ access_ended_at }: ApiKey): string {
     : 'Control and nodes refuse it and its tokens within seconds, and end its MQTT connections.'
 }
 
-async function findAccountId(store: Store, id: string | undefined): Promise<string> {
+async function openKeys(context: CliContext, store: Store, id: string | undefined) {
+  const { publicKeys } = await context.readConfig()
   const account = id === undefined ? await getFirstAccount(store) : await getAccount(store.db, id)
-  return account.id
+  return {
+    keys: keyService({ ...servicesBeside(context, store), publicKeys: publicKeys === 'true' }),
+    caller: { account_id: account.id, actor: 'cli' } as const,
+  }
 }

@@ -1,29 +1,21 @@
 /** `inlet nodes`: shows and removes nodes, directly in the database, so that it works while control is down. */
+import { inventoryService } from '#control/services/inventory.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { UserError } from '#lib/user-error.ts'
-import { nodeLimits, pageLimits } from '#model/limits.ts'
-import type { NodeRemoval, SegmentTotals } from '#model/node.ts'
-import { revokeNodeCredential } from '#store/node-credentials.ts'
-import { listNodeInventories, type NodeInventory } from '#store/node-inventory.ts'
-import { planRemoval, removeNode } from '#store/node-removal.ts'
-import type { ProcessFacts } from '#store/nodes.ts'
-import { transact } from '#store/store.ts'
+import { nodeLimits } from '#model/limits.ts'
+import type { NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'
-import { openCommandStore } from './store.ts'
+import { listAll, openCommandStore, servicesBeside } from './store.ts'
 import { toTable } from './table.ts'
 
 export type RemoveFlags = JsonFlags & { readonly yes: boolean }
 
 export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openCommandStore(this)
-  const nodes: NodeInventory[] = []
-  for (let offset: number | null = 0; offset !== null; ) {
-    const page = await listNodeInventories(store.db, { limit: pageLimits.max, offset })
-    nodes.push(...page.items)
-    offset = page.next_offset
-  }
+  const inventory = inventoryService(servicesBeside(this, store))
+  const nodes = await listAll((page) => inventory.listNodes(page))
   if (json) return printJson(this, nodes)
   const now = this.clock.now()
   const rows = nodes.map(({ id, region, version, ingest_address, ipv4, ipv6, credential, ingest, delivery, segments, disk }) => [
@@ -46,7 +38,8 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
 /** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
 export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags, id: string): Promise<void> {
   await using store = await openCommandStore(this)
-  const { removal, obstacle } = await planRemoval(store.db, id, this.clock.now())
+  const inventory = inventoryService(servicesBeside(this, store))
+  const { removal, obstacle } = await inventory.planRemoval(id)
   if (!json) this.process.stdout.write(describeRemoval(removal))
   if (!yes) {
     if (json) printJson(this, { ...removal, removed: false })
@@ -54,7 +47,7 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
     throw new UserError(`nothing was removed${why}; to remove the node anyway, repeat the command with --yes`)
   }
   const what = { operation: 'removeNode', account_id: null, resource_id: id }
-  await audited(store, this.clock, what, () => transact(store, (db) => removeNode(db, id, true, this.clock.now())))
+  await audited(store, this.clock, what, () => inventory.remove(id, true))
   if (json) return printJson(this, { ...removal, removed: true })
   this.process.stdout.write(`The node ${id} is removed. Drains no longer wait for it, and control refuses its credential.\n`)
 }
@@ -63,7 +56,8 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
 export async function releaseNode(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
   await using store = await openCommandStore(this)
   const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
-  await audited(store, this.clock, what, () => transact(store, (db) => revokeNodeCredential(db, id, true, this.clock.now())))
+  const inventory = inventoryService(servicesBeside(this, store))
+  await audited(store, this.clock, what, () => inventory.revokeCredential(id, true))
   printResult(
     this,
     flags,
@@ -97,7 +91,7 @@ function listSome([first = '-', ...others]: readonly string[]): string {
 }
 
 /** Returns for example `healthy, 2 s ago`. One that keeps its configuration refuses that of this database. What a process said last is no longer true once it is silent. */
-function describeProcess(process: ProcessFacts | null, now: number): string {
+function describeProcess(process: NodeProcess | null, now: number): string {
   if (process === null) return 'never seen'
   const seconds = Math.max(0, Math.round((now - Date.parse(process.last_seen_at)) / 1000))
   if (now - Date.parse(process.last_seen_at) > nodeLimits.healthySeconds * 1000) return `silent for ${seconds} s`

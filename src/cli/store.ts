@@ -1,7 +1,11 @@
 import { ownCommand } from '#lib/own-command.ts'
+import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { Account } from '#model/account.ts'
+import { pageLimits } from '#model/limits.ts'
+import type { Page, PageQuery } from '#model/page.ts'
 import { findFirstAccount } from '#store/accounts.ts'
+import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { requireCurrentSchema } from '#store/prepare.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from './context.ts'
@@ -18,6 +22,25 @@ export async function openCommandStore(context: CliContext): Promise<Store & Asy
     throw error
   }
   return { ...store, [Symbol.asyncDispose]: () => store.close() }
+}
+
+/** Returns what services of control need to run beside it. Nodes and control see their changes within seconds. */
+export function servicesBeside({ clock }: CliContext, store: Store) {
+  return {
+    ...{ store, clock, logger: createLogger('cli', 'silent') },
+    applyChange: <T>(work: (db: ChangeTx, epoch: number) => Promise<T>): Promise<T> => applyChange(store, work),
+  }
+}
+
+/** Reads all pages of a list. */
+export async function listAll<T>(list: (page: PageQuery) => Promise<Page<T>>): Promise<readonly T[]> {
+  const items: T[] = []
+  for (let offset: number | null = 0; offset !== null; ) {
+    const page = await list({ limit: pageLimits.max, offset })
+    items.push(...page.items)
+    offset = page.next_offset
+  }
+  return items
 }
 
 /** Returns the account that the first start created. Throws UserError. */

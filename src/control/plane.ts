@@ -54,7 +54,7 @@ import type { HostOptions } from './provisioning/ingest-host.ts'
 import { ControlOutages } from './provisioning/outages.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer, type Services } from './server.ts'
-import { Accounts } from './services/accounts.ts'
+import { accountService, watchSuspensions } from './services/accounts.ts'
 import { AuditTrail } from './services/audit-trail.ts'
 import { createAutomaticCompactions } from './services/automatic-compactions.ts'
 import { bindingService } from './services/bindings.ts'
@@ -162,10 +162,8 @@ export function composeCore(config: ControlConfig, ports: ControlPorts, newestHe
     leadership: createLeadership(store, { clock, logger }),
     tokens: new Tokens({ store, keyring, applyChange, feed, keyUse, clock, logger, issuer: baseUrl }),
     auditTrail: new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger }),
-    accounts: new Accounts({
-      ...{ store, applyChange, feed, clock, logger },
-      hasAllowedBuckets: hasAllowedBuckets(storeTraits),
-    }),
+    accounts: accountService({ store, applyChange, clock, logger, hasAllowedBuckets: hasAllowedBuckets(storeTraits) }),
+    isSuspended: watchSuspensions(store, feed),
     people: peopleService({ store, baseUrl, providerRole: config.oidcRole, publicKeys, clock, logger }),
     provisioner: new Provisioner({ store, clock, hosts, baseUrl, outages, dnsKeeper }),
   }
@@ -306,7 +304,7 @@ function buildApi(
   { isStopping, ...http }: Http & { readonly isStopping: () => boolean },
 ): Promise<FastifyInstance> {
   const { store, clock, logger, baseUrl, secrets, registry, objects, signedUrls, signInProvider } = ports
-  const { tokens, people, accounts } = core
+  const { tokens, people, isSuspended } = core
   const signIn = createSignIn({
     ...{ database: store.db, baseUrl, secret: secrets.sessions, provider: signInProvider, clock },
     providerTimeoutMs: controlLimits.signInProviderTimeoutMs,
@@ -329,7 +327,7 @@ function buildApi(
       origin: new URL(baseUrl).origin,
       findSession: (cookie) => signIn.find(cookie),
       findRole: (person_id, account_id) => findRole(store.db, person_id, account_id),
-      isSuspended: (account_id) => accounts.isSuspended(account_id),
+      isSuspended,
     },
     notReadyReasons: async () => (isStopping() ? ['shutting down'] : databaseReasons()),
     downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => objects.local?.read(name) },
@@ -348,7 +346,7 @@ function composeApiServices(
   { awsPrincipalArn }: ControlConfig,
   { store, clock, logger, objects, storeTraits, previewWorkers, queryWorkers }: ControlPorts,
   { applyChange, publicKeys, provisioner, tokens }: ControlCore,
-  { downloadLinks, bucketFiles, commits, access, rootCertificate, developmentCa }: Parts,
+  { downloadLinks, bucketFiles, commits, rootCertificate, developmentCa }: Parts,
 ): Omit<Services, 'auditTrail' | 'accounts' | 'tokens' | 'people'> {
   const objectStores = objects.stores
   return {
@@ -365,8 +363,7 @@ function composeApiServices(
     commits,
     jobs: jobService({ store, clock }),
     compactions: compactionService({ store, clock }),
-    inventory: inventoryService({ store, clock }),
-    nodeAccess: access,
+    inventory: inventoryService({ store, clock, logger }),
     joinTokens: joinTokenService({ store, rootCertificate, clock, logger }),
     queries: new Queries({ store, objectStores, runner: queryWorkers, logger }),
     quotas: quotaService({ store, clock }),

@@ -51,7 +51,6 @@ import type { Inventory } from './services/inventory.ts'
 import type { Jobs } from './services/jobs.ts'
 import type { JoinTokens } from './services/join-tokens.ts'
 import type { Keys } from './services/keys.ts'
-import type { NodeAccess } from './services/node-access.ts'
 import type { People } from './services/people.ts'
 import type { Queries } from './services/queries.ts'
 import type { Quotas } from './services/quotas.ts'
@@ -102,7 +101,6 @@ export type Services = {
   readonly jobs: Jobs
   readonly compactions: Compactions
   readonly inventory: Inventory
-  readonly nodeAccess: NodeAccess
   readonly joinTokens: JoinTokens
   readonly queries: Queries
   readonly quotas: Quotas
@@ -172,7 +170,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
     await api.register(async (byOperator) => {
       byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: operatorOf }))
       await byOperator.register(accountRoutes(services.accounts, services.quotas, services.people))
-      await byOperator.register(nodeRoutes(services.inventory, services.nodeAccess))
+      await byOperator.register(nodeRoutes(services.inventory))
       await byOperator.register(joinTokenRoutes(services.joinTokens))
       await byOperator.register(installationAuditEventRoutes(services.auditTrail))
     })

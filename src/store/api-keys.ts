@@ -52,20 +52,8 @@ export async function findApiKeyByHash(db: Db, hash: string): Promise<StoredApiK
   return row === undefined ? undefined : toStoredApiKey(row)
 }
 
-/** Returns all keys of an account, newest first, including revoked ones. */
-export async function listApiKeys(db: Db, account_id: string): Promise<readonly ApiKey[]> {
-  const rows = await db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('account_id', '=', account_id)
-    .orderBy('created_at', 'desc')
-    .orderBy('id')
-    .execute()
-  return rows.map(toApiKey)
-}
-
-/** Returns one page of the same list. */
-export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery): Promise<Page<ApiKey>> {
+/** Returns a page of the keys of an account, newest first, including revoked ones. */
+export async function listApiKeys(db: Db, account_id: string, page: PageQuery): Promise<Page<ApiKey>> {
   const keys = db.selectFrom('api_keys').where('account_id', '=', account_id)
   return readPage(
     page,

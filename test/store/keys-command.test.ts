@@ -79,6 +79,21 @@ describeDatabases('inlet keys', (kind) => {
     expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('the account has no endpoint ') })
   })
 
+  test('--origin makes a public key, where the operator allows them', async () => {
+    await using store = await newStore(kind)
+    const { id } = await aStoredEndpoint(store, await anAccount(store))
+    const args = ['--name', 'web', '--scope', 'ingest', '--endpoint', id, '--origin', 'https://a.example']
+    const create = (settings: Record<string, string>) => {
+      const config = readConfig({ INLET_DATABASE_URL: store.url, ...settings })
+      return runCli(['keys', 'create', ...args], { config })
+    }
+    expect(await create({})).toMatchObject({ code: 1, out: '', err: expect.stringContaining('set INLET_PUBLIC_KEYS=true') })
+    const { code, out } = await create({ INLET_PUBLIC_KEYS: 'true' })
+    expect(code).toBe(0)
+    const key = await findApiKeyByHash(store.db, hashApiKey(out.split('\n')[0] ?? ''))
+    expect(key?.origins).toEqual(['https://a.example'])
+  })
+
   test('list prints everything but the secrets', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
@@ -95,12 +110,16 @@ describeDatabases('inlet keys', (kind) => {
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
     const { code, out } = await keys(store.url, 'revoke', key?.id ?? '')
     expect([code, out]).toEqual([0, expect.stringContaining('The key "ci" was revoked at 20')])
-    expect(await listApiKeys(store.db, account)).toEqual([expect.objectContaining({ revoked_at: expect.any(String) })])
+    expect((await listApiKeys(store.db, account, { limit: 10, offset: 0 })).items).toEqual([
+      expect.objectContaining({ revoked_at: expect.any(String) }),
+    ])
     expect(await currentEpoch(store.db)).toBe(2)
     expect(out).toContain('revoke it again with --now')
     const again = await keys(store.url, 'revoke', key?.id ?? '', '--now')
     expect([again.code, again.out]).toEqual([0, expect.stringContaining('and end its MQTT connections')])
-    expect(await listApiKeys(store.db, account)).toEqual([expect.objectContaining({ access_ended_at: expect.any(String) })])
+    expect((await listApiKeys(store.db, account, { limit: 10, offset: 0 })).items).toEqual([
+      expect.objectContaining({ access_ended_at: expect.any(String) }),
+    ])
     const { items } = await listAuditEvents(store.db, account, { limit: 1 })
     expect(items).toMatchObject([{ operation: 'revokeKeyNow', actor: 'cli' }])
   })

@@ -6,7 +6,7 @@ import type { UsageReport } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
 import { seriesWindow } from '#model/series.ts'
 import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
-import { listApiKeyPage } from '#store/api-keys.ts'
+import { listApiKeys } from '#store/api-keys.ts'
 import { eventOutsideApi, listAuditEvents, removeAuditEventsBefore, removeAuditEventsBeyond } from '#store/audit-events.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bindings.ts'
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
@@ -313,7 +313,7 @@ describeDatabases('query plans', (kind) => {
         ['endpoints', (db) => listEndpoints(db, account, page, { desired_states: ['paused'] }), 'endpoints_by_state'],
         ['endpoints', (db) => listDrainingEndpoints(db, t0, 100), 'endpoints_draining'],
         ['endpoints', (db) => listUnprovisionedEndpoints(db, 100), 'endpoints_unprovisioned'],
-        ['api_keys', (db) => listApiKeyPage(db, account, page), 'api_keys_by_account'],
+        ['api_keys', (db) => listApiKeys(db, account, page), 'api_keys_by_account'],
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],

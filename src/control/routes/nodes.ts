@@ -4,7 +4,6 @@ import { LogOwner, Node, NodeLog, NodeRemoval } from '#model/node.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Inventory } from '../services/inventory.ts'
-import type { NodeAccess } from '../services/node-access.ts'
 import { ById, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
@@ -24,7 +23,7 @@ const RemoveQuery = z.strictObject({
 })
 
 /** The operator's view of the nodes. It spans all accounts. */
-export function nodeRoutes(inventory: Inventory, access: NodeAccess): FastifyPluginCallbackZod {
+export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
   return resource('Nodes', (app) => {
     app.get(
       '/nodes',
@@ -71,7 +70,7 @@ export function nodeRoutes(inventory: Inventory, access: NodeAccess): FastifyPlu
           },
         },
       },
-      ({ params, query }) => access.remove(params.id, query.force === 'true'),
+      ({ params, query }) => inventory.remove(params.id, query.force === 'true'),
     )
 
     app.delete(
@@ -89,7 +88,7 @@ export function nodeRoutes(inventory: Inventory, access: NodeAccess): FastifyPlu
         },
       },
       async ({ params, query }, reply) => {
-        await access.revoke(params.id, query.release === 'true')
+        await inventory.revokeCredential(params.id, query.release === 'true')
         return reply.code(204).send()
       },
     )

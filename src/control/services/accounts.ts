@@ -19,56 +19,49 @@ import type { EpochFeed } from '../epoch-feed.ts'
 export type AccountsOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
-  readonly feed: EpochFeed
   readonly clock: Clock
   readonly logger: Logger
   /** Whether the operator says which buckets an account may use. */
   readonly hasAllowedBuckets: boolean
 }
 
-export class Accounts {
-  readonly #options: AccountsOptions
-  #suspended: ReadonlySet<string> = new Set()
+export type Accounts = ReturnType<typeof accountService>
 
-  constructor(options: AccountsOptions) {
-    this.#options = options
-    options.feed.subscribe(async () => {
-      this.#suspended = new Set(await listSuspendedAccountIds(options.store.db))
-    })
-  }
+export function accountService({ store, applyChange, clock, logger, hasAllowedBuckets }: AccountsOptions) {
+  const shown = (account: Account): Account => (hasAllowedBuckets ? account : { ...account, allowed_buckets: null })
+  return {
+    async create({ name }: CreateAccount): Promise<CreatedAccount> {
+      const { secret, ...created } = newAccount(name)
+      const { account, key } = await applyChange((db) => insertAccountWithKey(db, created, clock.now()))
+      logger.info({ account_id: account.id, key_id: key.id }, 'account created')
+      return { ...shown(account), first_key: { ...key, api_key: secret } }
+    },
 
-  isSuspended(id: string): boolean {
-    return this.#suspended.has(id)
-  }
+    async list(query: PageQuery): Promise<Page<Account>> {
+      const page = await listAccounts(store.db, query)
+      return { ...page, items: page.items.map(shown) }
+    },
 
-  async create({ name }: CreateAccount): Promise<CreatedAccount> {
-    const { applyChange, clock, logger } = this.#options
-    const { secret, ...created } = newAccount(name)
-    const { account, key } = await applyChange((db) => insertAccountWithKey(db, created, clock.now()))
-    logger.info({ account_id: account.id, key_id: key.id }, 'account created')
-    return { ...this.#shown(account), first_key: { ...key, api_key: secret } }
-  }
+    async get(id: string): Promise<Account> {
+      return shown(await getAccount(store.db, id))
+    },
 
-  async list(query: PageQuery): Promise<Page<Account>> {
-    const page = await listAccounts(this.#options.store.db, query)
-    return { ...page, items: page.items.map((account) => this.#shown(account)) }
+    async change(id: string, change: ChangeAccount): Promise<Account> {
+      if (change.allowed_buckets !== undefined && !hasAllowedBuckets) throw hasNoAllowedBuckets()
+      const changed = await applyChange((db) => updateAccount(db, id, change))
+      logger.info({ account_id: id, ...change }, 'account changed')
+      return shown(changed)
+    },
   }
+}
 
-  async get(id: string): Promise<Account> {
-    return this.#shown(await getAccount(this.#options.store.db, id))
-  }
-
-  async change(id: string, change: ChangeAccount): Promise<Account> {
-    const { applyChange, logger, hasAllowedBuckets } = this.#options
-    if (change.allowed_buckets !== undefined && !hasAllowedBuckets) throw hasNoAllowedBuckets()
-    const changed = await applyChange((db) => updateAccount(db, id, change))
-    logger.info({ account_id: id, ...change }, 'account changed')
-    return this.#shown(changed)
-  }
-
-  #shown(account: Account): Account {
-    return this.#options.hasAllowedBuckets ? account : { ...account, allowed_buckets: null }
-  }
+/** Knows which accounts are suspended, as of the epoch that this process read last. */
+export function watchSuspensions(store: Store, feed: EpochFeed): (account_id: string) => boolean {
+  let suspended: ReadonlySet<string> = new Set()
+  feed.subscribe(async () => {
+    suspended = new Set(await listSuspendedAccountIds(store.db))
+  })
+  return (account_id) => suspended.has(account_id)
 }
 
 function hasNoAllowedBuckets(): AppError {

@@ -37,9 +37,10 @@ export function joinTokenService({ store, rootCertificate, clock, logger }: Join
     },
 
     /** Nodes that joined with it keep their credentials. Throws not_found. */
-    async revoke(id: string): Promise<void> {
-      await transact(store, (db) => revokeJoinToken(db, id, clock.now()))
+    async revoke(id: string): Promise<JoinToken> {
+      const revoked = await transact(store, (db) => revokeJoinToken(db, id, clock.now()))
       logger.notice({ join_token_id: id }, 'join token revoked')
+      return revoked
     },
   }
 }

@@ -5,12 +5,11 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import type { Principal } from '#model/principal.ts'
-import { insertApiKey, listApiKeyPage, revokeApiKey } from '#store/api-keys.ts'
+import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
 import { withinQuotas } from '#store/quotas.ts'
 import type { Store } from '#store/store.ts'
 import type { ApplyChange } from '../changes.ts'
-import { actorOf } from './actor.ts'
+import { actorOf, type Caller } from './actor.ts'
 
 export type KeysOptions = {
   readonly store: Store
@@ -25,8 +24,8 @@ export type Keys = ReturnType<typeof keyService>
 
 export function keyService({ store, applyChange, publicKeys, clock, logger }: KeysOptions) {
   return {
-    async create(principal: Principal, { name, scopes, endpoint_ids, origins }: CreateApiKey): Promise<CreatedApiKey> {
-      const { account_id } = principal
+    async create(caller: Caller, { name, scopes, endpoint_ids, origins }: CreateApiKey): Promise<CreatedApiKey> {
+      const { account_id } = caller
       if (origins !== null && !publicKeys) {
         const message = 'public keys are not allowed here; the operator can set INLET_PUBLIC_KEYS=true'
         throw new AppError('validation_error', message, { errors: [{ path: 'public', message }] })
@@ -36,19 +35,19 @@ export function keyService({ store, applyChange, publicKeys, clock, logger }: Ke
       const created = await applyChange((db) =>
         withinQuotas(db, account_id, ['api_keys'], () => insertApiKey(db, key, clock.now())),
       )
-      logger.info({ account_id, key_id: key.id, scopes, endpoint_ids, origins, by: actorOf(principal) }, 'API key created')
+      logger.info({ account_id, key_id: key.id, scopes, endpoint_ids, origins, by: actorOf(caller) }, 'API key created')
       return { ...created, api_key: secret }
     },
 
-    list({ account_id }: Principal, page: PageQuery): Promise<Page<ApiKey>> {
-      return listApiKeyPage(store.db, account_id, page)
+    list({ account_id }: Caller, page: PageQuery): Promise<Page<ApiKey>> {
+      return listApiKeys(store.db, account_id, page)
     },
 
     /** With `now` its tokens and connections end, too. */
-    async revoke(principal: Principal, id: string, { now }: { readonly now: boolean }): Promise<ApiKey> {
-      const { account_id } = principal
+    async revoke(caller: Caller, id: string, { now }: { readonly now: boolean }): Promise<ApiKey> {
+      const { account_id } = caller
       const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, { at: clock.now(), endsAccess: now }))
-      logger.info({ account_id, key_id: id, now, by: actorOf(principal) }, 'API key revoked')
+      logger.info({ account_id, key_id: id, now, by: actorOf(caller) }, 'API key revoked')
       return revoked
     },
   }

@@ -1,7 +1,7 @@
 /**
  * Authenticates nodes and authorizes their calls.
  *
- * Owns: joining, verification and revocation of credentials, removal. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
+ * Owns: joining and the verification of credentials. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
  */
@@ -13,13 +13,11 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
-import type { NodeRemoval } from '#model/node.ts'
 import type { Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/audit-events.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/join-tokens.ts'
-import { claimNodeId, findNodeCredential, listNodeCredentials, revokeNodeCredential } from '#store/node-credentials.ts'
-import { removeNode } from '#store/node-removal.ts'
+import { claimNodeId, findNodeCredential, listNodeCredentials } from '#store/node-credentials.ts'
 import { registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 
@@ -100,20 +98,6 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
       }
       logger.info({ node_id, region, join_token_id: token_id }, 'node joined')
       return { joined: true }
-    },
-
-    /** Removes a node, and says what that abandons. Throws not_found, and conflict without `force` if it may abandon something. */
-    async remove(node_id: string, force: boolean): Promise<NodeRemoval> {
-      const removal = await transact(store, (db) => removeNode(db, node_id, force, clock.now()))
-      const { logs, ...abandoned } = removal
-      logger.notice({ force, ...abandoned }, 'node removed')
-      return removal
-    },
-
-    /** Throws not_found. */
-    async revoke(node_id: string, release: boolean): Promise<void> {
-      await transact(store, (db) => revokeNodeCredential(db, node_id, release, clock.now()))
-      logger.notice({ node_id, release }, 'node credential revoked')
     },
   }
 }

@@ -50,6 +50,7 @@ import {
 import { type Db, type Store, type Tx, transact } from '#store/store.ts'
 import { accountSuspended } from './accounts.ts'
 import { actorOf } from './actor.ts'
+import { firstLinkActor, signInLinks } from './sign-in-links.ts'
 
 export type PeopleOptions = {
   readonly store: Store
@@ -64,17 +65,17 @@ export type PeopleOptions = {
 
 export type People = ReturnType<typeof peopleService>
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
+const dayMs = 86_400_000
 
-/** Actor of the links that control prints at startup. */
-const firstLinkActor = 'bootstrap'
 /** Actor of invitations made with the operator token. */
 const operatorActor = 'operator'
 
 /** Manages who belongs to an account: sessions, members, invitations and sign-up. */
 export function peopleService(options: PeopleOptions) {
-  return { ...ownSessions(options), ...members(options), ...invitations(options), ...newcomers(options) }
+  return {
+    ...{ ...ownSessions(options), ...members(options) },
+    ...{ ...invitations(options), ...signInLinks(options), ...newcomers(options) },
+  }
 }
 
 /** Operations of a signed-in person on their own sessions and memberships. */
@@ -205,19 +206,8 @@ function invitations({ store, baseUrl, clock, logger }: PeopleOptions) {
 }
 
 /** How somebody becomes a person: by a link, or by a provider. */
-function newcomers({ store, baseUrl, providerRole, clock, logger }: PeopleOptions) {
+function newcomers({ store, providerRole, clock, logger }: PeopleOptions) {
   return {
-    /** Returns a link for the first person, who owns the first account and operates the installation. Undefined once there are people. */
-    async firstLink(): Promise<string | undefined> {
-      const account = await findFirstAccount(store.db)
-      if (account === undefined || (await hasPeople(store.db))) return undefined
-      const first = { person_id: null, email: null, account_id: account.id, role: 'owner', makes_operator: true } as const
-      const lasts_ms = signInLimits.linkHours * hourMs
-      const { secret, link } = newSignInLink({ ...first, created_by: firstLinkActor, lasts_ms }, clock.now())
-      await insertSignInLink(store.db, link, clock.now())
-      return signInUrl(baseUrl, secret)
-    },
-
     /** Returns why somebody whom the provider knows may not become a person; undefined if they may. */
     async refuseToJoin({ email, isEmailVerified }: Newcomer): Promise<JoinRefusal | undefined> {
       const invited = isEmailVerified ? await listInvitedAccounts(store.db, email, clock.now()) : []
