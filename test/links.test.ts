@@ -47,6 +47,11 @@ test('links lead somewhere', () => {
   expect(pages.map((page) => join(root, page)).flatMap((page) => [...brokenLinks(page)])).toEqual([])
 })
 
+test('parts of .ci/thorough cover files that are there', () => {
+  const listed = execFileSync(join(root, '.ci/thorough'), ['--list'], { encoding: 'utf8' })
+  expect(listed).toMatch(/^(\w[\w-]*: (passed|to run)\n)+$/)
+})
+
 test('the index has every decision', () => {
   const index = read('docs/decisions/README.md')
   const records = readdirSync(join(root, 'docs/decisions')).filter((name) => name !== 'README.md')

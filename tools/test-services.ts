@@ -1,7 +1,10 @@
-/** Starts the real components and runs the suites that need them: `npm run test:services [-- vitest options]`. */
+/**
+ * Starts the real components that suites need, and runs these suites: `npm run test:services [-- --project SUITE] [files and options of vitest]`.
+ * Without a suite or a file it runs on Postgres what is about the database: the store, and files of the API that open databases of their own.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startBind } from './services/bind.ts'
@@ -10,16 +13,27 @@ import { startObjectGatewayWithUsers } from './services/gateway-users.ts'
 import { startPebble } from './services/pebble.ts'
 import { startPostgres } from './services/postgres.ts'
 
-const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest.mjs')
+const root = join(import.meta.dirname, '..')
+const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
+const needs: Readonly<Record<string, readonly (() => Promise<Started>)[]>> = {
+  store: [postgres],
+  contract: [postgres],
+  s3: [objectGateway],
+  names: [nameServers],
+  browser: [chromium],
+}
 const args = process.argv.slice(2)
+const suites = Object.keys(needs).filter((suite) => args.some((arg, index) => isOf(suite, arg, args[index - 1])))
 if (args.includes('--help')) {
   console.log(
-    'npm run test:services [-- options and files of vitest]\nStarts Postgres, a Ceph gateway, BIND and Pebble, and runs the suites browser, store, contract, names and s3.',
+    `npm run test:services [-- --project SUITE] [-- options and files of vitest]\nStarts what a suite needs, and runs it. Suites: ${Object.keys(needs).join(', ')}.\nWithout a suite or a file: what is about the database, on Postgres.`,
   )
   process.exit(0)
 }
-const suites = ['browser', 'store', 'contract', 'names', 's3']
-const projects = args.includes('--project') ? [] : suites.flatMap((suite) => ['--project', suite])
+if (suites.length === 0) {
+  suites.push('store', 'contract')
+  args.push('test/store', ...filesWithDatabases())
+}
 
 // A signal ends the tests and their processes. This process stays to clean up.
 let interrupted = false
@@ -38,13 +52,14 @@ const scratch = mkdtempSync(join(tmpdir(), 'inlet-tests-'))
 chmodSync(scratch, 0o755)
 let components: readonly Started[] = []
 try {
-  console.log('starting Postgres, the Ceph gateway, BIND and Pebble …')
+  const needed = new Set(suites.flatMap((suite) => needs[suite] ?? []))
+  console.log(`starting what ${suites.join(' and ')} needs: ${[...needed].map(({ name }) => name).join(', ')} …`)
   // Waits for all even if one fails, so that those that started are stopped.
-  const results = await Promise.allSettled([postgres(), objectGateway(), nameServers()])
+  const results = await Promise.allSettled([...needed].map((start) => start()))
   components = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   for (const result of results) if (result.status === 'rejected') throw result.reason
   const environments = components.map(({ environment }) => environment)
-  process.exitCode = await runTests(Object.assign({ INLET_TEST_CHROMIUM: findChromium() }, ...environments))
+  process.exitCode = await runTests(Object.assign({}, ...environments))
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
@@ -78,9 +93,24 @@ async function nameServers(): Promise<Started> {
   }
 }
 
+async function chromium(): Promise<Started> {
+  return { environment: { INLET_TEST_CHROMIUM: findChromium() }, stop: async () => undefined }
+}
+
+/** Whether an argument, after the one before it, names the suite or a file of it. */
+function isOf(suite: string, arg: string, before: string | undefined): boolean {
+  return arg === `--project=${suite}` || (before === '--project' && arg === suite) || arg.startsWith(`test/${suite}/`)
+}
+
+/** Tests of the API that open databases of their own. .ci/thorough runs the others on Postgres, when the store or control has changed. */
+function filesWithDatabases(): readonly string[] {
+  const files = globSync('test/contract/*.test.ts', { cwd: root })
+  return files.filter((file) => readFileSync(join(root, file), 'utf8').includes("from '../support/databases.ts'"))
+}
+
 async function runTests(environment: Readonly<Record<string, string>>): Promise<number> {
   if (interrupted) return 1
-  run = spawn(process.execPath, [vitest, 'run', ...projects, '--passWithNoTests', ...args], {
+  run = spawn(process.execPath, [vitest, 'run', ...suites.map((suite) => `--project=${suite}`), '--passWithNoTests', ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],
     // A process group, so that signals also reach what the tests started.
     detached: true,

@@ -1,6 +1,6 @@
 /**
- * How much a test run does. `npm test` is quick enough to run before each push. `INLET_TEST_THOROUGH=1` (CI sets it) runs the same
- * tests longer: more random inputs, larger crowds, more kills.
+ * How much a test run does. `npm test` is quick enough to run before each push. `INLET_TEST_THOROUGH=1` (.ci/thorough sets it) runs
+ * the same tests longer: more random inputs, larger crowds, more kills.
  */
 export const isThorough = process.env['INLET_TEST_THOROUGH'] === '1'
 
