@@ -2,7 +2,7 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { apiKeyOf } from '#auth/secrets.ts'
-import { readConfig } from '#config.ts'
+import { readConfig } from '#config/config.ts'
 import { startIngest } from '#ingest/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'

@@ -1,7 +1,7 @@
 /** A new data directory whose database has many endpoints, with raw Parquet and one view each. Nothing is started yet. */
 import { Agent, request } from 'node:http'
-import { dataPaths } from '#data-paths.ts'
-import { prepareDatabase } from '#store/prepare.ts'
+import { dataPaths } from '#config/data-paths.ts'
+import { prepareDatabase } from '#store/migrations/prepare.ts'
 import { openStore } from '#store/store.ts'
 import { Installation } from '../test/support/installation.ts'
 import { fill } from '../tools/simulate-scale/fill.ts'

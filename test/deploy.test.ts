@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
-import { readConfig } from '#config.ts'
+import { readConfig } from '#config/config.ts'
 import { makeCertificate } from './support/certificates.ts'
 
 const root = resolve(import.meta.dirname, '..')

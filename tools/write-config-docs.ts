@@ -1,6 +1,6 @@
-/** Writes docs/configuration.md from the table in src/config.ts. With `--check` it only fails if the file is out of date. */
+/** Writes docs/configuration.md from the table in src/config/config.ts. With `--check` it only fails if the file is out of date. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { options } from '../src/config.ts'
+import { options } from '../src/config/config.ts'
 
 const path = new URL('../docs/configuration.md', import.meta.url)
 

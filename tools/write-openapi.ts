@@ -9,7 +9,7 @@ import { startControl } from '#control/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { setupJsonSchema } from '#model/setup.ts'
-import { readConfig } from '../src/config.ts'
+import { readConfig } from '../src/config/config.ts'
 import { operationsOf } from './openapi-operations.ts'
 import { typesOf } from './openapi-types.ts'
 

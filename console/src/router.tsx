@@ -1,7 +1,7 @@
 /**
  * The addresses of the console.
  *
- * Law: each screen has one, and control serves every path that begins as one of these (`src/control/console.ts`).
+ * Law: each screen has one, and control serves every path that begins as one of these (`src/control/http/pages/console.ts`).
  */
 import type { QueryClient } from '@tanstack/react-query'
 import { useSuspenseQuery } from '@tanstack/react-query'

@@ -1,8 +1,8 @@
 /** `inlet accounts buckets`: shows and changes what an account may use where no role decides, directly in the database. */
 import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { parseFields } from '#model/field-errors.ts'
-import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts.ts'
-import { applyChange, type ChangeTx } from '#store/epoch.ts'
+import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts/accounts.ts'
+import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { type JsonFlags, printJson } from './print-json.ts'

@@ -1,5 +1,5 @@
 /** `inlet accounts quota`: shows and changes the quotas of an account, directly in the database, so that it works while control is down. */
-import { quotaService } from '#control/services/quotas.ts'
+import { quotaService } from '#control/resources/quotas.ts'
 import { ChangeAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { weightLimits } from '#model/limits.ts'

@@ -1,5 +1,5 @@
 /** `inlet accounts`: manages accounts, directly in the database, so that it works while control is down. */
-import { type Accounts, accountService } from '#control/services/accounts.ts'
+import { type Accounts, accountService } from '#control/resources/accounts.ts'
 import { type Account, type ChangeAccount, CreateAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { hasAllowedBuckets, storeTraitsOf } from '#model/object-store.ts'

@@ -1,6 +1,6 @@
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import { eventOutsideApi, insertAuditEvent, upsertAuditEvent } from '#store/audit-events.ts'
+import { eventOutsideApi, insertAuditEvent, upsertAuditEvent } from '#store/accounts/audit-events.ts'
 import { type Store, withCompanion } from '#store/store.ts'
 
 type Subject = {

@@ -1,7 +1,7 @@
 /** `inlet certificates`: shows and renews certificates that control issued, directly in the database. */
 import { isoTimestamp } from '#lib/clock.ts'
 import { UserError } from '#lib/user-error.ts'
-import { type CertificateState, findRoot, listCertificates, requestCertificate } from '#store/certificates.ts'
+import { type CertificateState, findRoot, listCertificates, requestCertificate } from '#store/naming/certificates.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'
 import { type JsonFlags, printJson, printResult } from './print-json.ts'

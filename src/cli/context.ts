@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { CommandContext } from '@stricli/core'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'

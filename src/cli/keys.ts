@@ -1,8 +1,8 @@
 /** `inlet keys`: manages API keys of an account, directly in the database, so that it works while control is down. */
-import { keyService } from '#control/services/keys.ts'
+import { keyService } from '#control/resources/keys.ts'
 import { type ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { parseFields } from '#model/field-errors.ts'
-import { getAccount } from '#store/accounts.ts'
+import { getAccount } from '#store/accounts/accounts.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'

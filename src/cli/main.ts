@@ -7,9 +7,9 @@ export function runInlet(program: string): Promise<number> {
     process: { stdout: process.stdout, stderr: process.stderr },
     program,
     clock: systemClock,
-    readEnvironment: async () => (await import('#config.ts')).environment,
+    readEnvironment: async () => (await import('#config/config.ts')).environment,
     readConfig: async (settings) => {
-      const { environment, readConfig } = await import('#config.ts')
+      const { environment, readConfig } = await import('#config/config.ts')
       return readConfig({ ...environment, ...settings })
     },
   })

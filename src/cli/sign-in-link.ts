@@ -1,6 +1,6 @@
 /** `inlet sign-in-link`: prints a one-time link into the console, made directly in the database, so that nobody stays locked out. */
-import { baseUrlOf } from '#config-addresses.ts'
-import { type SignInLink, signInLinks } from '#control/services/sign-in-links.ts'
+import { baseUrlOf } from '#config/addresses.ts'
+import { type SignInLink, signInLinks } from '#control/resources/sign-in-links.ts'
 import { signInLimits } from '#model/limits.ts'
 import { audited } from './audited.ts'
 import type { CliContext } from './context.ts'

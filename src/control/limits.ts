@@ -12,7 +12,7 @@ export const controlLimits = {
   nodeBodiesBytesMax: 96 * MiB,
   paramCharsMax: 128,
   connectionsMax: 10_000,
-  /** Time for the head of a request to arrive. The time for the whole request is set in `config.ts`. */
+  /** Time for the head of a request to arrive. The time for the whole request is set in `config/config.ts`. */
   headersTimeoutMs: 10_000,
   keepAliveTimeoutMs: 72_000,
   timeoutCheckMs: 1_000,

@@ -1,5 +1,5 @@
 /**
- * Bounds that clients can observe: in requests, responses and documented behaviour. Bounds that an operator may change are in `config.ts`,
+ * Bounds that clients can observe: in requests, responses and documented behaviour. Bounds that an operator may change are in `config/config.ts`,
  * and each room keeps its tuning beside the code that it tunes.
  */
 
@@ -267,7 +267,7 @@ export const keptHeaderLimits = {
   bytesMax: 4 * KiB,
 } as const
 
-/** An HTTP request to ingest. `config.ts` has the bounds that an operator may change. */
+/** An HTTP request to ingest. `config/config.ts` has the bounds that an operator may change. */
 export const requestLimits = {
   headerBytesMax: 16 * KiB,
   headersMax: 100,

@@ -1,7 +1,7 @@
 /**
  * Quotas: bounds on what an account may have and send.
  *
- * Owns: the names of quotas, their defaults, and what an operator may set. Does not own: counting (`store/quotas.ts`, ingest of each node).
+ * Owns: the names of quotas, their defaults, and what an operator may set. Does not own: counting (`store/accounts/quotas.ts`, ingest of each node).
  */
 import { z } from 'zod'
 import { Id } from './id.ts'

@@ -1,6 +1,6 @@
 import type { Page, PageQuery } from '#model/page.ts'
 import { toPage } from '#model/page.ts'
-import { translateErrors } from './database-error.ts'
+import { translateErrors } from './engines/database-error.ts'
 
 /** Returns one page of a list. `count` and `read` are two queries with the same conditions. */
 export async function readPage<Row, Item>(

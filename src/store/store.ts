@@ -12,13 +12,13 @@ import { AppError } from '#errors.ts'
 import { systemFiles } from '#lib/files.ts'
 import { ownCommand } from '#lib/own-command.ts'
 import { UserError } from '#lib/user-error.ts'
-import { databaseErrorKind, translateErrors } from './database-error.ts'
-import type { LeaderLock } from './leader-lock.ts'
+import { databaseErrorKind, translateErrors } from './engines/database-error.ts'
+import type { LeaderLock } from './engines/leader-lock.ts'
 import { storeLimits } from './limits.ts'
-import type { PostgresOptions } from './postgres.ts'
+import type { PostgresOptions } from './engines/postgres.ts'
 import type { Database } from './schema.ts'
-import { openSqlite } from './sqlite.ts'
-import { requireIntactLog } from './sqlite-log.ts'
+import { openSqlite } from './engines/sqlite.ts'
+import { requireIntactLog } from './engines/sqlite-log.ts'
 
 export type Db = Kysely<Database>
 /** A `Db` in a transaction. Functions that require it make several changes that belong together. */
@@ -56,7 +56,7 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 
 /** Loads the Postgres client, which an installation on SQLite never needs. */
 async function openOnPostgres(url: string, options: StoreOptions): Promise<Store> {
-  const { openPostgres } = await import('./postgres.ts')
+  const { openPostgres } = await import('./engines/postgres.ts')
   const { dialect, newLeaderLock } = openPostgres(url, { onConnectionLost: () => undefined, ...options })
   const db = new Kysely<Database>({ dialect })
   return { db, dialect: 'postgres', newLeaderLock, close: () => db.destroy() }

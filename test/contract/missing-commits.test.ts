@@ -1,7 +1,7 @@
 /** A database that lacks commits which nodes remember: nodes say so, and every answer that is made from commits. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { clearMissingCommits, listMissingCommits } from '#store/missing-commits.ts'
+import { clearMissingCommits, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 

@@ -5,8 +5,8 @@ import { newId } from '#model/id.ts'
 import { keyLimits, quotaLimits } from '#model/limits.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { parseUpdates } from '#node/snapshot-sections.ts'
-import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
-import { applyChange } from '#store/epoch.ts'
+import { insertApiKey, revokeApiKey } from '#store/accounts/api-keys.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
 import {
   clientOf,
   createAccount,

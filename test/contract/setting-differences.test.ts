@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { options, readConfig } from '#config.ts'
+import { options, readConfig } from '#config/config.ts'
 import { comparedOptions, reportSettingDifferences } from '#control/setting-differences.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newStore } from '../support/databases.ts'

@@ -1,7 +1,7 @@
 /** Two control processes on one Postgres: each request may go to either of them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
-import { currentEpoch } from '#store/epoch.ts'
+import { currentEpoch } from '#store/cluster/epoch.ts'
 import { type ControlOptions, clientOf, newControl, newRegion, operatorToken, type TestControl } from '../support/control.ts'
 import { newDatabase, postgresUrl } from '../support/databases.ts'
 import { IngestNode } from '../support/ingest-node.ts'

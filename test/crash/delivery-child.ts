@@ -9,7 +9,7 @@ import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { deadlyFiles } from '../support/deadly-files.ts'
 
 type Hooks = { readonly files?: typeof systemFiles; readonly stores?: ObjectStores; readonly conversionPool?: ConversionPool }

@@ -2,8 +2,8 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { decode, encode } from 'dns-packet'
 import { expect, test } from 'vitest'
-import { checkLimits } from '#control/provisioning/checks/limits.ts'
-import { NameServer } from '#control/provisioning/checks/name-server.ts'
+import { checkLimits } from '#naming/checks/limits.ts'
+import { NameServer } from '#naming/checks/name-server.ts'
 import { until } from '../support/until.ts'
 
 test('a server that does not respond delays some look-ups, and is asked again until it does', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { findFirstAccount, getAccount, listSuspendedAccountIds, updateAccount } from '#store/accounts.ts'
+import { findFirstAccount, getAccount, listSuspendedAccountIds, updateAccount } from '#store/accounts/accounts.ts'
 import {
   findApiKeyByHash,
   findRevokedKey,
@@ -8,10 +8,10 @@ import {
   listApiKeys,
   listApiKeysRevokedSince,
   revokeApiKey,
-} from '#store/api-keys.ts'
-import { applyChange, currentEpoch } from '#store/epoch.ts'
-import { recordKeyUse } from '#store/key-use.ts'
-import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
+} from '#store/accounts/api-keys.ts'
+import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
+import { recordKeyUse } from '#store/accounts/key-use.ts'
+import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/accounts/signing-keys.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
 import { aKey, anAccount, iso, t0 } from './fixtures.ts'

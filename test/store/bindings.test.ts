@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { bindingLimits } from '#model/limits.ts'
-import { detachBinding } from '#store/bindings.ts'
-import { applyChange } from '#store/epoch.ts'
-import { listUnsettledBindings, settleBindings } from '#store/unsettled-bindings.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
+import { detachBinding } from '#store/endpoints/bindings.ts'
+import { listUnsettledBindings, settleBindings } from '#store/endpoints/unsettled-bindings.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount, aPublishedView, aStoredEndpoint, attach, t0 } from './fixtures.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { listCommits, recordCommit } from '#store/commits.ts'
+import { listCommits, recordCommit } from '#store/commits/commits.ts'
+import { getViewMetrics } from '#store/series/view-counters.ts'
 import { transact } from '#store/store.ts'
-import { getViewMetrics } from '#store/view-counters.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 

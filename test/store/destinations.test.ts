@@ -6,8 +6,8 @@ import {
   listBucketAccounts,
   recordValidation,
   updateDestination,
-} from '#store/destinations.ts'
-import { applyChange } from '#store/epoch.ts'
+} from '#store/endpoints/destinations.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { aDestination, anAccount, aStoredDestination, t0 } from './fixtures.ts'

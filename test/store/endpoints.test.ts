@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { insertEndpoint, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
-import { applyChange } from '#store/epoch.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
+import { insertEndpoint, listEndpointFacts, listEndpoints } from '#store/endpoints/endpoints.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount, anEndpoint, aStoredEndpoint, t0 } from './fixtures.ts'
 

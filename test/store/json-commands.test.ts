@@ -1,7 +1,7 @@
 /** Commands that change something print it with `--json` as the API does, with its secret, and nothing else. */
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { readConfig } from '#config.ts'
+import { readConfig } from '#config/config.ts'
 import { Account, CreatedAccount } from '#model/account.ts'
 import { ApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { CreatedJoinToken, JoinToken } from '#model/join-token.ts'

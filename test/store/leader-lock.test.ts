@@ -1,7 +1,7 @@
 /** Several control processes on one Postgres: one of them leads at a time, and another one takes over. */
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { ElectedLeadership } from '#control/leadership.ts'
+import { ElectedLeadership } from '#store/cluster/leadership.ts'
 import { must } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'

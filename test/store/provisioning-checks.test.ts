@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { listCertificateChecks, recordCertificateChecks } from '#store/certificate-checks.ts'
-import { isRecorded, listDnsChecks, listEndpointsToLookUp, listUnservedToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
+import { listCertificateChecks, recordCertificateChecks } from '#store/naming/certificate-checks.ts'
+import { isRecorded, listDnsChecks, listEndpointsToLookUp, listUnservedToLookUp, recordDnsChecks } from '#store/naming/dns-checks.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -9,9 +9,9 @@ import {
   listUnprovisionedEndpoints,
   markProvisioned,
   removeDrainingEndpoint,
-} from '#store/endpoints.ts'
-import { applyChange } from '#store/epoch.ts'
-import { listTlsNodes, newestHeartbeat, recordHeartbeat, registerNode } from '#store/nodes.ts'
+} from '#store/endpoints/endpoints.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
+import { listTlsNodes, newestHeartbeat, recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
-import { type Allowance, type Grant, removeEndedWindows, takeAllowances } from '#store/rate-windows.ts'
+import { type Allowance, type Grant, removeEndedWindows, takeAllowances } from '#store/accounts/rate-windows.ts'
 import { type Db, openStore } from '#store/store.ts'
 import { newStore, postgresUrl, type TestStore } from '../support/databases.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { recordCommit } from '#store/commits.ts'
+import { recordCommit } from '#store/commits/commits.ts'
+import { getViewMetrics } from '#store/series/view-counters.ts'
 import { transact } from '#store/store.ts'
-import { getViewMetrics } from '#store/view-counters.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { getView, insertVersion, insertView, listViews } from '#store/endpoints/views.ts'
 import { transact } from '#store/store.ts'
-import { getView, insertVersion, insertView, listViews } from '#store/views.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { anAccount, aView, t0 } from './fixtures.ts'
 

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { runCommandLine } from '#cli/command-line.ts'
-import { type Config, readConfig } from '#config.ts'
+import { type Config, readConfig } from '#config/config.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { ownSettings } from './own-settings.ts'
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { describe } from 'vitest'
-import { migrate } from '#store/migrate.ts'
+import { migrate } from '#store/migrations/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
 
 export const postgresUrl = process.env['INLET_TEST_POSTGRES']

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Config, readConfig } from '#config.ts'
+import { type Config, readConfig } from '#config/config.ts'
 import { type App, startDelivery } from '#delivery/app.ts'
 import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { MiB } from '#lib/bytes.ts'

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { newSignInLink } from '#auth/sign-in-link.ts'
 import type { Role } from '#model/person.ts'
-import { insertSignInLink } from '#store/sign-in-links.ts'
+import { insertSignInLink } from '#store/accounts/sign-in-links.ts'
 import { type Answer, operatorToken, type TestAccount, type TestControl } from './control.ts'
 
 export type LinkFor = {

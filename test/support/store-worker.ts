@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { SegmentCommit } from '#model/commit.ts'
-import { recordCommit } from '#store/commits.ts'
-import { migrate } from '#store/migrate.ts'
+import { recordCommit } from '#store/commits/commits.ts'
+import { migrate } from '#store/migrations/migrate.ts'
 import { openStore, transact } from '#store/store.ts'
 
 type Task = 'migrate' | 'record'

@@ -1,4 +1,4 @@
-import type { DnsProvider, RecordChange } from '#control/provisioning/dns/provider.ts'
+import type { DnsProvider, RecordChange } from '#naming/dns/provider.ts'
 
 /** A DNS service in memory, with faults that tests switch on. */
 export class ZoneInMemory implements DnsProvider {

@@ -1,7 +1,7 @@
 /** Fills a database with the configuration of a large installation, by rows instead of by calls: that takes seconds. */
 import { newApiKey, newExternalId } from '../../src/auth/secrets.ts'
 import { newId, newLabel } from '../../src/model/id.ts'
-import { applyChange } from '../../src/store/epoch.ts'
+import { applyChange } from '../../src/store/cluster/epoch.ts'
 import type { Db, Store } from '../../src/store/store.ts'
 
 export type Filling = {

@@ -1,11 +1,11 @@
 /** How large the tables become: bytes of a row with its indexes, rows of a day, and what housekeeping leaves of a long history. */
 import { sql } from 'kysely'
-import { runHousekeeping } from '../../src/control/services/housekeeping.ts'
+import { runHousekeeping } from '../../src/control/upkeep/housekeeping.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { timeOrderedUuid } from '../../src/lib/uuid.ts'
 import { type SeriesStep, seriesLimits } from '../../src/model/limits.ts'
 import { stepSeconds } from '../../src/model/series.ts'
-import { rowMs } from '../../src/store/endpoint-series.ts'
+import { rowMs } from '../../src/store/series/endpoint-series.ts'
 import { type Db, type Store, transact } from '../../src/store/store.ts'
 import type { Gauge } from './gauge.ts'
 import type { Installation, Scale } from './installation.ts'

@@ -49,7 +49,7 @@ const colours = HighlightStyle.define([
   { tag: tags.invalid, color: 'var(--bad)' },
 ])
 
-/** The console's policy allows style elements only with this value, see `src/control/console.ts`. */
+/** The console's policy allows style elements only with this value, see `src/control/http/pages/console.ts`. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? ''
 
 export const editorTheme: Extension = [EditorView.cspNonce.of(nonce), look, syntaxHighlighting(colours)]

@@ -6,11 +6,11 @@
  */
 import { lchown, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { skipSeqs } from '#log/local/copied-logs.ts'
-import { writeRestored } from '#store/restored.ts'
+import { writeRestored } from '#store/commits/restored.ts'
 import type { CliContext } from '../context.ts'
 import { type JsonFlags, printResult } from '../print-json.ts'
 import { Progress } from '../progress.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { UserError } from '#lib/user-error.ts'
 
 /** Throws a UserError if a restore into the data directory was begun and not ended: part of the files are missing. */

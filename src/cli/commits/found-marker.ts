@@ -10,7 +10,7 @@ import { findForeignArtifact } from '#delivery/publish/foreign-artifact.ts'
 import { decodeMarker } from '#delivery/publish/marker.ts'
 import { additionId, objectKey, type ViewVersion } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
-import type { MarkerFolder } from '#store/marker-folders.ts'
+import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 
 /** The reason, for the operator. */
 export type Rejected = { readonly rejected: string }

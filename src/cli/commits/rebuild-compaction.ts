@@ -14,8 +14,8 @@ import {
   insertCompaction,
   type PlannedSource,
   publishCompaction,
-} from '#store/compactions.ts'
-import type { MarkerFolder } from '#store/marker-folders.ts'
+} from '#store/jobs/compactions.ts'
+import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { Rejected } from './found-marker.ts'
 

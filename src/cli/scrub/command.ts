@@ -5,8 +5,8 @@
  * verified all the same.
  */
 import { basename } from 'node:path'
-import type { Config } from '#config.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
+import type { Config } from '#config/config.ts'
 import { nextStepOf } from '#delivery/scrub/advice.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'
@@ -21,7 +21,7 @@ import { idempotencyLimits } from '#model/limits.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { openObjectStores } from '#objects/open.ts'
-import { countCommits } from '#store/commits-to-scrub.ts'
+import { countCommits } from '#store/jobs/commits-to-scrub.ts'
 import type { CliContext } from '../context.ts'
 import { type JsonFlags, printResult } from '../print-json.ts'
 import { Progress } from '../progress.ts'

@@ -1,7 +1,7 @@
 import type { DeliveredCommits } from '#delivery/scrub/scrub-bucket.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { scrubPageLimits } from '#model/scrub.ts'
-import { listCommitsToScrub, listEndpointsToScrub, listKnownMarkers, withTargets } from '#store/commits-to-scrub.ts'
+import { listCommitsToScrub, listEndpointsToScrub, listKnownMarkers, withTargets } from '#store/jobs/commits-to-scrub.ts'
 import type { Db } from '#store/store.ts'
 
 /** Everything that was delivered, of every region. */

@@ -1,6 +1,6 @@
 /** `inlet segments discard`: removes segments that are parked, quarantined or without an owner, for good. */
 import { join } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'

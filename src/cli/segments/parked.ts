@@ -1,6 +1,6 @@
 /** `inlet segments retry` and `quarantine`: has parked segments converted again, or gives them up and keeps their files. */
 import { join } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'

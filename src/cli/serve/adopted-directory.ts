@@ -7,8 +7,8 @@
  */
 import { mkdir, readlink, realpath, rm, stat, symlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { Config } from '#config.ts'
-import { withDataDirectory } from '#data-paths.ts'
+import type { Config } from '#config/config.ts'
+import { withDataDirectory } from '#config/data-paths.ts'
 import { errorCode } from '#lib/files.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { UserError } from '#lib/user-error.ts'

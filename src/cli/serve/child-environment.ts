@@ -3,7 +3,7 @@
  *
  * Law: a process gets only what it uses. Ingest, which reads what strangers send, has no key of the database, of a bucket or of the operator.
  */
-import { options } from '#config.ts'
+import { options } from '#config/config.ts'
 
 export type ChildName = 'control' | 'delivery' | 'ingest'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readConfig } from '#config.ts'
+import { readConfig } from '#config/config.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { ChildName } from './child-environment.ts'
 import { checkObjectStore } from './object-store.ts'

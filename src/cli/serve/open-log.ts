@@ -1,5 +1,5 @@
 import { isatty } from 'node:tty'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { sentences } from './sentences.ts'
 

@@ -1,5 +1,5 @@
 /** The commands that run processes. Each imports its process on demand, so that it does not load libraries of the others. */
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { paintFor } from '#lib/text-lines.ts'
@@ -48,7 +48,7 @@ export function control(this: CliContext): Promise<void> {
   const { stdout } = this.process
   return serveOne('control', this, async (config, hooks) => {
     const { startControl } = await import('#control/app.ts')
-    const { environment } = await import('#config.ts')
+    const { environment } = await import('#config/config.ts')
     const onBootstrap = async (bootstrapped: { readonly api_key: string | null }) => {
       if (isSupervised(environment)) {
         process.send?.({ type: 'bootstrapped', ...bootstrapped })
@@ -76,7 +76,7 @@ export function control(this: CliContext): Promise<void> {
 export function ingest(this: CliContext, { adopt }: AdoptFlags): Promise<void> {
   return serveOne('ingest', this, async (config, hooks) => {
     const { startIngest } = await import('#ingest/app.ts')
-    const { environment } = await import('#config.ts')
+    const { environment } = await import('#config/config.ts')
     const supervisor = isSupervised(environment) ? { supervisorPid: process.ppid } : {}
     return async () => {
       if (adopt) await adoptWal(config.paths, hooks.logger)
@@ -101,7 +101,7 @@ type Load = (config: Config, hooks: Hooks) => Promise<() => Promise<App>>
 
 async function serveOne(name: string, context: CliContext, load: Load): Promise<void> {
   const config = await context.readConfig()
-  const { environment } = await import('#config.ts')
+  const { environment } = await import('#config/config.ts')
   const logger = openLog(name, config, isSupervised(environment))
   context.process.exitCode = await runApp({
     name,
@@ -122,7 +122,7 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
 async function deliverAdopted(context: CliContext, directory: string, settings: Readonly<Record<string, string>>): Promise<void> {
   const { clock } = context
   const config = await context.readConfig(settings)
-  const environment = { ...(await import('#config.ts')).environment, ...settings }
+  const environment = { ...(await import('#config/config.ts')).environment, ...settings }
   const logger = openLog('adopt', config, true)
   context.process.exitCode = await runApp({
     name: 'adoption',
@@ -154,7 +154,7 @@ async function supervise(
 ): Promise<void> {
   const { program, clock } = context
   const config = await context.readConfig(settings)
-  const environment = { ...(await import('#config.ts')).environment, ...settings }
+  const environment = { ...(await import('#config/config.ts')).environment, ...settings }
   const { checkStart } = await import('./check-start.ts')
   const { superviseProcesses } = await import('./supervise.ts')
   const logger = openLog(name, config, true)

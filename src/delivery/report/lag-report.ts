@@ -1,7 +1,7 @@
 /**
  * Chooses the rows of a heartbeat: with many logs, only those that control lacks.
  *
- * Owns: what control has, as far as this process knows. Does not own: the rows (pipeline.ts), storing them (store/node-reports.ts).
+ * Owns: what control has, as far as this process knows. Does not own: the rows (pipeline.ts), storing them (store/nodes/node-reports.ts).
  * Law: once control accepted a heartbeat, it has every row of the node as it was then, but for counts and times that differ for less than
  * `lagRefreshMsMax`. A report names the one that it builds on, and control rejects it if it has another.
  */

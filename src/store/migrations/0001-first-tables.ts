@@ -55,7 +55,7 @@ export async function up(db: Db): Promise<void> {
     .execute()
   await index(db, 'api_keys_by_account', 'api_keys', ['account_id', 'created_at desc', 'id'])
   await index(db, 'api_keys_by_revocation', 'api_keys', ['revoked_at'])
-  // The shard of an id in snapshot sections: store/section-versions.ts.
+  // The shard of an id in snapshot sections: store/cluster/section-versions.ts.
   await sql`create index api_keys_by_shard on api_keys ((substr(id, 35, 2)))`.execute(db)
 
   await schema

@@ -1,0 +1,121 @@
+import type { z } from 'zod'
+import { AppError, type FieldError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import { type CommitFiles, type CommitList, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
+import { summarize } from '#model/field-errors.ts'
+import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
+import type { Principal } from '#model/principal.ts'
+import {
+  countRecordedCommits,
+  findCommits,
+  findEndpointCommit,
+  listCommits,
+  listSegmentCommits,
+  recordCommit,
+} from '#store/commits/commits.ts'
+import { assertEverExisted } from '#store/endpoints/endpoints.ts'
+import { currentPosition } from '#store/cluster/epoch.ts'
+import { findMissingSince, findMissingSinceOf } from '#store/commits/missing-commits.ts'
+import { listForeignEndpoints, listForeignViews } from '#store/cluster/node-scope.ts'
+import { type Db, type Store, transact } from '#store/store.ts'
+import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
+import type { DownloadLinks } from '../resources/download-links.ts'
+import type { NodeIdentity } from './node-access.ts'
+
+export type CommitsOptions = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly downloadLinks: DownloadLinks
+  readonly delivered: Pick<DeliveredMetrics, 'add'>
+}
+
+export type Commits = ReturnType<typeof commitService>
+
+export function commitService({ store, clock, downloadLinks, delivered }: CommitsOptions) {
+  return {
+    async list(
+      { account_id }: Principal,
+      endpoint_id: string,
+      { node_id, segment_seq: seq, ...page }: CommitsQuery,
+    ): Promise<CommitList> {
+      const { db } = store
+      await assertEverExisted(db, account_id, endpoint_id)
+      const may_lack_commits_since = await findMissingSinceOf(db, account_id, endpoint_id)
+      if (node_id !== undefined && seq !== undefined) {
+        const items = await listSegmentCommits(db, endpoint_id, { node_id, seq })
+        return { items, next_cursor: null, may_lack_commits_since }
+      }
+      const { items, next_cursor } = await listCommits(db, endpoint_id, page)
+      return { items: [...items], next_cursor, may_lack_commits_since }
+    },
+
+    /** Returns a commit with a link to each of its files. Throws not_found. */
+    async listFiles({ account_id }: Principal, endpoint_id: string, id: string): Promise<CommitFiles> {
+      await assertEverExisted(store.db, account_id, endpoint_id)
+      const found = await findEndpointCommit(store.db, endpoint_id, id)
+      if (found === undefined) throw new AppError('not_found', 'no such commit of the endpoint')
+      const { destination_id, region } = found
+      const { artifacts, ...commit } = found.commit
+      const files = Object.entries(artifacts).map(([kind, file]) => ({ kind, ...file }))
+      const urls = await downloadLinks.sign(
+        account_id,
+        files.map(({ key, moved_to }) => ({ key: moved_to?.key ?? key, destination_id, region, bucket: commit.bucket })),
+      )
+      return { ...commit, files: files.map((file, index) => ({ ...file, download_url: urls[index] ?? null })) }
+    },
+
+    /** Returns those of the commits of the node that are recorded. */
+    async find(node: NodeIdentity, ids: readonly string[]): Promise<CommitsFound> {
+      const missing = await findMissingSince(store.db, [node.region])
+      return { commits: await findCommits(store.db, node.id, ids), may_lack: missing.size > 0 }
+    },
+
+    /**
+     * Records commits in the order given, each in its own transaction. Commits in the response are durable.
+     * A commit of an unknown endpoint (the database was restored from an older copy) is recorded like any other: its objects are in
+     * the bucket, and rejecting it would block the node's outbox forever. Throws validation_error if a commit is not the node's.
+     */
+    async record(node: NodeIdentity, commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
+      await assertOwn(store.db, node, commits)
+      const recorded: string[] = []
+      let newCount = 0
+      for (const commit of commits) {
+        if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') {
+          newCount += 1
+          delivered.add(commit)
+        }
+        recorded.push(commit.id)
+      }
+      const { database } = await currentPosition(store.db)
+      return { recorded, new: newCount, total: { database, commits: await countRecordedCommits(store.db, node.id) } }
+    },
+  }
+}
+
+/**
+ * Throws validation_error for a commit of another node, region or account. Not `forbidden`, which a node takes for trouble with its
+ * credential: it would try all of its commits again instead of holding this one.
+ */
+async function assertOwn(db: Db, node: NodeIdentity, commits: readonly SegmentCommit[]): Promise<void> {
+  const endpoints = await listForeignEndpoints(
+    db,
+    node.id,
+    commits.map(({ endpoint_id }) => endpoint_id),
+  )
+  const views = await listForeignViews(db, node.id, commits.flatMap(viewIdsOf))
+  const errors = commits.flatMap((commit, index): FieldError[] => {
+    const { id, node_id, log, seq, endpoint_id } = commit
+    const reject = (field: string, message: string) => [{ path: `commits.${index}.${field}`, message }]
+    if (node_id !== node.id) return reject('node_id', 'must be the id of the node that reports it')
+    if (id !== commitId(node_id, log, seq)) return reject('id', 'must be made of its node, log and seq')
+    if (endpoints.has(endpoint_id)) return reject('endpoint_id', `must be an endpoint of the region of the node, ${node.region}`)
+    if (viewIdsOf(commit).some((view) => views.has(view)))
+      return reject('views', 'must be of an account with an endpoint in the region of the node')
+    return []
+  })
+  if (errors.length > 0) throw new AppError('validation_error', summarize(errors), { errors })
+}
+
+function viewIdsOf({ views, artifacts }: SegmentCommit): readonly string[] {
+  return [...views, ...Object.values(artifacts)].flatMap(({ view_id }) => view_id ?? [])
+}

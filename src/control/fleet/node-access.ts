@@ -1,0 +1,129 @@
+/**
+ * Authenticates nodes and authorizes their calls.
+ *
+ * Owns: joining and the verification of credentials. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
+ * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
+ * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
+ */
+import { parseNodeCredential } from '#auth/node-credential.ts'
+import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
+import { AppError } from '#errors.ts'
+import { batchCalls } from '#lib/batch-calls.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { isUuid } from '#lib/uuid.ts'
+import type { JoinToken } from '#model/join-token.ts'
+import type { Join, Joined } from '#model/node-protocol.ts'
+import { joinSecretPattern } from '#model/patterns.ts'
+import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
+import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
+import { claimNodeId, findNodeCredential, listNodeCredentials } from '#store/nodes/node-credentials.ts'
+import { registerNode } from '#store/nodes/nodes.ts'
+import { type Store, transact } from '#store/store.ts'
+
+export type NodeAccessOptions = {
+  readonly store: Store
+  /** Secret that a node of this installation presents to join, instead of a join token. */
+  readonly joinSecret: string
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** A node whose credential was verified. */
+export type NodeIdentity = { readonly id: string; readonly region: string }
+
+/** Join token or join secret that a node presented. `token_id` is null for the join secret. */
+export type JoinGrant = { readonly token_id: string | null }
+
+export type NodeAccess = ReturnType<typeof nodeAccess>
+
+class Refused extends Error {
+  readonly reason: 'revoked' | 'taken'
+
+  constructor(reason: 'revoked' | 'taken') {
+    super(reason)
+    this.reason = reason
+  }
+}
+
+export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptions) {
+  // Many calls share a query that begins after they arrived.
+  const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
+  return {
+    /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */
+    async admit(secret: string): Promise<JoinGrant> {
+      if (secretsEqual(secret, joinSecret)) return { token_id: null }
+      const token_id = joinSecretPattern.test(secret) ? await findJoinTokenId(store.db, hashApiKey(secret)) : undefined
+      if (token_id === undefined) throw new AppError('unauthorized', 'the join secret or join token is not known')
+      return { token_id }
+    },
+
+    /** Throws unauthorized. */
+    async verify(credential: string): Promise<NodeIdentity> {
+      const presented = parseNodeCredential(credential)
+      if (presented === undefined || !isUuid(presented.node_id)) throw notValid()
+      const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
+      if (stored?.credential_hash == null || stored.credential_revoked_at !== null) throw notValid()
+      if (!secretsEqual(hashApiKey(presented.secret), stored.credential_hash)) throw notValid()
+      return { id: presented.node_id, region: stored.region }
+    },
+
+    /** Registers a node under its id with the credential that it made. Nothing changes if it may not have the id. */
+    async join({ token_id }: JoinGrant, { secret, previous_secret, ...node }: Join): Promise<Joined> {
+      const { node_id, region } = node
+      const hash = hashApiKey(secret)
+      const previousHash = previous_secret === null ? null : hashApiKey(previous_secret)
+      try {
+        await transact(store, async (db) => {
+          const token = token_id === null ? undefined : await lockJoinToken(db, token_id, clock.now())
+          const known = await findNodeCredential(db, node_id)
+          const isRepeated =
+            known?.credential_hash === hash &&
+            known.credential_revoked_at === null &&
+            known.region === region &&
+            known.join_token_id === token_id
+          if (token_id !== null && !isRepeated) {
+            assertOpens(token, region)
+            await countJoin(db, token_id)
+          }
+          await registerNode(db, node, clock.now())
+          const result = await claimNodeId(db, node_id, { hash, previousHash, joinTokenId: token_id })
+          if (result !== 'claimed') throw new Refused(result)
+          if (!isRepeated) await insertAuditEvent(db, joinEvent(token_id, node_id, clock.now()))
+        })
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error
+        logger.warn({ node_id, reason: error.reason }, 'node not joined')
+        return { joined: false, reason: error.reason }
+      }
+      logger.info({ node_id, region, join_token_id: token_id }, 'node joined')
+      return { joined: true }
+    },
+  }
+}
+
+function notValid(): AppError {
+  return new AppError('unauthorized', 'the credential of the node is not valid')
+}
+
+/** Throws unauthorized and forbidden, with the reason: a caller that knows the secret may learn it. */
+function assertOpens(token: JoinToken | undefined, region: string): void {
+  if (token?.status === 'active') {
+    if (token.region === null || token.region === region) return
+    throw new AppError('forbidden', `the join token is for region ${token.region}, and this node is in region ${region}`)
+  }
+  const why =
+    token === undefined
+      ? 'does not exist any more'
+      : token.status === 'revoked'
+        ? `was revoked at ${token.revoked_at}`
+        : token.status === 'expired'
+          ? `expired at ${token.expires_at}`
+          : `is used up: ${token.uses} of ${token.uses_max} nodes have joined with it`
+  throw new AppError('unauthorized', `the join token ${why}`)
+}
+
+function joinEvent(token_id: string | null, node_id: string, now: number) {
+  const actor = token_id === null ? 'join-secret' : (`join-token:${token_id}` as const)
+  return eventOutsideApi({ actor, operation: 'joinNode', account_id: null, resource_id: node_id }, now)
+}

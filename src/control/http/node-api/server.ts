@@ -1,0 +1,84 @@
+/**
+ * The HTTP server for nodes, on a listener of its own: nothing else is reachable there, and no node is reachable at the management API.
+ *
+ * Owns: which node calls. Does not own: what it may do (fleet/node-access.ts), the routes, what every request is subject to (http-server.ts).
+ * Law: every route but `join` and `ca` is called under the credential of a node, and names no other node.
+ */
+import type { X509Certificate } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { AppError } from '#errors.ts'
+import { bearerToken } from '../requests/authenticate.ts'
+import { createHttpServer, type HttpServerOptions } from '../requests/http-server.ts'
+import { controlLimits } from '../../limits.ts'
+import type { JobLeases } from '../../fleet/job-leases.ts'
+import type { JoinGrant, NodeAccess, NodeIdentity } from '../../fleet/node-access.ts'
+import type { Scrubs } from '../../fleet/scrubs.ts'
+import { rejectUnrouted } from '../requests/unrouted.ts'
+import { BodyBudget } from './body-budget.ts'
+import { nodeJobRoutes } from './jobs.ts'
+import { joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
+import { nodeScrubRoutes } from './scrub.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on every route of the node API but `join` and `ca`. */
+    node: NodeIdentity
+    /** Set on `join`. */
+    joinGrant: JoinGrant
+  }
+}
+
+export type NodeServerOptions = HttpServerOptions & {
+  readonly access: NodeAccess
+  /** Returns the root that the certificate of this server chains to, if join tokens pin it. */
+  readonly rootCertificate: () => X509Certificate | undefined
+  readonly services: NodeApiOptions & { readonly jobLeases: JobLeases; readonly scrubs: Scrubs }
+}
+
+export async function buildNodeServer(options: NodeServerOptions): Promise<FastifyInstance> {
+  const { access, services, rootCertificate } = options
+  const app = createHttpServer({ ...options, isForNodes: true })
+  rejectUnrouted(app)
+  const prefix = '/internal/v1'
+  app.decorateRequest('node')
+  app.decorateRequest('joinGrant')
+  await app.register(rootRoute(rootCertificate), { prefix })
+  await app.register(
+    async (joining) => {
+      joining.addHook('onRequest', async (request) => {
+        request.joinGrant = await access.admit(bearerToken(request))
+      })
+      await joining.register(joinRoute(access))
+    },
+    { prefix },
+  )
+  await app.register(
+    async (api) => {
+      const verify = async (request: FastifyRequest) => {
+        request.node = await access.verify(bearerToken(request))
+      }
+      api.addHook('onRequest', verify)
+      const budget = new BodyBudget(controlLimits.nodeBodiesBytesMax)
+      api.addHook('onRequest', async (request, reply) => {
+        reply.raw.once('close', budget.take(request))
+      })
+      // The body may have arrived slowly, and the credential may have been revoked meanwhile.
+      api.addHook('preHandler', verify)
+      api.addHook('preHandler', requireOwnId)
+      // A long poll takes time, and the credential may have been revoked since it began.
+      api.addHook('onSend', async (request, { statusCode }) => {
+        if (request.routeOptions.url === `${prefix}/snapshot` && statusCode === 200) await verify(request)
+      })
+      await api.register(nodeApiRoutes(services))
+      await api.register(nodeJobRoutes(services.jobLeases))
+      await api.register(nodeScrubRoutes(services.scrubs))
+    },
+    { prefix },
+  )
+  return app
+}
+
+async function requireOwnId({ node, body, query }: FastifyRequest): Promise<void> {
+  for (const part of [body, query] as readonly ({ readonly node_id?: unknown } | null)[])
+    if ((part?.node_id ?? node.id) !== node.id) throw new AppError('forbidden', 'the credential is that of another node')
+}

@@ -1,0 +1,147 @@
+/**
+ * Operations that check or try out definitions.
+ *
+ * Law: this process does not look into their bodies. Another one parses and checks them, which can be killed, so that no content holds the
+ * event loop.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import type { z } from 'zod'
+import { definitionLimits, previewLimits } from '#model/limits.ts'
+import { PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
+import { ChangeView, CheckedView, CreateView } from '#model/view.ts'
+import { problem } from '../openapi/openapi.ts'
+import { validatorCompiler } from '../requests/problem.ts'
+import { RequestShares } from '../requests/request-shares.ts'
+import type { Suggestions } from '../../resources/suggestions.ts'
+import type { Views } from '../../resources/views.ts'
+import { sendJson, signalDisconnect, within } from './own-process.ts'
+import { ById } from './parameters.ts'
+import { type ResourceApp, resource } from './resource.ts'
+
+const notDraft = problem('the view is not a draft, or the request is not valid')
+
+/** Provided by the composition: `preview/preview-workers.ts`. */
+export type PreviewRunner = {
+  /** Takes the body of a request and returns that of the response: both are JSON. */
+  readonly preview: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<Uint8Array>
+}
+
+export type DefinitionRoutesOptions = {
+  readonly views: Views
+  readonly previews: PreviewRunner
+  readonly suggestions: Suggestions
+}
+
+export function definitionRoutes({ views, previews, suggestions }: DefinitionRoutesOptions): FastifyPluginCallbackZod {
+  return resource('Views', (app) => {
+    keepBodies(app)
+    const shares = new RequestShares({ what: 'create, change or publish views', perAccountMax: definitionLimits.perAccountMax })
+
+    app.post(
+      '/views',
+      {
+        config: { scope: 'admin' },
+        onRequest: within(shares),
+        schema: {
+          operationId: 'createView',
+          summary: 'Create a view, as a draft',
+          body: CreateView,
+          response: { 201: CheckedView },
+        },
+      },
+      (request, reply) => views.create(request.principal, bodyOf(request), signalDisconnect(reply)),
+    )
+
+    app.patch(
+      '/views/:id',
+      {
+        config: { scope: 'admin' },
+        onRequest: within(shares),
+        schema: {
+          operationId: 'changeView',
+          summary: 'Change a draft',
+          params: ById,
+          body: ChangeView,
+          response: { 200: CheckedView, 422: notDraft },
+        },
+      },
+      (request, reply) => views.change(request.principal, request.params.id, bodyOf(request), signalDisconnect(reply)),
+    )
+
+    app.post(
+      '/views/:id/publish',
+      {
+        config: { scope: 'admin' },
+        onRequest: within(shares),
+        schema: {
+          operationId: 'publishView',
+          summary: 'Publish a draft: its definition can no longer change',
+          params: ById,
+          response: { 200: CheckedView, 422: notDraft },
+        },
+      },
+      (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
+    )
+    addTrials(app, previews, suggestions)
+  })
+}
+
+/** Operations that save nothing. */
+function addTrials(app: ResourceApp, previews: PreviewRunner, suggestions: Suggestions): void {
+  const shares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
+
+  app.post(
+    '/views/preview',
+    {
+      config: { scope: 'any' },
+      bodyLimit: previewLimits.bodyBytesMax,
+      onRequest: within(shares),
+      schema: {
+        operationId: 'previewView',
+        summary: 'Try a definition on samples; nothing is saved',
+        body: PreviewRequest,
+        response: { 200: PreviewResult },
+      },
+    },
+    async (request, reply) =>
+      sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
+  )
+
+  app.post(
+    '/views/suggest',
+    {
+      config: { scope: 'any' },
+      bodyLimit: previewLimits.bodyBytesMax,
+      onRequest: within(shares),
+      schema: {
+        operationId: 'suggestView',
+        summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
+        body: SuggestRequest,
+        response: {
+          200: Suggestion,
+          403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
+          404: problem('the account has no such endpoint'),
+        },
+      },
+    },
+    async (request, reply) =>
+      sendJson(reply, await suggestions.suggest(request.principal, bodyOf(request), signalDisconnect(reply))),
+  )
+}
+
+/** Passes the bytes of a body on. The schemas of bodies only describe them here. */
+function keepBodies(
+  app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser' | 'setValidatorCompiler'>,
+): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
+  app.setValidatorCompiler<z.ZodType>((route) =>
+    route.httpPart === 'body' ? (value: unknown) => ({ value }) : validatorCompiler(route),
+  )
+}
+
+function bodyOf({ body }: { readonly body: unknown }): Uint8Array {
+  return body instanceof Uint8Array ? body : new Uint8Array()
+}

@@ -1,0 +1,88 @@
+import type { FastifyReply } from 'fastify'
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import {
+  DeliveredRecords as Delivered,
+  DlqReasons,
+  DlqReasonsQuery,
+  DlqRecords,
+  DlqRecordsQuery,
+  RecordsQuery,
+} from '#model/delivered-record.ts'
+import { previewLimits } from '#model/limits.ts'
+import { problem } from '../openapi/openapi.ts'
+import type { DeliveredRecords } from '../../resources/delivered-records.ts'
+import { RequestShares } from '../requests/request-shares.ts'
+import { sendJson, signalDisconnect, within } from './own-process.ts'
+import { ById } from './parameters.ts'
+import { resource } from './resource.ts'
+
+const unreadable = problem('the files cannot be read; `detail` says why')
+
+/** Their scope is `query`: records are data of the account, and not its state. */
+export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginCallbackZod {
+  const shares = new RequestShares({ what: 'read records', perAccountMax: previewLimits.perAccountMax })
+  return (app, _options, done) => {
+    app.register(
+      resource('Endpoints', (endpoints) => {
+        endpoints.get(
+          '/endpoints/:id/records',
+          {
+            config: { scope: 'query' },
+            onRequest: within(shares),
+            schema: {
+              operationId: 'listRecords',
+              summary: 'Show the latest records delivered, from raw Parquet in the bucket: for looking at a few',
+              params: ById,
+              querystring: RecordsQuery,
+              response: { 200: Delivered, 409: unreadable },
+            },
+          },
+          async ({ principal, params, query }, reply) =>
+            sendPayloads(reply, await records.list(principal, params.id, query, signalDisconnect(reply))),
+        )
+      }),
+    )
+    app.register(
+      resource('Views', (views) => {
+        views.get(
+          '/views/:id/dlq-records',
+          {
+            config: { scope: 'query' },
+            onRequest: within(shares),
+            schema: {
+              operationId: 'listDlqRecords',
+              summary: 'Show the latest records that a view rejected, from dead letter files in the bucket',
+              params: ById,
+              querystring: DlqRecordsQuery,
+              response: { 200: DlqRecords, 409: unreadable },
+            },
+          },
+          async ({ principal, params, query }, reply) =>
+            sendPayloads(reply, await records.listRejected(principal, params.id, query, signalDisconnect(reply))),
+        )
+        views.get(
+          '/views/:id/dlq-reasons',
+          {
+            config: { scope: 'query' },
+            onRequest: within(shares),
+            schema: {
+              operationId: 'listDlqReasons',
+              summary: 'Count why a view rejected records, in its newest dead letter files in the bucket',
+              params: ById,
+              querystring: DlqReasonsQuery,
+              response: { 200: DlqReasons, 409: unreadable },
+            },
+          },
+          async ({ principal, params, query }, reply) =>
+            sendPayloads(reply, await records.listReasons(principal, params.id, query, signalDisconnect(reply))),
+        )
+      }),
+    )
+    done()
+  }
+}
+
+/** No browser keeps payloads. */
+function sendPayloads(reply: FastifyReply, json: Uint8Array): FastifyReply {
+  return sendJson(reply.header('cache-control', 'no-store'), json)
+}

@@ -1,0 +1,75 @@
+/**
+ * The accounts of the installation, for its operator.
+ *
+ * Owns: which accounts are suspended, as this process knows it. Does not own: what a suspended account may do (`authenticate.ts`, and
+ * ingest of each node).
+ * Law: a suspension is in force in this process once its epoch was read. It changes nothing that the account has.
+ */
+import { newAccount } from '#auth/new-account.ts'
+import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import { getAccount, insertAccountWithKey, listAccounts, listSuspendedAccountIds, updateAccount } from '#store/accounts/accounts.ts'
+import type { Store } from '#store/store.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
+import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
+
+export type AccountsOptions = {
+  readonly store: Store
+  readonly applyChange: ApplyChange
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Whether the operator says which buckets an account may use. */
+  readonly hasAllowedBuckets: boolean
+}
+
+export type Accounts = ReturnType<typeof accountService>
+
+export function accountService({ store, applyChange, clock, logger, hasAllowedBuckets }: AccountsOptions) {
+  const shown = (account: Account): Account => (hasAllowedBuckets ? account : { ...account, allowed_buckets: null })
+  return {
+    async create({ name }: CreateAccount): Promise<CreatedAccount> {
+      const { secret, ...created } = newAccount(name)
+      const { account, key } = await applyChange((db) => insertAccountWithKey(db, created, clock.now()))
+      logger.info({ account_id: account.id, key_id: key.id }, 'account created')
+      return { ...shown(account), first_key: { ...key, api_key: secret } }
+    },
+
+    async list(query: PageQuery): Promise<Page<Account>> {
+      const page = await listAccounts(store.db, query)
+      return { ...page, items: page.items.map(shown) }
+    },
+
+    async get(id: string): Promise<Account> {
+      return shown(await getAccount(store.db, id))
+    },
+
+    async change(id: string, change: ChangeAccount): Promise<Account> {
+      if (change.allowed_buckets !== undefined && !hasAllowedBuckets) throw hasNoAllowedBuckets()
+      const changed = await applyChange((db) => updateAccount(db, id, change))
+      logger.info({ account_id: id, ...change }, 'account changed')
+      return shown(changed)
+    },
+  }
+}
+
+/** Knows which accounts are suspended, as of the epoch that this process read last. */
+export function watchSuspensions(store: Store, feed: EpochFeed): (account_id: string) => boolean {
+  let suspended: ReadonlySet<string> = new Set()
+  feed.subscribe(async () => {
+    suspended = new Set(await listSuspendedAccountIds(store.db))
+  })
+  return (account_id) => suspended.has(account_id)
+}
+
+function hasNoAllowedBuckets(): AppError {
+  const message = 'must be left out: only installations with INLET_S3_CREDENTIALS=own have such a list'
+  return new AppError('validation_error', `allowed_buckets ${message}`, { errors: [{ path: 'allowed_buckets', message }] })
+}
+
+export function accountSuspended(): AppError {
+  const message = 'the account is suspended: it can be read, but not changed; ask the operator of this installation'
+  return new AppError('account_suspended', message)
+}

@@ -1,0 +1,54 @@
+import { newApiKey } from '#auth/secrets.ts'
+import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
+import { newId } from '#model/id.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import { insertApiKey, listApiKeys, revokeApiKey } from '#store/accounts/api-keys.ts'
+import { withinQuotas } from '#store/accounts/quotas.ts'
+import type { Store } from '#store/store.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
+import { actorOf, type Caller } from './actor.ts'
+
+export type KeysOptions = {
+  readonly store: Store
+  readonly applyChange: ApplyChange
+  /** Whether the operator allows public keys. */
+  readonly publicKeys: boolean
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export type Keys = ReturnType<typeof keyService>
+
+export function keyService({ store, applyChange, publicKeys, clock, logger }: KeysOptions) {
+  return {
+    async create(caller: Caller, { name, scopes, endpoint_ids, origins }: CreateApiKey): Promise<CreatedApiKey> {
+      const { account_id } = caller
+      if (origins !== null && !publicKeys) {
+        const message = 'public keys are not allowed here; the operator can set INLET_PUBLIC_KEYS=true'
+        throw new AppError('validation_error', message, { errors: [{ path: 'public', message }] })
+      }
+      const { secret, prefix, hash } = newApiKey()
+      const key = { id: newId(), account_id, name, prefix, hash, scopes, endpoint_ids, origins }
+      const created = await applyChange((db) =>
+        withinQuotas(db, account_id, ['api_keys'], () => insertApiKey(db, key, clock.now())),
+      )
+      logger.info({ account_id, key_id: key.id, scopes, endpoint_ids, origins, by: actorOf(caller) }, 'API key created')
+      return { ...created, api_key: secret }
+    },
+
+    list({ account_id }: Caller, page: PageQuery): Promise<Page<ApiKey>> {
+      return listApiKeys(store.db, account_id, page)
+    },
+
+    /** With `now` its tokens and connections end, too. */
+    async revoke(caller: Caller, id: string, { now }: { readonly now: boolean }): Promise<ApiKey> {
+      const { account_id } = caller
+      const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, { at: clock.now(), endsAccess: now }))
+      logger.info({ account_id, key_id: id, now, by: actorOf(caller) }, 'API key revoked')
+      return revoked
+    },
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * The status of an endpoint, computed from facts at each read.
+ *
+ * Owns: the rules. Does not own: the facts.
+ */
+import { isoTimestamp } from '#lib/clock.ts'
+import { countNoun } from '#lib/count-noun.ts'
+import type { DestinationStatus } from '#model/destination.ts'
+import { describeEmptyRegion } from '#model/empty-region.ts'
+import type { EndpointStatus } from '#model/endpoint.ts'
+import type { EndpointFacts } from '#store/endpoints/endpoints.ts'
+import type { NodeBlockedLog, NodeLag } from '#store/nodes/node-reports.ts'
+import type { NodeFacts } from '#store/nodes/nodes.ts'
+import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
+import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
+import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
+
+/** Nodes that a status lists by themselves. */
+const nodeReasonsMax = 20
+
+export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
+
+/** Reports of nodes about one endpoint, and the checks of its name. */
+export type Reports = {
+  readonly lags: readonly NodeLag[]
+  /** Logs that ingest cannot append to, or that wait for a file it cannot recover: the reason says which. */
+  readonly blocked: readonly NodeBlockedLog[]
+  /** Causes of a full disk by node id, in words for the owner of the endpoint. */
+  readonly diskCauses: ReadonlyMap<string, string>
+  readonly naming: NamingFacts
+  /** Regions that have nodes, for an endpoint whose region has none. */
+  readonly otherRegions: readonly string[]
+  /** Since when commits may be missing in the database (epoch ms); undefined if it has all. */
+  readonly missingSince?: number | undefined
+}
+
+export function computeStatus(
+  endpoint: Omit<EndpointFacts, 'id'>,
+  nodes: readonly NodeFacts[],
+  { lags, blocked, diskCauses, naming: namingFacts, otherRegions, missingSince }: Reports,
+  nowMs: number,
+): ComputedStatus {
+  const blockedReasons = blocked
+    .filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
+    .map(({ node_id, reason }) => `node ${node_id}: ${reason}`)
+  if (endpoint.desired_state === 'draining')
+    return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
+  const held = [...blockedReasons, ...new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))]
+  if (endpoint.account_suspended)
+    return { status: 'paused', reasons: ['the account is suspended: ask the operator of this installation', ...held] }
+  if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused', ...held] }
+  const serving = servingNodes(endpoint, nodes, nowMs)
+  const accepting = new Set(serving)
+  const missing = listNodeReasons(
+    nodes.filter((node) => !accepting.has(node)),
+    (node) => explainNode(node, diskCauses.get(node.id), nowMs),
+  )
+  if (serving.length === 0) {
+    const reasons = nodes.length === 0 ? [describeEmptyRegion(endpoint.region, otherRegions)] : missing
+    return {
+      status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs),
+      reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...listMissingReasons(missingSince), ...held],
+    }
+  }
+  const naming = judgeNaming(serving, namingFacts, nowMs)
+  const reasons = [
+    ...missing,
+    ...naming.reasons,
+    ...listDestinationReasons(endpoint.destination_status),
+    ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
+    ...listMissingReasons(missingSince),
+    ...held,
+  ]
+  if (reasons.length === 0) return { status: 'active', reasons }
+  const isProvisioned = naming.isProvisioned || endpoint.provisioned_at !== null
+  return { status: isProvisioned ? 'degraded' : statusOfNew(endpoint, nowMs), reasons }
+}
+
+/** The nodes that clients of the endpoint should use: trusted, healthy, not about to stop, with an applied epoch that includes the endpoint. */
+export function servingNodes(
+  { since_epoch }: Pick<EndpointFacts, 'since_epoch'>,
+  nodes: readonly NodeFacts[],
+  nowMs: number,
+): readonly NodeFacts[] {
+  return nodes.filter(
+    (node) =>
+      hasValidCredential(node) &&
+      node.ingest?.healthy === true &&
+      !node.ingest.leaving &&
+      hasRecentHeartbeat(node.ingest, nowMs) &&
+      node.ingest.applied_epoch >= since_epoch,
+  )
+}
+
+/** Says whether control still trusts the node. One whose id was released has no credential. */
+export function hasValidCredential({ credential }: Pick<NodeFacts, 'credential'>): boolean {
+  return credential === 'active'
+}
+
+/** Drops nodes that are gone: a replaced machine must not keep its endpoints degraded. */
+export function presentNodes(nodes: readonly NodeFacts[], nowMs: number): readonly NodeFacts[] {
+  return nodes.filter((node) => nowMs - lastHeartbeatMs(node) <= nodeGoneSeconds * 1000)
+}
+
+function lastHeartbeatMs({ registered_at, ingest }: NodeFacts): number {
+  return Date.parse(ingest?.last_seen_at ?? registered_at)
+}
+
+function statusWithoutServingNode(
+  endpoint: Omit<EndpointFacts, 'id'>,
+  nodes: readonly NodeFacts[],
+  naming: NamingFacts,
+  nowMs: number,
+): EndpointStatus {
+  const { created_at, provisioned_at, since_epoch } = endpoint
+  // A node that was not healthy since the endpoint exists has not served it, even if it knows it.
+  const hasServed = ({ ingest }: NodeFacts) =>
+    ingest?.healthy_at != null && ingest.healthy_at >= created_at && ingest.applied_epoch >= since_epoch
+  const wasServed = provisioned_at !== null || (nodes.some(hasServed) && !needsNaming(naming, nodes))
+  if (!wasServed) return statusOfNew(endpoint, nowMs)
+  const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
+  return nowMs - Math.max(Date.parse(created_at), ...healthyMs) > nodeFailedSeconds * 1000 ? 'failed' : 'degraded'
+}
+
+/** The status of an endpoint that was never served under its name. */
+function statusOfNew({ created_at }: Omit<EndpointFacts, 'id'>, nowMs: number): EndpointStatus {
+  return nowMs - Date.parse(created_at) > provisioningSeconds * 1000 ? 'failed' : 'deploying'
+}
+
+/** Lists so many one by one. A region may have hundreds of nodes, and a page two hundred endpoints. */
+function listNodeReasons(nodes: readonly NodeFacts[], explain: (node: NodeFacts) => string): readonly string[] {
+  const reasons = nodes.slice(0, nodeReasonsMax).map(explain)
+  return nodes.length <= nodeReasonsMax
+    ? reasons
+    : [...reasons, `${nodes.length - nodeReasonsMax} more nodes do not serve the endpoint`]
+}
+
+function explainNode({ id, credential, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
+  if (credential === 'revoked') return `the credential of node ${id} is revoked`
+  if (credential === 'none') return `the id of node ${id} was released, and no node has joined with it since`
+  if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
+    return ingest?.leaving === true
+      ? `node ${id} was shut down at ${ingest.last_seen_at}`
+      : `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
+  if (!ingest.healthy) {
+    const cause = diskCause === undefined ? [] : [diskCause]
+    return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
+  }
+  if (ingest.leaving) return `node ${id} is shutting down`
+  if (ingest.kept_position !== null)
+    return `node ${id} keeps its configuration of epoch ${ingest.kept_position.epoch}: the database of control is an older copy or another one, which the operator has to replace or accept`
+  return `node ${id} does not know the endpoint yet`
+}
+
+function listMissingReasons(since: number | undefined): readonly string[] {
+  if (since === undefined) return []
+  const what = `commits since ${isoTimestamp(since)} may be missing in lists, counters and queries`
+  return [`${what}: the database went back to an older state, and the operator has to run inlet commits rebuild`]
+}
+
+function listDestinationReasons(status: DestinationStatus | null): readonly string[] {
+  if (status === null) return ['no destination is bound: data is kept on the nodes']
+  return status === 'valid' ? [] : ['the destination is not validated']
+}
+
+function listDeliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
+  if (delivery === null || !hasRecentHeartbeat(delivery, nowMs))
+    return [`delivery of node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`]
+  return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${formatReasons(delivery.reasons)}`]
+}
+
+function listLagReasons(lag: NodeLag, nowMs: number): readonly string[] {
+  const { node_id, reported_at } = lag
+  if (nowMs - Date.parse(reported_at) > nodeGoneSeconds * 1000)
+    return holdsSegments(lag) ? [`node ${node_id} last reported ${describeSegments(lag)} at ${reported_at}: start it again`] : []
+  return [...listWaitReasons(lag, nowMs), ...listScrubReasons(lag)]
+}
+
+function listScrubReasons({ node_id, scrub_findings, scrub_finding }: NodeLag): readonly string[] {
+  if (scrub_findings === 0) return []
+  return [
+    `the scrub found ${countNoun(scrub_findings, 'damaged file')}: ${scrub_finding ?? ''}; inlet scrub on node ${node_id} lists all and says what to do`,
+  ]
+}
+
+function listWaitReasons(lag: NodeLag, nowMs: number): readonly string[] {
+  const { node_id, oldest_sealed_at, blocked_by } = lag
+  if (blocked_by !== null) return [blocked_by]
+  if (lag.parked_segments + lag.quarantined_segments > 0) return [`node ${node_id} holds ${describeSegments(lag)}`]
+  const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
+  return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
+}
+
+function formatReasons(reasons: readonly string[]): string {
+  return reasons.length === 0 ? '' : `: ${reasons.join('; ')}`
+}

@@ -1,0 +1,85 @@
+/**
+ * Commits that were delivered and may not be in this database, because it went back to an older state.
+ *
+ * Owns: since when they may be missing, by region. Does not own: who finds out (a restore, nodes), and who brings them back
+ * (`inlet commits rebuild`).
+ * Law: what one node claims concerns its own region. While commits may be missing, no job begins: it would leave out segments, or read files
+ * that were merged and removed.
+ */
+import { AppError } from '#errors.ts'
+import { toTime } from '../columns.ts'
+import type { Database } from '../schema.ts'
+import type { Db, Tx } from '../store.ts'
+
+/** A restore concerns the nodes of every region. */
+const everyRegion = '*'
+
+export type MissingCommits = Database['missing_commits']
+
+/** Notes that commits delivered at `since` (epoch ms) or later may be missing, in one region or, for null, in all. */
+export async function noteMissingCommits(db: Tx, region: string | null, since: number, now: number): Promise<void> {
+  await db
+    .insertInto('missing_commits')
+    .values({ region: region ?? everyRegion, since, noted_at: now })
+    .onConflict((conflict) =>
+      conflict.column('region').doUpdateSet(({ eb, ref }) => ({
+        since: eb
+          .case()
+          .when(ref('excluded.since'), '<', ref('missing_commits.since'))
+          .then(ref('excluded.since'))
+          .else(ref('missing_commits.since'))
+          .end(),
+        noted_at: now,
+      })),
+    )
+    .execute()
+}
+
+export async function listMissingCommits(db: Db): Promise<readonly MissingCommits[]> {
+  return db.selectFrom('missing_commits').selectAll().orderBy('region').execute()
+}
+
+/** Returns the time (epoch ms) since which commits of each of these regions may be missing; not those that have all. */
+export async function findMissingSince(db: Db, regions: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const rows = await listMissingCommits(db)
+  const found = regions.flatMap((region) => {
+    const since = rows.filter((row) => row.region === region || row.region === everyRegion).map((row) => row.since)
+    return since.length === 0 ? [] : [[region, Math.min(...since)] as const]
+  })
+  return new Map(found)
+}
+
+/**
+ * Returns since when commits of an account may be missing, or of one of its endpoints; null if it has all. An endpoint may have lost all of its
+ * commits, so nobody knows which ones a view had.
+ */
+export async function findMissingSinceOf(db: Db, account_id: string, endpoint_id?: string): Promise<string | null> {
+  // Nearly always there is none.
+  if ((await listMissingCommits(db)).length === 0) return null
+  const rows = await db
+    .selectFrom('endpoints')
+    .select('region')
+    .distinct()
+    .where('account_id', '=', account_id)
+    .$if(endpoint_id !== undefined, (query) => query.where('id', '=', endpoint_id ?? ''))
+    .execute()
+  const regions = rows.map(({ region }) => region)
+  const since = [...(await findMissingSince(db, regions)).values()]
+  return since.length === 0 ? null : toTime(Math.min(...since))
+}
+
+/** Throws conflict while commits of the region may be missing. */
+export async function requireAllCommits(db: Db, region: string): Promise<void> {
+  const since = (await findMissingSince(db, [region])).get(region)
+  if (since === undefined) return
+  throw new AppError(
+    'conflict',
+    `the database went back to an older state, and may lack commits since ${toTime(since)}: the operator has to run inlet commits rebuild first`,
+  )
+}
+
+/** Forgets what was noted before a rebuild began. What was noted since then stays. */
+export async function clearMissingCommits(db: Db, before: readonly MissingCommits[]): Promise<void> {
+  for (const { region, noted_at } of before)
+    await db.deleteFrom('missing_commits').where('region', '=', region).where('noted_at', '=', noted_at).execute()
+}

@@ -1,0 +1,108 @@
+/**
+ * Connections to one Postgres server.
+ *
+ * Owns: finding out that a server is no longer fit: a standby now, or silent. Does not own: which server is used (primary-pool.ts).
+ * Law: a connection is passed out only if the server took writes when it was opened. No query waits for a server that does not respond.
+ */
+import type { PostgresPoolClient } from 'kysely'
+import pg from 'pg'
+import { errorCode } from '#lib/files.ts'
+import { storeLimits } from '../limits.ts'
+import { connectionOptions, readOnlyState, requirePrimary } from './primary.ts'
+
+const int8 = 20
+
+export type ServerPoolOptions = {
+  readonly url: string
+  /** Called when the server refuses writes or does not respond. */
+  readonly onUnfit: () => void
+  readonly onConnectionLost: (error: Error) => void
+}
+
+export class ServerPool {
+  readonly #options: ServerPoolOptions
+  readonly #pool: pg.Pool
+  /** Gives up the connections in use. */
+  readonly #discards = new Set<() => void>()
+  #probing = false
+
+  constructor(options: ServerPoolOptions) {
+    this.#options = options
+    this.#pool = new pg.Pool({
+      ...connectionOptions(options.url),
+      max: storeLimits.poolConnectionsMax,
+      connectionTimeoutMillis: storeLimits.connectTimeoutMs,
+      statement_timeout: storeLimits.statementTimeoutMs,
+      idle_in_transaction_session_timeout: storeLimits.idleTransactionMs,
+      verify: (client, done) => void requirePrimary(client).then(() => done(), done),
+      types: {
+        getTypeParser: ((oid: number, format?: 'text') =>
+          oid === int8 ? parseSafeInteger : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+      },
+    })
+    this.#pool.on('error', options.onConnectionLost)
+    // The pool reports only errors of idle connections. For a connection in use, the query fails.
+    this.#pool.on('connect', (client) => client.on('error', () => undefined))
+  }
+
+  async connect(): Promise<PostgresPoolClient> {
+    const client = await this.#pool.connect()
+    const release = (isBroken = false) => {
+      if (this.#discards.delete(discard)) client.release(isBroken)
+    }
+    const discard = () => release(true)
+    this.#discards.add(discard)
+    // Cursors, which Kysely could use as well, need a package that is not installed.
+    const query: unknown = (text: string, parameters: readonly unknown[]) => this.#watch(client.query(text, [...parameters]))
+    return { query: query as PostgresPoolClient['query'], release }
+  }
+
+  /** Resolves when all connections are closed. Those in use are closed when they are released. */
+  end(): Promise<void> {
+    return this.#pool.end()
+  }
+
+  async #watch<T>(result: Promise<T>): Promise<T> {
+    const probes = setInterval(() => this.#probe(), storeLimits.probeMs)
+    probes.unref()
+    try {
+      return await result
+    } catch (error) {
+      if (errorCode(error) === readOnlyState) this.#options.onUnfit()
+      throw error
+    } finally {
+      clearInterval(probes)
+    }
+  }
+
+  /** Finds out why a query takes long. If not even a new connection gets a reply, no query of this server will. */
+  async #probe(): Promise<void> {
+    if (this.#probing) return
+    this.#probing = true
+    const { url, onUnfit } = this.#options
+    if (!(await responds(url))) {
+      onUnfit()
+      for (const discard of this.#discards) discard()
+    }
+    this.#probing = false
+  }
+}
+
+async function responds(url: string): Promise<boolean> {
+  const client = new pg.Client({ ...connectionOptions(url), connectionTimeoutMillis: storeLimits.probeMs })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return true
+  } catch (error) {
+    return error instanceof pg.DatabaseError
+  } finally {
+    client.end().catch(() => undefined)
+  }
+}
+
+function parseSafeInteger(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`integer from the database exceeds 2^53: ${text}`)
+  return value
+}

@@ -1,0 +1,111 @@
+/**
+ * The credentials of nodes.
+ *
+ * Owns: the hash of each, and when an id may get another one. Does not own: verification (control/fleet/node-access.ts).
+ * Law: an id with a credential gets another one only from a node that proves that it had the credential, or after an operator released the
+ * id. This holds for the ids of removed nodes, too, and a revoked credential stays revoked. The commits of a node count as known under its
+ * id, so whoever took the id over could make it drop records.
+ */
+import { AppError } from '#errors.ts'
+import { inChunks } from '../chunks.ts'
+import type { Db, Tx } from '../store.ts'
+
+/** Hashes are SHA-256, lowercase hex. */
+type Claim = {
+  readonly hash: string
+  readonly previousHash: string | null
+  /** The token that the node joins with; null for the join secret. */
+  readonly joinTokenId: string | null
+}
+
+export type CredentialRow = {
+  readonly region: string
+  readonly credential_hash: string | null
+  readonly credential_revoked_at: number | null
+}
+
+/** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
+export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
+  const { hash, previousHash, joinTokenId } = claim
+  const removed = await db
+    .selectFrom('removed_nodes')
+    .select(['credential_hash', 'credential_revoked_at'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (removed?.credential_hash === hash && removed.credential_revoked_at !== null) return 'revoked'
+  if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
+  const claimed = await db
+    .updateTable('nodes')
+    .set({ credential_hash: hash, credential_revoked_at: null, join_token_id: joinTokenId })
+    .where('id', '=', id)
+    .where(({ eb, or, and }) =>
+      or([
+        eb('credential_hash', 'is', null),
+        and([eb('credential_hash', '=', hash), eb('credential_revoked_at', 'is', null)]),
+        ...(previousHash === null || previousHash === hash ? [] : [eb('credential_hash', '=', previousHash)]),
+      ]),
+    )
+    .returning('id')
+    .executeTakeFirst()
+  if (claimed !== undefined) {
+    if (removed !== undefined) await forgetRemovedNode(db, id)
+    return 'claimed'
+  }
+  const { credential_hash } = (await findNodeCredential(db, id)) ?? {}
+  return credential_hash === hash ? 'revoked' : 'taken'
+}
+
+/** Returns the credentials of these nodes by their ids. */
+export async function listNodeCredentials(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, CredentialRow>> {
+  const found = new Map<string, CredentialRow>()
+  for (const some of inChunks([...new Set(ids)])) {
+    const rows = await db
+      .selectFrom('nodes')
+      .select(['id', 'region', 'credential_hash', 'credential_revoked_at'])
+      .where('id', 'in', some)
+      .execute()
+    for (const { id, ...row } of rows) found.set(id, row)
+  }
+  return found
+}
+
+/** Returns the credential, and the token that the node joined with; null for the join secret. */
+export async function findNodeCredential(
+  db: Db,
+  id: string,
+): Promise<(CredentialRow & { readonly join_token_id: string | null }) | undefined> {
+  return db
+    .selectFrom('nodes')
+    .select(['region', 'credential_hash', 'credential_revoked_at', 'join_token_id'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+/**
+ * Refuses the credential from now on. `release`: any node may then register under the id, also if the node was removed. Throws
+ * not_found.
+ */
+export async function revokeNodeCredential(db: Db, id: string, release: boolean, now: number): Promise<void> {
+  const change = release ? { credential_hash: null, credential_revoked_at: null } : { credential_revoked_at: now }
+  const { numUpdatedRows } = await db.updateTable('nodes').set(change).where('id', '=', id).executeTakeFirst()
+  const wasRemoved = release && (await forgetRemovedNode(db, id))
+  if (numUpdatedRows === 0n && !wasRemoved) throw new AppError('not_found', 'there is no such node')
+}
+
+/** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
+export async function deleteNode(db: Tx, id: string, now: number): Promise<void> {
+  const removed = await db
+    .deleteFrom('nodes')
+    .where('id', '=', id)
+    .returning(['credential_hash', 'credential_revoked_at'])
+    .executeTakeFirst()
+  if (removed?.credential_hash == null) return
+  const { credential_hash, credential_revoked_at } = removed
+  await db.insertInto('removed_nodes').values({ id, credential_hash, credential_revoked_at, removed_at: now }).execute()
+}
+
+/** Returns whether there was a removed node with this id. */
+async function forgetRemovedNode(db: Db, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db.deleteFrom('removed_nodes').where('id', '=', id).executeTakeFirst()
+  return numDeletedRows > 0n
+}

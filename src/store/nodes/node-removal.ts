@@ -1,0 +1,79 @@
+/**
+ * Removal of a node by the operator.
+ *
+ * Owns: what that abandons, and which nodes are removed only by force. Does not own: to whom the id belongs afterwards
+ * (node-credentials.ts).
+ * Law: nothing that was delivered is forgotten. Commits stay, and so do the highest seqs: a node that comes back joins again, continues its
+ * log and delivers what it still holds.
+ */
+import { AppError } from '#errors.ts'
+import { isoTimestamp } from '#lib/clock.ts'
+import { nodeLimits } from '#model/limits.ts'
+import type { NodeRemoval } from '#model/node.ts'
+import { deleteNode } from './node-credentials.ts'
+import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
+import { listNodesById, type NodeFacts } from './nodes.ts'
+import type { Db, Tx } from '../store.ts'
+
+export type PlannedRemoval = {
+  readonly removal: NodeRemoval
+  /** Why the node is removed only by force; undefined if nothing is known to be lost. */
+  readonly obstacle: string | undefined
+}
+
+/** Says what the removal of a node would abandon. Throws not_found. */
+export async function planRemoval(db: Db, id: string, now: number): Promise<PlannedRemoval> {
+  const [node] = await listNodesById(db, [id])
+  if (node === undefined) throw new AppError('not_found', 'there is no such node')
+  const segments = await sumNodeSegments(db, id)
+  const { items: logs, total: endpoints } = await listHeldLogs(db, id, { limit: nodeLimits.removedLogsMax, offset: 0 })
+  const reported_at = node.delivery?.last_seen_at ?? null
+  const removal = { node_id: id, region: node.region, reported_at, segments, endpoints, logs, note: describeTrust(node, now) }
+  return { removal, obstacle: findObstacle(node, removal, now) }
+}
+
+/** Removes a node with its credential and everything that it reported. Throws not_found, and conflict if there is an obstacle. */
+export async function removeNode(db: Tx, id: string, force: boolean, now: number): Promise<NodeRemoval> {
+  const { removal, obstacle } = await planRemoval(db, id, now)
+  if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
+  await deleteNode(db, id, now)
+  return removal
+}
+
+function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: NodeRemoval, now: number): string | undefined {
+  const seenAt = lastSeenAt(node)
+  if (seenAt !== undefined && isRunning(node, now)) {
+    const silentAt = isoTimestamp(Date.parse(seenAt) + nodeLimits.healthySeconds * 1000)
+    return `the node runs: its last heartbeat was at ${seenAt}; stop it first; if it has just stopped, or its adoption has just ended, repeat this after ${silentAt}`
+  }
+  if (endpoints > 0) {
+    const count = segments.open_segments + segments.sealed_segments + segments.parked_segments + segments.quarantined_segments
+    const held = `${count} segments (${segments.bytes} bytes) of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`
+    return `the removal would abandon ${held}, which the node reported at ${reported_at}; start it again, or deliver its disk on another machine (inlet node --adopt DIR)`
+  }
+  // One that sent no heartbeat at all never accepted anything.
+  if (reported_at === null && seenAt !== undefined)
+    return 'delivery of the node never reported what its disk holds; start it again'
+  return undefined
+}
+
+function describeTrust(node: NodeFacts, now: number): string {
+  const seenAt = lastSeenAt(node)
+  if (seenAt === undefined) return 'the node has never sent a heartbeat'
+  if (isRunning(node, now))
+    return 'the node runs, so what it holds changes; if it has a join token or the join secret, it joins again'
+  return `the node is silent since ${seenAt}: what it accepted after its last report is not counted`
+}
+
+function isRunning(node: NodeFacts, now: number): boolean {
+  const seenAt = lastSeenAt(node)
+  return seenAt !== undefined && now - Date.parse(seenAt) <= nodeLimits.healthySeconds * 1000
+}
+
+/** Times in ISO 8601 sort as text. */
+function lastSeenAt({ ingest, delivery }: NodeFacts): string | undefined {
+  return [ingest, delivery]
+    .flatMap((process) => process?.last_seen_at ?? [])
+    .toSorted()
+    .at(-1)
+}

@@ -1,0 +1,276 @@
+import type { SelectQueryBuilder } from 'kysely'
+import { AppError } from '#errors.ts'
+import type { DatabasePosition } from '#model/database-position.ts'
+import type { CredentialState } from '#model/node.ts'
+import type { Heartbeat, Register } from '#model/node-protocol.ts'
+import { inChunks } from '../chunks.ts'
+import { fromFlag, fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
+import { translateErrors } from '../engines/database-error.ts'
+import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
+import type { Database } from '../schema.ts'
+import type { Db, Tx } from '../store.ts'
+
+/** The last heartbeat of one process of a node. */
+export type ProcessFacts = {
+  readonly applied_epoch: number
+  readonly healthy: boolean
+  readonly reasons: readonly string[]
+  /** Only of ingest: not healthy for want of room on the disk. */
+  readonly disk_full: boolean
+  /** Only of ingest: it was asked to stop, and gets no new clients. */
+  readonly leaving: boolean
+  /** The configuration that it keeps, because it refuses that of this database; null if it does not. */
+  readonly kept_position: DatabasePosition | null
+  readonly last_seen_at: string
+  /** Time of the last healthy heartbeat; null before the first. */
+  readonly healthy_at: string | null
+}
+
+type NodeIds = readonly string[] | SelectQueryBuilder<Database, 'nodes', { id: string }>
+
+export type NodeFacts = {
+  readonly id: string
+  readonly region: string
+  readonly ipv4: readonly string[]
+  readonly ipv6: readonly string[]
+  readonly ingest_address: string
+  /** Ports where clients find TLS. */
+  readonly tls_ports: readonly number[]
+  readonly registered_at: string
+  readonly credential: CredentialState
+  /** Null before the first heartbeat. */
+  readonly ingest: ProcessFacts | null
+  readonly delivery: ProcessFacts | null
+}
+
+/** Registers a node, or updates its addresses. */
+export async function registerNode(db: Db, node: Register & { readonly node_id: string }, now: number): Promise<void> {
+  const { node_id: id, region, ingest_address } = node
+  const addresses = {
+    region,
+    ipv4: JSON.stringify(node.ipv4),
+    ipv6: JSON.stringify(node.ipv6),
+    ingest_address,
+    tls_ports: JSON.stringify(node.tls_ports ?? []),
+    registered_at: now,
+    version: node.version ?? null,
+  }
+  await db
+    .insertInto('nodes')
+    .values({ id, ...addresses })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(addresses))
+    .execute()
+}
+
+const unknownBase = new AppError(
+  'conflict',
+  'the report of the logs builds on one that this database does not have: report all logs',
+)
+
+/**
+ * Replaces the last heartbeat of the process. Throws not_found for a node that never registered, and conflict if its logs build on a report
+ * that is not the last one of this database.
+ */
+export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
+  const { node_id, process, healthy } = heartbeat
+  const facts = factsOf(heartbeat, now)
+  if (heartbeat.process === 'delivery' && heartbeat.lag_base !== undefined) {
+    const updated = await db
+      .updateTable('node_processes')
+      .set(healthy ? { ...facts, healthy_at: now } : facts)
+      .where('node_id', '=', node_id)
+      .where('process', '=', process)
+      .where('lag_version', '=', heartbeat.lag_base)
+      .returning('node_id')
+      .executeTakeFirst()
+    if (updated === undefined) throw unknownBase
+    return changeLags(db, node_id, { lags: heartbeat.lag, gone: heartbeat.lag_gone ?? [] }, now)
+  }
+  const upsert = db
+    .insertInto('node_processes')
+    .values({ node_id, process, ...facts, healthy_at: healthy ? now : null })
+    .onConflict((conflict) =>
+      conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
+    )
+  await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
+  if (heartbeat.process === 'delivery') return replaceLags(db, node_id, heartbeat.lag, now)
+  const { blocked, disk } = heartbeat
+  if (disk !== undefined) {
+    const space = { disk_free_bytes: disk.free_bytes, disk_total_bytes: disk.total_bytes }
+    await db.updateTable('nodes').set(space).where('id', '=', node_id).execute()
+  }
+  await replaceBlockedLogs(db, node_id, blocked)
+}
+
+/** Returns the columns that a heartbeat says. */
+export function factsOf(heartbeat: Heartbeat, now: number) {
+  const { applied_epoch, healthy, reasons } = heartbeat
+  const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
+  const leaving = fromFlag(heartbeat.process === 'ingest' && heartbeat.leaving === true)
+  const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
+  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving }
+  const kept_position = heartbeat.kept_position === undefined ? null : JSON.stringify(heartbeat.kept_position)
+  return { ...known, kept_position, last_seen_at: now, lag_version }
+}
+
+/** Returns the nodes of these regions with the last heartbeats of their processes. */
+export async function listNodes(db: Db, regions: readonly string[]): Promise<readonly NodeFacts[]> {
+  if (regions.length === 0) return []
+  return readNodes(db, db.selectFrom('nodes').select('id').where('region', 'in', regions))
+}
+
+/** Returns the nodes of all regions where clients find TLS. */
+export async function listTlsNodes(db: Db): Promise<readonly NodeFacts[]> {
+  return readNodes(db, db.selectFrom('nodes').select('id').where('tls_ports', '!=', '[]'))
+}
+
+/** Returns the time of the newest heartbeat (epoch ms); null before the first. */
+export async function newestHeartbeat(db: Db): Promise<number | null> {
+  const { at } = await db
+    .selectFrom('node_processes')
+    .select(({ fn }) => fn.max('last_seen_at').as('at'))
+    .executeTakeFirstOrThrow()
+  return at
+}
+
+/** Returns the time of the last heartbeat of a process (epoch ms), and whether it kept its configuration. */
+export async function findProcess(
+  db: Db,
+  node_id: string,
+  process: Heartbeat['process'],
+): Promise<{ readonly last_seen_at: number; readonly isRefusing: boolean } | undefined> {
+  const row = await db
+    .selectFrom('node_processes')
+    .select(['last_seen_at', 'kept_position'])
+    .where('node_id', '=', node_id)
+    .where('process', '=', process)
+    .executeTakeFirst()
+  return row && { last_seen_at: row.last_seen_at, isRefusing: row.kept_position !== null }
+}
+
+export type ProcessState = {
+  readonly node_id: string
+  readonly healthy: boolean
+  readonly leaving: boolean
+  /** Whether it refuses the configuration of this database. */
+  readonly isRefusing: boolean
+  /** Epoch ms. */
+  readonly last_seen_at: number
+}
+
+/** Returns the processes of all nodes that had a heartbeat since then (epoch ms). */
+export async function listProcessStates(db: Db, seenSince: number): Promise<readonly ProcessState[]> {
+  const rows = await db
+    .selectFrom('node_processes')
+    .select(['node_id', 'healthy', 'leaving', 'kept_position', 'last_seen_at'])
+    .where('last_seen_at', '>=', seenSince)
+    .execute()
+  return rows.map(({ healthy, leaving, kept_position, ...row }) => {
+    return { ...row, healthy: healthy === 1, leaving: leaving === 1, isRefusing: kept_position !== null }
+  })
+}
+
+/** Returns the regions that have a node. */
+export async function listNodeRegions(db: Db): Promise<readonly string[]> {
+  const rows = await db.selectFrom('nodes').select('region').distinct().orderBy('region').execute()
+  return rows.map(({ region }) => region)
+}
+
+/** Returns the number of nodes of a region whose ingest was healthy at `seenSince` (epoch ms) or later. */
+export async function countHealthyNodes(db: Db, region: string, seenSince: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('nodes')
+    .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('nodes.region', '=', region)
+    .where('process', '=', 'ingest')
+    .where('healthy', '=', 1)
+    .where('last_seen_at', '>=', seenSince)
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+/** Returns the nodes that ever received a configuration of these regions, wherever they are now, and the nodes with these ids. */
+export async function listNodesOnceIn(
+  db: Db,
+  regions: readonly string[],
+  ids: readonly string[],
+): Promise<readonly (NodeFacts & { readonly received: ReadonlyMap<string, number> })[]> {
+  const received = await db
+    .selectFrom('node_snapshots')
+    .selectAll()
+    .where('region', 'in', [...regions, ''])
+    .execute()
+  const byNode = Map.groupBy(received, ({ node_id }) => node_id)
+  const nodes = await listNodesById(db, [...new Set([...byNode.keys(), ...ids])])
+  return nodes.map((node) => ({
+    ...node,
+    received: new Map((byNode.get(node.id) ?? []).map(({ region, epoch }) => [region, epoch])),
+  }))
+}
+
+/**
+ * Records that nodes are about to receive the configuration of a region. From then on they may hold data of every endpoint in it.
+ * A restored database may have an older epoch: the highest counts.
+ */
+export async function recordSnapshotsSent(db: Tx, sent: readonly Database['node_snapshots'][]): Promise<void> {
+  const highest = new Map<string, Database['node_snapshots']>()
+  // In the order of the nodes, so that two control processes lock the rows in the same order.
+  for (const row of sent.toSorted((a, b) => (a.node_id < b.node_id ? -1 : a.node_id > b.node_id ? 1 : a.epoch - b.epoch)))
+    highest.set(`${row.node_id} ${row.region}`, row)
+  for (const rows of inChunks([...highest.values()]))
+    await db
+      .insertInto('node_snapshots')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['node_id', 'region'])
+          .doUpdateSet(({ ref }) => ({ epoch: ref('excluded.epoch') }))
+          .whereRef('node_snapshots.epoch', '<', 'excluded.epoch'),
+      )
+      .execute()
+}
+
+/** Returns the region of a node. Throws not_found for a node that never registered. */
+export async function getNodeRegion(db: Db, id: string): Promise<string> {
+  const row = await db.selectFrom('nodes').select('region').where('id', '=', id).executeTakeFirst()
+  if (row === undefined) throw new AppError('not_found', 'the node is not registered')
+  return row.region
+}
+
+function toProcessFacts(row: Database['node_processes']): ProcessFacts {
+  return {
+    applied_epoch: row.applied_epoch,
+    healthy: row.healthy === 1,
+    reasons: fromJson(row.reasons),
+    disk_full: row.disk_full === 1,
+    leaving: row.leaving === 1,
+    kept_position: fromJsonOrNull(row.kept_position),
+    last_seen_at: toTime(row.last_seen_at),
+    healthy_at: toTimeOrNull(row.healthy_at),
+  }
+}
+
+/** Returns the nodes with these ids. */
+export async function listNodesById(db: Db, ids: readonly string[]): Promise<readonly NodeFacts[]> {
+  return ids.length === 0 ? [] : readNodes(db, ids)
+}
+
+async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {
+  const nodes = await db.selectFrom('nodes').selectAll().where('id', 'in', ids).orderBy('id').execute()
+  const processes = await db.selectFrom('node_processes').selectAll().where('node_id', 'in', ids).execute()
+  const facts = new Map(processes.map((row) => [`${row.node_id} ${row.process}`, toProcessFacts(row)]))
+  const factsOf = (id: string, process: Heartbeat['process']) => facts.get(`${id} ${process}`) ?? null
+  return nodes.map((row) => ({
+    id: row.id,
+    region: row.region,
+    ipv4: fromJson(row.ipv4),
+    ipv6: fromJson(row.ipv6),
+    ingest_address: row.ingest_address,
+    tls_ports: fromJson(row.tls_ports),
+    registered_at: toTime(row.registered_at),
+    credential: row.credential_hash === null ? 'none' : row.credential_revoked_at === null ? 'active' : 'revoked',
+    ingest: factsOf(row.id, 'ingest'),
+    delivery: factsOf(row.id, 'delivery'),
+  }))
+}
