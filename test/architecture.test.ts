@@ -11,6 +11,7 @@ const source = join(root, 'src')
 
 const mayImport: Record<string, readonly string[]> = {
   lib: [],
+  config: ['model', 'lib'],
   client: ['lib'],
   model: ['lib'],
   pages: ['lib'],
@@ -26,27 +27,23 @@ const mayImport: Record<string, readonly string[]> = {
   node: ['auth', 'model', 'lib'],
   ingest: ['auth', 'node', 'pages', 'log', 'model', 'lib'],
   delivery: ['node', 'objects', 'records', 'views', 'log', 'model', 'lib'],
-  control: ['auth', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
+  naming: ['store', 'model', 'lib'],
+  control: ['auth', 'naming', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
   cli: ['auth', 'client', 'control', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'log', 'model', 'lib'],
 }
 
-/** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */
+/** Files of `src` itself, and the folders that may import them. */
 const rootFiles: Record<string, (importer: string) => boolean> = {
   'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('log/'),
   'error-texts.ts': (importer) => importer.startsWith('pages/'),
-  'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
-  'config-addresses.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
-  'config-conflicts.ts': () => false,
-  'config-traces.ts': () => false,
-  'data-paths.ts': (importer) => importer.startsWith('cli/'),
   'main.ts': () => false,
 }
 
 /** A third party and the only places that may import it. */
 const fences: readonly { readonly party: RegExp; readonly places: readonly RegExp[] }[] = [
   { party: /^@duckdb\//, places: [/^duckdb\//] },
-  { party: /^@aws-sdk\//, places: [/^objects\//, /^control\/provisioning\/dns\/route53\.ts$/] },
-  { party: /^dns-packet$/, places: [/^control\/provisioning\/dns\//] },
+  { party: /^@aws-sdk\//, places: [/^objects\//, /^naming\/dns\/route53\.ts$/] },
+  { party: /^dns-packet$/, places: [/^naming\/dns\//] },
   { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
   { party: /^mqtt-packet$/, places: [/^ingest\/mqtt\//, /^cli\/demo\//] },
   { party: /^@bufbuild\/protobuf(\/|$)/, places: [/^ingest\/http\/otlp\//] },
@@ -54,9 +51,9 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^diff$/, places: [/^cli\/setup\/line-diff\.ts$/] },
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },
-  { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
+  { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\/http\//] },
   { party: /^@node-rs\/crc32$/, places: [/^log\/local\//] },
-  { party: /^(@peculiar\/x509|reflect-metadata|acme-client)$/, places: [/^control\/provisioning\/certificates\//] },
+  { party: /^(@peculiar\/x509|reflect-metadata|acme-client)$/, places: [/^naming\/certificates\//] },
   { party: /^@stricli\//, places: [/^cli\//] },
 ]
 
@@ -141,6 +138,8 @@ describe('the import table', () => {
         const to = folderOf(path)
         if (to === from || (to !== '' && mayImport[from]?.includes(to))) return undefined
         if (to === '' && rootFiles[path]?.(importer) === true) return undefined
+        // Compositions see the configuration.
+        if (to === 'config' && (importer.endsWith('/app.ts') || from === 'cli')) return undefined
         // The next test says who may import an app.
         if (path.endsWith('/app.ts')) return undefined
         return `${from} may import ${mayImport[from]?.join(', ') || 'nothing'}`
@@ -235,7 +234,7 @@ describe('the import table', () => {
   test('routes never import the store', () => {
     expect(
       violations(({ importer }, path) =>
-        importer.startsWith('control/routes/') && path?.startsWith('store/') ? 'a service owns that' : undefined,
+        importer.startsWith('control/http/routes/') && path?.startsWith('store/') ? 'a service owns that' : undefined,
       ),
     ).toEqual([])
   })
@@ -269,9 +268,9 @@ describe('the import table', () => {
     expect(offenders).toEqual([])
   })
 
-  test('only config.ts reads the environment', () => {
+  test('only config/config.ts reads the environment', () => {
     expect(
-      files.filter((name) => name !== 'config.ts' && readFileSync(join(source, name), 'utf8').includes('process.env')),
+      files.filter((name) => name !== 'config/config.ts' && readFileSync(join(source, name), 'utf8').includes('process.env')),
     ).toEqual([])
   })
 
@@ -315,7 +314,7 @@ describe('comments', () => {
 
 /** An idle process needs more memory with each package. Import a large library on demand if most installations do not need it. */
 describe('the third parties that an idle process loads', () => {
-  const everyProcess = ['cli/main.ts', 'config.ts', 'cli/serve/processes.ts', 'cli/serve/run-app.ts']
+  const everyProcess = ['cli/main.ts', 'config/config.ts', 'cli/serve/processes.ts', 'cli/serve/run-app.ts']
   const common = ['@stricli/core', 'pino']
 
   test.each([

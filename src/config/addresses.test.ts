@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readConfig } from './config.ts'
 import { baseUrlOf, baseUrlProblem, controlOf, localControlUrl, localIngestUrl } from './addresses.ts'
+import { readConfig } from './config.ts'
 
 const files = (setting: string) => ({ [`${setting}_CERTIFICATE_FILE`]: 'a.crt', [`${setting}_KEY_FILE`]: 'a.key' })
 

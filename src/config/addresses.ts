@@ -1,7 +1,8 @@
 /** Where the processes of an installation listen and reach each other, as the configuration has it. */
-import type { Config } from './config.ts'
+
 import { isLoopback } from '#lib/ip-addresses.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
+import type { Config } from './config.ts'
 
 /** Returns the public URL of the management API, without a slash at its end. */
 export function baseUrlOf(config: Config): string {

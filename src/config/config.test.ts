@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigurationError, options, readConfig } from './config.ts'
-import { baseUrlOf, certificateSourcesOf, controlOf, httpUrl } from './addresses.ts'
 import { reachableAt } from '#lib/option-types.ts'
+import { baseUrlOf, certificateSourcesOf, controlOf, httpUrl } from './addresses.ts'
+import { ConfigurationError, options, readConfig } from './config.ts'
 
 describe('readConfig', () => {
   test('works without any option', () => {

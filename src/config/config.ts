@@ -1,8 +1,4 @@
 import { resolve } from 'node:path'
-import { findConflicts, findUnknownOptions } from './conflicts.ts'
-import { scrubOptions } from './scrub.ts'
-import { tracesOptions } from './traces.ts'
-import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from '#lib/bytes.ts'
 import {
   address,
@@ -29,6 +25,10 @@ import {
 import { UserError } from '#lib/user-error.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { apiKeyPattern, hostnamePattern, joinTokenPattern, regionPattern } from '#model/patterns.ts'
+import { findConflicts, findUnknownOptions } from './conflicts.ts'
+import { dataPaths } from './data-paths.ts'
+import { scrubOptions } from './scrub.ts'
+import { tracesOptions } from './traces.ts'
 
 /**
  * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen.

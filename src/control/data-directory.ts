@@ -3,8 +3,8 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { noteMissingCommits } from '#store/commits/missing-commits.ts'
-import { newestHeartbeat } from '#store/nodes/nodes.ts'
 import { applyRestore as apply } from '#store/commits/restored.ts'
+import { newestHeartbeat } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 
 type NodePaths = Readonly<Record<'ingestSnapshot' | 'deliverySnapshot' | 'wal' | 'outbox', string>>

@@ -1,6 +1,5 @@
 /** Tuning of control. Limits that are part of the API are in `model/limits.ts`. */
 import { KiB, MiB } from '#lib/bytes.ts'
-import { nodeLimits } from '#model/limits.ts'
 
 export const controlLimits = {
   bodyBytesMax: MiB,
@@ -32,27 +31,14 @@ export const controlLimits = {
   allowancesTakenAtOnce: 500,
   /** Callers whose request rate is tracked by this process. */
   rateLimitedCallersMax: 10_000,
-  /** Long polls for snapshots at the same time: two of each node. */
-  snapshotWaitersMax: 8_000,
   /** Versions of the sections of a region by whose digest a poll may name what it has. */
   snapshotOffersKept: 4,
   /** A response of this size at most is one buffer, which all processes with the same difference share. */
   snapshotBytesShared: MiB,
   /** Long polls of one node: one for each of its two processes, with room for restarts. */
   snapshotWaitersPerNode: 8,
-  /** How often the epoch is read to detect changes made by other processes. */
-  epochPollMs: 500,
   /** How often the write-ahead log of SQLite is emptied: less of it is lost if it is damaged. */
   checkpointMs: 10_000,
-  /** How often the clock of the database is read. A response that took longer is ignored. */
-  databaseClockMs: 5_000,
-  databaseClockRoundTripMsMax: 500,
-  /** A difference from the clock of this machine that is logged. */
-  clockDifferenceSecondsNoted: 5,
-  /** How often the lock of the leader is taken or confirmed. */
-  leadershipPollMs: 1_000,
-  /** Work begins only if the lock was confirmed more recently than this. */
-  leadershipProofMs: 5_000,
   /** Size of the cache of serialized snapshot sections. A full snapshot of 10 000 endpoints and 100 000 keys is about 25 MiB. */
   sectionCacheBytes: 64 * MiB,
   /** Accounts whose failed calls are counted. */
@@ -105,14 +91,19 @@ export const drainLimits = {
   pageEndpointsMax: 1_000,
 } as const
 
-/** A node without a heartbeat for this long is unhealthy. It sends one every two seconds. */
-export const nodeHealthySeconds = nodeLimits.healthySeconds
+/** The check whether new endpoints are served. */
+export const newEndpointLimits = {
+  tickMs: 1_000,
+  /** Endpoints that are considered for `provisioned_at` at once. */
+  unprovisionedMax: 500,
+  /** After that, so many times as long is nothing considered. */
+  restFactor: 9,
+} as const
+
 /** An endpoint without a healthy node for this long has failed. */
 export const nodeFailedSeconds = 9
 /** An endpoint that was not provisioned within this time has failed. */
 export const provisioningSeconds = 300
-/** A control process that reached the database this recently could record the heartbeats of nodes. */
-export const controlContactMsMax = 4_000
 /** A node without a heartbeat for this long is gone and no longer counted. */
 export const nodeGoneSeconds = 3_600
 /** An endpoint with a sealed segment that is uncommitted for this long is degraded. */

@@ -5,7 +5,6 @@
  */
 
 import type { X509Certificate } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { KeyUse } from '#auth/key-use.ts'
 import { createSignIn } from '#auth/lazy-sign-in.ts'
@@ -36,7 +35,7 @@ import { announceChanges } from '#store/cluster/changes.ts'
 import { DeliveredMetrics } from './metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from './metrics/delivery-processes.ts'
 import { EpochFeed, registerEpochMetric } from '#store/cluster/epoch-feed.ts'
-import type { HttpServerOptions } from './http/requests/http-server.ts'
+import type { HttpServer, HttpServerOptions } from './http/requests/http-server.ts'
 import { registerRequestSeconds } from './http/requests/http-server.ts'
 import { registerLagMetrics } from './metrics/lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from '#store/cluster/leadership.ts'
@@ -66,6 +65,7 @@ import { deliveredRecordService } from './resources/delivered-records.ts'
 import { destinationService } from './resources/destinations.ts'
 import { dlqFileService } from './resources/dlq-files.ts'
 import { DownloadLinks } from './resources/download-links.ts'
+import { createNewEndpointChecks } from './upkeep/new-endpoints.ts'
 import { createDrainRemoval } from './upkeep/drains.ts'
 import { endpointService } from './resources/endpoints.ts'
 import { createHousekeeping } from './upkeep/housekeeping.ts'
@@ -133,8 +133,8 @@ export type ControlCore = ReturnType<typeof composeCore>
 export type ControlPlane = {
   /** In the order of their start. They stop in reverse: the feed first, so that long polls end before the listener waits for its requests. */
   readonly services: readonly Service[]
-  readonly server: FastifyInstance
-  readonly nodeServer: FastifyInstance
+  readonly server: HttpServer
+  readonly nodeServer: HttpServer
   /** Refuses new requests, waits for those in flight while `stopServices` runs, and cuts them off when the signal aborts. */
   closeServers(signal: AbortSignal, stopServices: () => Promise<void>): Promise<void>
 }
@@ -273,7 +273,7 @@ function buildNodeApi(
   { certificateName, nodeApi: certificate }: Certificates,
   { access, commits, delivered, dns, rootCertificate }: Parts,
   http: Http,
-): Promise<FastifyInstance> {
+): Promise<HttpServer> {
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   return buildNodeServer({
     ...{ ...http, certificate, access, rootCertificate },
@@ -302,7 +302,7 @@ function buildApi(
   certificates: Certificates,
   parts: Parts,
   { isStopping, ...http }: Http & { readonly isStopping: () => boolean },
-): Promise<FastifyInstance> {
+): Promise<HttpServer> {
   const { store, clock, logger, baseUrl, secrets, registry, objects, signedUrls, signInProvider } = ports
   const { tokens, people, isSuspended } = core
   const signIn = createSignIn({
@@ -392,9 +392,8 @@ function listServices(
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
-    ...createChecks({
-      ...{ store, leadership, provisioner, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger },
-    }),
+    createNewEndpointChecks({ store, leadership, provisioner, clock, logger }),
+    ...createChecks({ store, leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger }),
     ...(store.dialect === 'postgres' ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
     queryWorkers,

@@ -1,6 +1,7 @@
 /** Delivery as a process: opens files, control, stores and the sandbox of its workers, and runs the plane on them. */
-import type { Config } from '#config/config.ts'
+
 import { controlOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'

@@ -1,6 +1,7 @@
 /** Ingest as a process: opens files, control, certificates and the addresses that it listens at, and runs the plane on them. */
-import type { Config } from '#config/config.ts'
+
 import { baseUrlOf, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'

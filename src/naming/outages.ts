@@ -6,7 +6,9 @@
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
-import { controlContactMsMax } from '#control/limits.ts'
+
+/** A control process that reached the database this recently could record the heartbeats of nodes. */
+const controlContactMsMax = 4_000
 
 /** In epoch ms. */
 export type Outage = { readonly fromMs: number; readonly toMs: number }

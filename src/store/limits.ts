@@ -2,25 +2,6 @@
 import { MiB } from '#lib/bytes.ts'
 
 export const storeLimits = {
-  /** Connections to Postgres per process. */
-  poolConnectionsMax: 10,
-  /** How long a caller waits for a connection. */
-  connectTimeoutMs: 5_000,
-  statementTimeoutMs: 30_000,
-  /** Postgres ends a transaction whose process is silent for this long, so that its locks do not hold up heartbeats at other processes. */
-  idleTransactionMs: 2_000,
-  /** A connection to Postgres that is idle for this long is checked by the operating system. */
-  keepAliveMs: 10_000,
-  /** A query without a reply for this long makes the pool check whether the server still responds, within the same time. */
-  probeMs: 2_000,
-  /** How long the leader waits for Postgres, to connect and for each reply. */
-  leaderTimeoutMs: 3_000,
-  /** Postgres closes the connection of a leader that is silent for this long, so that another process can lead. */
-  leaderIdleMs: 10_000,
-  /** How long a statement on SQLite waits for another process's transaction. It blocks the thread. */
-  sqliteBusyTimeoutMs: 250,
-  /** Prepared statements cached on SQLite. */
-  sqliteStatementsMax: 500,
   /** Attempts at a transaction that collides with others. */
   transactionAttemptsMax: 10,
   transactionRetryDelayMsMax: 200,
@@ -28,8 +9,6 @@ export const storeLimits = {
   versionAttemptsMax: 20,
   /** Definitions in one page of views. Fewer views than asked for are returned if theirs are larger. */
   pageDefinitionBytesMax: 2 * MiB,
-  /** Rows in one INSERT: both databases limit the parameters of a statement. */
-  insertRowsMax: 500,
   /** Starts of ingest on one node whose counters are kept apart, for each account and day. */
   usageRunsMax: 10,
   /** A rate that a node reported longer ago is over, because nodes report only accounts that send. It is the longer the more rows there are. */

@@ -14,11 +14,11 @@ import { ownCommand } from '#lib/own-command.ts'
 import { UserError } from '#lib/user-error.ts'
 import { databaseErrorKind, translateErrors } from './engines/database-error.ts'
 import type { LeaderLock } from './engines/leader-lock.ts'
-import { storeLimits } from './limits.ts'
 import type { PostgresOptions } from './engines/postgres.ts'
-import type { Database } from './schema.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { requireIntactLog } from './engines/sqlite-log.ts'
+import { storeLimits } from './limits.ts'
+import type { Database } from './schema.ts'
 
 export type Db = Kysely<Database>
 /** A `Db` in a transaction. Functions that require it make several changes that belong together. */

@@ -1,9 +1,9 @@
 /** Dynamic updates of a real BIND. */
 import { expect, test } from 'vitest'
-import { RecordsRejected } from '#naming/dns/provider.ts'
-import { Rfc2136Provider } from '#naming/dns/rfc2136.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { address } from '#lib/option-types.ts'
+import { RecordsRejected } from '#naming/dns/provider.ts'
+import { Rfc2136Provider } from '#naming/dns/rfc2136.ts'
 import { type BindDescription, resolverOf, startBind, updateZone } from '../../tools/services/bind.ts'
 import { describeNameServer, freshDomain } from '../support/name-server.ts'
 

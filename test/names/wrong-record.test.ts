@@ -1,15 +1,15 @@
 /** A wrong record among those of many endpoints in a real BIND is seen within ten seconds. */
 import { pino } from 'pino'
 import { test } from 'vitest'
-import { checkLimits } from '#naming/checks/limits.ts'
-import { createChecks } from '#naming/checks/start.ts'
 import { systemClock } from '#lib/clock.ts'
 import { address } from '#lib/option-types.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId, newLabel } from '#model/id.ts'
+import { checkLimits } from '#naming/checks/limits.ts'
+import { createChecks } from '#naming/checks/start.ts'
 import { inChunks } from '#store/chunks.ts'
-import { listDnsChecks } from '#store/naming/dns-checks.ts'
 import { markProvisioned } from '#store/endpoints/endpoints.ts'
+import { listDnsChecks } from '#store/naming/dns-checks.ts'
 import { updateZone } from '../../tools/services/bind.ts'
 import { anAccount } from '../store/fixtures.ts'
 import { newStore, postgresUrl } from '../support/databases.ts'
@@ -45,7 +45,6 @@ describeNameServer('the names of many endpoints', (nameServer) => {
     const services = createChecks({
       ...{ store, baseDomain, clock, dnsKeeper: 'operator', publisher: undefined },
       leadership: { whileLeading: (work) => work },
-      provisioner: { computeStates: async () => new Map() },
       dnsServer: address(nameServer.server),
       dnsNamesPerSecond: checkLimits.namesMax,
       logger: pino({ level: 'silent' }) as unknown as Logger,

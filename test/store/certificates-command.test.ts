@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '#config/config.ts'
-import { listCertificates, recordCertificate, recordOrderFailure } from '#store/naming/certificates.ts'
 import { applyChange } from '#store/cluster/epoch.ts'
+import { listCertificates, recordCertificate, recordOrderFailure } from '#store/naming/certificates.ts'
 import { runCli } from '../support/cli.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { applyChange } from '#store/cluster/epoch.ts'
 import {
   claimValidation,
   getDestination,
@@ -7,7 +8,6 @@ import {
   recordValidation,
   updateDestination,
 } from '#store/endpoints/destinations.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { aDestination, anAccount, aStoredDestination, t0 } from './fixtures.ts'

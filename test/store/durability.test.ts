@@ -6,9 +6,9 @@ import { describe, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
 import { listCommits, recordCommit } from '#store/commits/commits.ts'
-import { storeLimits } from '#store/limits.ts'
-import { migrate } from '#store/migrations/migrate.ts'
+import { engineLimits } from '#store/engines/limits.ts'
 import { hasDamagedLog } from '#store/engines/sqlite-log.ts'
+import { migrate } from '#store/migrations/migrate.ts'
 import { openStore, transact } from '#store/store.ts'
 import { startPostgres } from '../../tools/services/postgres.ts'
 import { newDatabase, openTestStore, type TestStore } from '../support/databases.ts'
@@ -49,7 +49,7 @@ describe('durability on SQLite', () => {
     expect(statSync(`${store.url}-wal`).size).toBe(0)
     expect((await listCommits(store.db, endpoint, { limit: 9 })).items).toHaveLength(2)
     expect(await sql`pragma busy_timeout`.execute(store.db)).toMatchObject({
-      rows: [{ timeout: storeLimits.sqliteBusyTimeoutMs }],
+      rows: [{ timeout: engineLimits.sqliteBusyTimeoutMs }],
     })
   })
 

@@ -4,13 +4,13 @@ import { commitId } from '#model/commit.ts'
 import type { CreateDestination } from '#model/destination.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
 import { insertBinding } from '#store/endpoints/bindings.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
 import { insertEndpoint, type NewEndpoint, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { insertView, type NewView, publishView } from '#store/endpoints/views.ts'
 import type { NewJob } from '#store/jobs/jobs.ts'
 import { type Store, transact } from '#store/store.ts'
-import { insertView, type NewView, publishView } from '#store/endpoints/views.ts'
 
 export const t0 = Date.parse('2026-11-20T08:00:00.000Z')
 export const iso = (epochMs: number) => new Date(epochMs).toISOString()

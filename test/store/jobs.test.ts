@@ -5,12 +5,20 @@ import type { Job } from '#model/job.ts'
 import { findCommit, insertAddition } from '#store/commits/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits/commits.ts'
 import { findLatestRejectingVersion, listDlqFiles } from '#store/commits/dlq-files.ts'
-import { findUnit, finishUnit, leaseUnit, listAvailableUnits, listLeasedUnits, lockJob, returnUnit } from '#store/jobs/job-units.ts'
+import { insertVersion, publishView } from '#store/endpoints/views.ts'
+import {
+  findUnit,
+  finishUnit,
+  leaseUnit,
+  listAvailableUnits,
+  listLeasedUnits,
+  lockJob,
+  returnUnit,
+} from '#store/jobs/job-units.ts'
 import { getJob, insertJob, lockRunningJob, removeJobFinishedBefore, setJobStatus } from '#store/jobs/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
-import { type Store, transact } from '#store/store.ts'
 import { getViewMetrics, removeViewCountersBefore } from '#store/series/view-counters.ts'
-import { insertVersion, publishView } from '#store/endpoints/views.ts'
+import { type Store, transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 

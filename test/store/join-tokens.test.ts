@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest'
 import { newJoinToken } from '#auth/new-join-token.ts'
-import { countJoin, insertJoinToken, listJoinTokens, lockJoinToken, removeJoinTokensExpiredBefore } from '#store/nodes/join-tokens.ts'
+import {
+  countJoin,
+  insertJoinToken,
+  listJoinTokens,
+  lockJoinToken,
+  removeJoinTokensExpiredBefore,
+} from '#store/nodes/join-tokens.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { t0 } from './fixtures.ts'

@@ -1,10 +1,10 @@
 /** Several control processes on one Postgres: one of them leads at a time, and another one takes over. */
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { ElectedLeadership } from '#store/cluster/leadership.ts'
 import { must } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { ElectedLeadership } from '#store/cluster/leadership.ts'
 import { openStore } from '#store/store.ts'
 import { newStore, postgresUrl } from '../support/databases.ts'
 import { until } from '../support/until.ts'

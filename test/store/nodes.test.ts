@@ -4,7 +4,14 @@ import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
 import { listLargestLags, sumLags } from '#store/nodes/lag-totals.ts'
 import { listNodeInventories } from '#store/nodes/node-inventory.ts'
 import { findLargestLag, listBlockedLogs, listLags } from '#store/nodes/node-reports.ts'
-import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotsSent, registerNode } from '#store/nodes/nodes.ts'
+import {
+  getNodeRegion,
+  listNodes,
+  listNodesOnceIn,
+  recordHeartbeat,
+  recordSnapshotsSent,
+  registerNode,
+} from '#store/nodes/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/nodes/quiet-heartbeats.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'

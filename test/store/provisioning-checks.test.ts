@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { listCertificateChecks, recordCertificateChecks } from '#store/naming/certificate-checks.ts'
-import { isRecorded, listDnsChecks, listEndpointsToLookUp, listUnservedToLookUp, recordDnsChecks } from '#store/naming/dns-checks.ts'
+import { applyChange } from '#store/cluster/epoch.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -10,7 +9,14 @@ import {
   markProvisioned,
   removeDrainingEndpoint,
 } from '#store/endpoints/endpoints.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { listCertificateChecks, recordCertificateChecks } from '#store/naming/certificate-checks.ts'
+import {
+  isRecorded,
+  listDnsChecks,
+  listEndpointsToLookUp,
+  listUnservedToLookUp,
+  recordDnsChecks,
+} from '#store/naming/dns-checks.ts'
 import { listTlsNodes, newestHeartbeat, recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'

@@ -7,6 +7,7 @@
  */
 import { decodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { compactionMarkerKey, isCompactedKey, parseArtifactKind, parseCompactionMarkerKey } from '#model/artifact.ts'
+import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 import {
   displacePlanned,
   findCompaction,
@@ -15,7 +16,6 @@ import {
   type PlannedSource,
   publishCompaction,
 } from '#store/jobs/compactions.ts'
-import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { Rejected } from './found-marker.ts'
 

@@ -1,5 +1,5 @@
-import type { Config } from '#config/config.ts'
 import { baseUrlOf, certificateSourcesOf, controlOf, localIngestUrl, localUrl } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import { ownCommand } from '#lib/own-command.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'

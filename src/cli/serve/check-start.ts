@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import type { Config } from '#config/config.ts'
 import { ingestAddressesOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import type { ListenAddress } from '#lib/option-types.ts'

@@ -1,6 +1,6 @@
 import type { RequestOptions } from 'node:https'
-import type { Config } from '#config/config.ts'
 import { localControlUrl, localIngestUrl } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { clientOf } from '#lib/http.ts'

@@ -5,6 +5,8 @@ import { type CommitFiles, type CommitList, type CommitsQuery, commitId, type Se
 import { summarize } from '#model/field-errors.ts'
 import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
 import type { Principal } from '#model/principal.ts'
+import { currentPosition } from '#store/cluster/epoch.ts'
+import { listForeignEndpoints, listForeignViews } from '#store/cluster/node-scope.ts'
 import {
   countRecordedCommits,
   findCommits,
@@ -13,10 +15,8 @@ import {
   listSegmentCommits,
   recordCommit,
 } from '#store/commits/commits.ts'
-import { assertEverExisted } from '#store/endpoints/endpoints.ts'
-import { currentPosition } from '#store/cluster/epoch.ts'
 import { findMissingSince, findMissingSinceOf } from '#store/commits/missing-commits.ts'
-import { listForeignEndpoints, listForeignViews } from '#store/cluster/node-scope.ts'
+import { assertEverExisted } from '#store/endpoints/endpoints.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
 import type { DownloadLinks } from '../resources/download-links.ts'

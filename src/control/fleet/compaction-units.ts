@@ -9,9 +9,9 @@ import type { ArtifactFile } from '#model/commit.ts'
 import { DestinationTarget } from '#model/destination.ts'
 import type { CompactionUnit, RemovalUnit } from '#model/job-protocol.ts'
 import type { ViewCounts } from '#model/view-metrics.ts'
-import { areSourcesRead, findCompaction, listSources, publishCompaction, type StoredCompaction } from '#store/jobs/compactions.ts'
 import { findDestination } from '#store/endpoints/destinations.ts'
 import { findEndpoint } from '#store/endpoints/endpoints.ts'
+import { areSourcesRead, findCompaction, listSources, publishCompaction, type StoredCompaction } from '#store/jobs/compactions.ts'
 import type { Tx } from '#store/store.ts'
 
 type Prepared =

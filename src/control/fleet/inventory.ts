@@ -7,7 +7,7 @@ import { listNodeInventories, listNodeLogs } from '#store/nodes/node-inventory.t
 import { planRemoval, removeNode } from '#store/nodes/node-removal.ts'
 import { getNodeRegion, type ProcessFacts } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import { hasRecentHeartbeat } from '../status/reports.ts'
+import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 
 export type Inventory = ReturnType<typeof inventoryService>
 

@@ -28,8 +28,10 @@ import type {
 } from '#model/job-protocol.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commits/commit-additions.ts'
 import { lockCommits } from '#store/commits/commits.ts'
-import { markCompactionFailed, recordRemoval } from '#store/jobs/compactions.ts'
+import { findMissingSince } from '#store/commits/missing-commits.ts'
 import { findDestination } from '#store/endpoints/destinations.ts'
+import { getView } from '#store/endpoints/views.ts'
+import { markCompactionFailed, recordRemoval } from '#store/jobs/compactions.ts'
 import {
   type AvailableUnit,
   findUnit,
@@ -46,9 +48,7 @@ import {
 } from '#store/jobs/job-units.ts'
 import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
-import { findMissingSince } from '#store/commits/missing-commits.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
-import { getView } from '#store/endpoints/views.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
 import { goneReason, prepareCompaction, recordCompaction } from './compaction-units.ts'
 import { chooseSource } from './job-source.ts'

@@ -4,6 +4,7 @@ import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
+import { nodeLimits } from '#model/limits.ts'
 import type {
   Heartbeat,
   HeartbeatRecorded,
@@ -18,21 +19,27 @@ import type {
   UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
+import type { PublishedNodes } from '#naming/dns/published-nodes.ts'
 import { recordUsage, sumUsage } from '#store/accounts/account-usage.ts'
-import { countRecordedCommits } from '#store/commits/commits.ts'
-import { findDestinationTarget } from '#store/endpoints/destinations.ts'
-import { recordSeriesReport } from '#store/series/endpoint-series.ts'
-import { currentPosition } from '#store/cluster/epoch.ts'
 import { listOwnKeys, recordKeyUse } from '#store/accounts/key-use.ts'
-import { noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { currentPosition } from '#store/cluster/epoch.ts'
+import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { listOwnAccounts } from '#store/cluster/node-scope.ts'
-import { countHealthyNodes, findProcess, getNodeRegion, listNodesById, recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
+import { countRecordedCommits } from '#store/commits/commits.ts'
+import { noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { findDestinationTarget } from '#store/endpoints/destinations.ts'
+import {
+  countHealthyNodes,
+  findProcess,
+  getNodeRegion,
+  listNodesById,
+  recordHeartbeat,
+  registerNode,
+} from '#store/nodes/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/nodes/quiet-heartbeats.ts'
+import { recordSeriesReport } from '#store/series/endpoint-series.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import type { DeliveryProcesses } from '../metrics/delivery-processes.ts'
-import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
-import { nodeHealthySeconds } from '../limits.ts'
-import type { PublishedNodes } from '#naming/dns/published-nodes.ts'
 import type { NodeIdentity } from './node-access.ts'
 
 export type NodesOptions = {
@@ -105,7 +112,7 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
       const region = await getNodeRegion(db, report.node_id)
       if (report.accounts.length > 0) await transact(store, (db) => recordUsage(db, report, now))
       return {
-        healthy_nodes: Math.max(1, await countHealthyNodes(store.db, region, now - nodeHealthySeconds * 1000)),
+        healthy_nodes: Math.max(1, await countHealthyNodes(store.db, region, now - nodeLimits.healthySeconds * 1000)),
         accounts: await sumUsage(store.db, report.accounts),
       }
     },

@@ -16,11 +16,11 @@ import {
   type ScrubKnownRequest,
   scrubPageLimits,
 } from '#model/scrub.ts'
-import { listCommitsToScrub, listEndpointsToScrub, listKnownMarkers, withTargets } from '#store/jobs/commits-to-scrub.ts'
+import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import { listOwnEndpoints } from '#store/cluster/node-scope.ts'
+import { listCommitsToScrub, listEndpointsToScrub, listKnownMarkers, withTargets } from '#store/jobs/commits-to-scrub.ts'
 import { listNodes } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
-import { hasRecentHeartbeat } from '../status/reports.ts'
 import type { NodeIdentity } from './node-access.ts'
 
 export type ScrubsOptions = {

@@ -21,12 +21,12 @@ import {
   type SnapshotRequest,
   sectionKindOf,
 } from '#model/snapshot-sections.ts'
-import { listCommittedSeqs } from '#store/commits/commits.ts'
 import { awaitRunningChanges, currentPosition } from '#store/cluster/epoch.ts'
-import { getNodeRegion, recordSnapshotsSent } from '#store/nodes/nodes.ts'
-import { listSectionVersions, type SectionVersions, versionsFor } from '#store/cluster/section-versions.ts'
-import { readConsistently, type Store, transact } from '#store/store.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
+import { listSectionVersions, type SectionVersions, versionsFor } from '#store/cluster/section-versions.ts'
+import { listCommittedSeqs } from '#store/commits/commits.ts'
+import { getNodeRegion, recordSnapshotsSent } from '#store/nodes/nodes.ts'
+import { readConsistently, type Store, transact } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import { SectionCache, type SectionCacheOptions } from './section-cache.ts'
 

@@ -1,11 +1,12 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { Clock } from '#lib/clock.ts'
 import { observableMetrics } from '#lib/metrics.ts'
-import { listLargestNodeLags } from '#store/nodes/lag-totals.ts'
+import { nodeLimits } from '#model/limits.ts'
 import { listMissingCommits } from '#store/commits/missing-commits.ts'
+import { listLargestNodeLags } from '#store/nodes/lag-totals.ts'
 import { listProcessStates, type ProcessState } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
-import { controlLimits, nodeGoneSeconds, nodeHealthySeconds } from '../limits.ts'
+import { controlLimits, nodeGoneSeconds } from '../limits.ts'
 
 /** `silent`: a process of the node sent no heartbeat lately. `leaving`: it was asked to stop. */
 const states = ['healthy', 'unhealthy', 'leaving', 'silent'] as const
@@ -35,7 +36,7 @@ export function registerNodeMetrics(
     help: 'nodes that keep their configuration, because the database of control is an older copy or another one',
     registers,
     async collect() {
-      const rows = await listProcessStates(store.db, clock.now() - nodeHealthySeconds * 1000)
+      const rows = await listProcessStates(store.db, clock.now() - nodeLimits.healthySeconds * 1000)
       this.set(new Set(rows.filter(({ isRefusing }) => isRefusing).map(({ node_id }) => node_id)).size)
     },
   })
@@ -66,7 +67,7 @@ export function registerNodeMetrics(
 }
 
 function stateOf(processes: readonly ProcessState[], now: number): (typeof states)[number] {
-  if (processes.some(({ last_seen_at }) => last_seen_at < now - nodeHealthySeconds * 1000)) return 'silent'
+  if (processes.some(({ last_seen_at }) => last_seen_at < now - nodeLimits.healthySeconds * 1000)) return 'silent'
   if (processes.some(({ leaving }) => leaving)) return 'leaving'
   return processes.every(({ healthy }) => healthy) ? 'healthy' : 'unhealthy'
 }

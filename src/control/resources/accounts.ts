@@ -11,10 +11,16 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import { getAccount, insertAccountWithKey, listAccounts, listSuspendedAccountIds, updateAccount } from '#store/accounts/accounts.ts'
-import type { Store } from '#store/store.ts'
+import {
+  getAccount,
+  insertAccountWithKey,
+  listAccounts,
+  listSuspendedAccountIds,
+  updateAccount,
+} from '#store/accounts/accounts.ts'
 import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
+import type { Store } from '#store/store.ts'
 
 export type AccountsOptions = {
   readonly store: Store

@@ -3,10 +3,10 @@ import { type AttachedView, type AttachView, type BindingList, type BindingsQuer
 import { newId } from '#model/id.ts'
 import { pageLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
 import { detachBinding, insertBinding, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
 import { getEndpoint } from '#store/endpoints/endpoints.ts'
 import type { Store } from '#store/store.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import { actorOf } from './actor.ts'
 import { effectiveSettings } from './effective-settings.ts'
 

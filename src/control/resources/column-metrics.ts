@@ -3,8 +3,8 @@ import type { Definition } from '#model/definition.ts'
 import { parseType, printType } from '#model/types/column-type.ts'
 import { type ColumnDetail, type ColumnWindow, percentOf, type ViewMetrics } from '#model/view-metrics.ts'
 import { addQualities, type QualitySum } from '#model/view-quality.ts'
-import type { Store } from '#store/store.ts'
 import { getViewQuality, type QualityWindows } from '#store/series/view-quality.ts'
+import type { Store } from '#store/store.ts'
 
 /** Adds column metrics and unmapped paths. Reads one endpoint at a time: one day of an endpoint may be megabytes. */
 export async function addColumnMetrics(

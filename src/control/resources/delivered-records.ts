@@ -10,11 +10,11 @@ import { compactionLimits, recordSampleLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
 import { listCommits, listSegmentCommits } from '#store/commits/commits.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
-import { assertEverExisted } from '#store/endpoints/endpoints.ts'
 import type { RowRange } from '#store/commits/moved-files.ts'
 import { listRawParquet, type RawParquet } from '#store/commits/raw-parquet.ts'
-import type { Db, Store } from '#store/store.ts'
+import { assertEverExisted } from '#store/endpoints/endpoints.ts'
 import { getView } from '#store/endpoints/views.ts'
+import type { Db, Store } from '#store/store.ts'
 import { type BucketFile, type BucketFiles, takeFitting } from './bucket-files.ts'
 
 /** Provided by the composition: `preview/preview-workers.ts`. Each returns the body of the response, as JSON. */

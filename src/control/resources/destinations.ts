@@ -17,6 +17,7 @@ import type { Principal } from '#model/principal.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { getBucketAccess } from '#store/accounts/accounts.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
 import {
   claimValidation,
   getDestination,
@@ -27,7 +28,6 @@ import {
   updateDestination,
 } from '#store/endpoints/destinations.ts'
 import { type Store, transact } from '#store/store.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 import { failureOf, tryDestination } from './try-destination.ts'
 

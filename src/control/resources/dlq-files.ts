@@ -3,8 +3,8 @@ import { dlqLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
 import { findMissingSinceOf } from '#store/commits/missing-commits.ts'
-import type { Store } from '#store/store.ts'
 import { getView } from '#store/endpoints/views.ts'
+import type { Store } from '#store/store.ts'
 import type { DownloadLinks } from './download-links.ts'
 
 export type DlqFilesOptions = { readonly store: Store; readonly downloadLinks: DownloadLinks }

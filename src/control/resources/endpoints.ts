@@ -15,6 +15,8 @@ import { type Page, type PageQuery, toPage } from '#model/page.ts'
 import { endpointLimit, type Principal } from '#model/principal.ts'
 import type { NodeRegions } from '#model/region.ts'
 import { getAccount } from '#store/accounts/accounts.ts'
+import { withinQuotas } from '#store/accounts/quotas.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -27,9 +29,7 @@ import {
   updateEndpoint,
 } from '#store/endpoints/endpoints.ts'
 import { listNodeRegions } from '#store/nodes/nodes.ts'
-import { withinQuotas } from '#store/accounts/quotas.ts'
 import type { Db, Store } from '#store/store.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { DrainHold } from '../status/drain.ts'
 import type { EndpointState, Observation, Provisioner } from '../status/provisioner.ts'
 import { judgeReport } from '../status/reports.ts'

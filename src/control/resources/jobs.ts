@@ -7,9 +7,9 @@ import type { Principal } from '#model/principal.ts'
 import type { View } from '#model/view.ts'
 import { findLatestRejectingVersion } from '#store/commits/dlq-files.ts'
 import { findEndpoint, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
+import { getView, getViewDetail } from '#store/endpoints/views.ts'
 import { getJob, insertJob, listJobReasons, listJobs, setJobStatus } from '#store/jobs/jobs.ts'
 import { readConsistently, type Store, type Tx, transact } from '#store/store.ts'
-import { getView, getViewDetail } from '#store/endpoints/views.ts'
 import { actorOf } from './actor.ts'
 
 export type JobsOptions = { readonly store: Store; readonly clock: Clock }

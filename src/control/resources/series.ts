@@ -1,11 +1,11 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Principal } from '#model/principal.ts'
 import { type EndpointSeries, type SeriesQuery, type SeriesWindow, seriesWindow, type ViewSeries } from '#model/series.ts'
-import { listEndpointBuckets } from '#store/series/endpoint-series.ts'
 import { assertEverExisted } from '#store/endpoints/endpoints.ts'
-import type { Store } from '#store/store.ts'
-import { listVersionSeries } from '#store/series/view-series.ts'
 import { getView } from '#store/endpoints/views.ts'
+import { listEndpointBuckets } from '#store/series/endpoint-series.ts'
+import { listVersionSeries } from '#store/series/view-series.ts'
+import type { Store } from '#store/store.ts'
 
 export type SeriesOptions = { readonly store: Store; readonly clock: Clock }
 

@@ -1,8 +1,8 @@
 import { AppError } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Principal } from '#model/principal.ts'
-import { getEndpoint } from '#store/endpoints/endpoints.ts'
 import { listRawParquet, type RawParquet } from '#store/commits/raw-parquet.ts'
+import { getEndpoint } from '#store/endpoints/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import type { BucketFiles } from './bucket-files.ts'
 

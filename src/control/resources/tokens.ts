@@ -20,9 +20,9 @@ import { isPerson, type KeyPrincipal, type Principal } from '#model/principal.ts
 import type { AccessToken, ExchangeToken } from '#model/token.ts'
 import { findApiKeyByHash, listApiKeysRevokedSince } from '#store/accounts/api-keys.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/accounts/signing-keys.ts'
-import type { Db, Store } from '#store/store.ts'
 import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
+import type { Db, Store } from '#store/store.ts'
 import { controlLimits, signingKeyLimits } from '../limits.ts'
 
 export type TokensOptions = {

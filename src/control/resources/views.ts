@@ -8,8 +8,7 @@ import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage, Ch
 import type { ViewMetrics } from '#model/view-metrics.ts'
 import type { CheckedChange, CheckedView } from '#preview/preview-protocol.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
-import { type Store, transact } from '#store/store.ts'
-import { getViewMetrics, noViewMetrics, readViewMetrics } from '#store/series/view-counters.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
 import {
   archiveView,
   findPublishedBefore,
@@ -24,7 +23,8 @@ import {
   removeDraft,
   updateDraft,
 } from '#store/endpoints/views.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
+import { getViewMetrics, noViewMetrics, readViewMetrics } from '#store/series/view-counters.ts'
+import { type Store, transact } from '#store/store.ts'
 import { actorOf } from './actor.ts'
 import { addColumnMetrics } from './column-metrics.ts'
 

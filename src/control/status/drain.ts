@@ -6,9 +6,11 @@
  * Law: no clock decides. Every node that ever received the endpoint must report, at an epoch that includes the drain, that its log is
  * closed and has no segment of any kind. A node that is silent holds the drain until it reports, or until the endpoint is deleted by force.
  */
+
+import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import type { NodeLag } from '#store/nodes/node-reports.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
-import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
+import { describeSegments, holdsSegments } from './reports.ts'
 
 /** A node with the newest epoch of each region that it ever received. */
 export type NodeHistory = NodeFacts & { readonly received: ReadonlyMap<string, number> }

@@ -8,10 +8,15 @@
 import type { Clock } from '#lib/clock.ts'
 import { viewsWriteNothing } from '#model/binding.ts'
 import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
-import { findEndpointsWithViews } from '#store/endpoints/bindings.ts'
-import { type DnsCheck, listDnsChecks } from '#store/naming/dns-checks.ts'
-import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
+import type { NamingFacts } from '#naming/checks/naming.ts'
+import { type DnsKeeper, namingOf, readSeen, type Seen } from '#naming/checks/seen.ts'
+import { type HostOptions, ingestHost } from '#naming/ingest-host.ts'
+import { type ControlOutages, discountControlOutage } from '#naming/outages.ts'
+import { servingNodes } from '#naming/serving-nodes.ts'
 import { findMissingSince } from '#store/commits/missing-commits.ts'
+import { findEndpointsWithViews } from '#store/endpoints/bindings.ts'
+import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
+import { type DnsCheck, listDnsChecks } from '#store/naming/dns-checks.ts'
 import {
   findLargestLag,
   type LargestLag,
@@ -23,14 +28,10 @@ import {
 import { listNodeRegions, listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
-import type { NamingFacts } from '#naming/checks/naming.ts'
-import { type DnsKeeper, namingOf, readSeen, type Seen } from '#naming/checks/seen.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
-import { type HostOptions, ingestHost } from '#naming/ingest-host.ts'
 import { ingestUrl } from './ingest-url.ts'
-import { type ControlOutages, discountControlOutage } from '#naming/outages.ts'
 import { describeSegments, sumLags } from './reports.ts'
-import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
+import { computeStatus, presentNodes, type Reports } from './status.ts'
 
 export type EndpointState = Pick<
   Endpoint,

@@ -3,13 +3,9 @@ import { countNoun } from '#lib/count-noun.ts'
 import { safeSum } from '#lib/safe-sum.ts'
 import type { DeliveryLag } from '#model/endpoint.ts'
 import { countSegments, type EndpointLag } from '#model/node-protocol.ts'
+import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import type { NodeLag } from '#store/nodes/node-reports.ts'
-import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
-import { nodeHealthySeconds } from '../limits.ts'
-
-export function hasRecentHeartbeat(process: ProcessFacts | null, nowMs: number): boolean {
-  return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
-}
+import type { NodeFacts } from '#store/nodes/nodes.ts'
 
 /** Says whether a report can be all that a node holds of an endpoint. Only a closed log gets no more data after the report. */
 export function judgeReport(

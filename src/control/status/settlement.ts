@@ -5,8 +5,9 @@
  * Law: every node that received the endpoint must report, at an epoch that includes the detachment, that it holds no segment sealed before.
  * An open segment does not matter, because it will be sealed later.
  */
-import type { NodeLag } from '#store/nodes/node-reports.ts'
+
 import type { UnsettledBinding } from '#store/endpoints/unsettled-bindings.ts'
+import type { NodeLag } from '#store/nodes/node-reports.ts'
 import { settlementLimits } from '../limits.ts'
 import type { NodeHistory } from './drain.ts'
 

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
+import type { NamingFacts } from '#naming/checks/naming.ts'
+import { servingNodes } from '#naming/serving-nodes.ts'
 import type { EndpointFacts as StoredFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
 import { aLag } from '../../../test/support/lags.ts'
-import type { NamingFacts } from '#naming/checks/naming.ts'
-import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
+import { computeStatus, presentNodes, type Reports } from './status.ts'
 
 type EndpointFacts = Omit<StoredFacts, 'id'>
 

@@ -8,12 +8,14 @@ import { countNoun } from '#lib/count-noun.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import { describeEmptyRegion } from '#model/empty-region.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
+import { nodeLimits } from '#model/limits.ts'
+import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
+import { hasRecentHeartbeat, servingNodes } from '#naming/serving-nodes.ts'
 import type { EndpointFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/nodes/node-reports.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
-import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
-import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
-import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
+import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, provisioningSeconds } from '../limits.ts'
+import { describeSegments, holdsSegments } from './reports.ts'
 
 /** Nodes that a status lists by themselves. */
 const nodeReasonsMax = 20
@@ -76,27 +78,6 @@ export function computeStatus(
   return { status: isProvisioned ? 'degraded' : statusOfNew(endpoint, nowMs), reasons }
 }
 
-/** The nodes that clients of the endpoint should use: trusted, healthy, not about to stop, with an applied epoch that includes the endpoint. */
-export function servingNodes(
-  { since_epoch }: Pick<EndpointFacts, 'since_epoch'>,
-  nodes: readonly NodeFacts[],
-  nowMs: number,
-): readonly NodeFacts[] {
-  return nodes.filter(
-    (node) =>
-      hasValidCredential(node) &&
-      node.ingest?.healthy === true &&
-      !node.ingest.leaving &&
-      hasRecentHeartbeat(node.ingest, nowMs) &&
-      node.ingest.applied_epoch >= since_epoch,
-  )
-}
-
-/** Says whether control still trusts the node. One whose id was released has no credential. */
-export function hasValidCredential({ credential }: Pick<NodeFacts, 'credential'>): boolean {
-  return credential === 'active'
-}
-
 /** Drops nodes that are gone: a replaced machine must not keep its endpoints degraded. */
 export function presentNodes(nodes: readonly NodeFacts[], nowMs: number): readonly NodeFacts[] {
   return nodes.filter((node) => nowMs - lastHeartbeatMs(node) <= nodeGoneSeconds * 1000)
@@ -141,7 +122,7 @@ function explainNode({ id, credential, ingest }: NodeFacts, diskCause: string | 
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
     return ingest?.leaving === true
       ? `node ${id} was shut down at ${ingest.last_seen_at}`
-      : `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
+      : `node ${id} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`
   if (!ingest.healthy) {
     const cause = diskCause === undefined ? [] : [diskCause]
     return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
@@ -165,7 +146,7 @@ function listDestinationReasons(status: DestinationStatus | null): readonly stri
 
 function listDeliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
   if (delivery === null || !hasRecentHeartbeat(delivery, nowMs))
-    return [`delivery of node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`]
+    return [`delivery of node ${id} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`]
   return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${formatReasons(delivery.reasons)}`]
 }
 

@@ -11,10 +11,10 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { compactionLimits } from '#model/limits.ts'
+import type { Leadership } from '#store/cluster/leadership.ts'
 import { type DueEndpoint, startAutomaticCompaction } from '#store/jobs/compaction-jobs.ts'
 import { countCompactionJobs, listDueEndpoints, setCompactedUntil, wasCanceledSince } from '#store/jobs/due-compactions.ts'
 import type { Store } from '#store/store.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import { controlLimits } from '../limits.ts'
 
 export type AutomaticCompactionsOptions = {

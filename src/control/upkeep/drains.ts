@@ -7,10 +7,10 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { listDrainingEndpoints, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
-import type { Store } from '#store/store.ts'
 import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { Leadership } from '#store/cluster/leadership.ts'
+import { listDrainingEndpoints, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
+import type { Store } from '#store/store.ts'
 import { controlLimits, drainLimits } from '../limits.ts'
 import type { Provisioner } from '../status/provisioner.ts'
 

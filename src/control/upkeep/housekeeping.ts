@@ -9,17 +9,22 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { jobLimits, joinTokenLimits } from '#model/limits.ts'
 import { removeUsageBefore } from '#store/accounts/account-usage.ts'
-import { findCommittingNode, listCommittedEndpoints, removeCommitsBefore, removeCommittedSeqs } from '#store/commits/commit-retention.ts'
+import { removeSessionsBefore, removeVerificationsBefore } from '#store/accounts/people.ts'
+import { removeSignInLinksBefore } from '#store/accounts/sign-in-links.ts'
+import type { Leadership } from '#store/cluster/leadership.ts'
+import {
+  findCommittingNode,
+  listCommittedEndpoints,
+  removeCommitsBefore,
+  removeCommittedSeqs,
+} from '#store/commits/commit-retention.ts'
 import { removeCompactionsBefore } from '#store/jobs/compactions.ts'
 import { removeJobFinishedBefore } from '#store/jobs/jobs.ts'
 import { removeJoinTokensExpiredBefore } from '#store/nodes/join-tokens.ts'
-import { removeSessionsBefore, removeVerificationsBefore } from '#store/accounts/people.ts'
 import { seriesRemovals } from '#store/series/series-retention.ts'
-import { removeSignInLinksBefore } from '#store/accounts/sign-in-links.ts'
-import type { Db, Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/series/view-counters.ts'
 import { removeViewQualityBefore } from '#store/series/view-quality.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
+import type { Db, Store } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import type { AuditTrail } from '../resources/audit-trail.ts'
 import { removeAll } from '../resources/batches.ts'

@@ -5,8 +5,9 @@
  * delivery, which runs beside it.
  * Law: the node keeps its id, and gets no new data: it is never healthy, so no client is led to it.
  */
-import type { Config } from '#config/config.ts'
+
 import { controlOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { systemFiles } from '#lib/files.ts'

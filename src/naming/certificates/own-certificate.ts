@@ -8,9 +8,9 @@ import type { Keyring } from '#lib/keyring.ts'
 import { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { findCertificate, findFingerprint } from '#store/naming/certificates.ts'
 import type { Store } from '#store/store.ts'
-import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 
 export type OwnCertificateOptions = {
   readonly store: Store

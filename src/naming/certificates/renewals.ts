@@ -11,6 +11,8 @@ import { errorMessage } from '#lib/error-message.ts'
 import type { Keyring } from '#lib/keyring.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { ApplyChange } from '#store/cluster/changes.ts'
+import type { Leadership } from '#store/cluster/leadership.ts'
 import {
   type CertificateState,
   listCertificates,
@@ -20,8 +22,6 @@ import {
 } from '#store/naming/certificates.ts'
 import { listNodeRegions } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import { type Issuer, OrderRejected, wildcardOf } from './issuer.ts'
 import { certificateLimits } from './limits.ts'
 import { isDue, renewalTime, retryDelayMs } from './schedule.ts'

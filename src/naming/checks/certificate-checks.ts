@@ -6,17 +6,17 @@
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { listLabelsByRegion } from '#store/endpoints/endpoints.ts'
 import {
   type CertificateCheck,
   listCertificateChecks,
   recordCertificateChecks,
   removeCertificateChecks,
 } from '#store/naming/certificate-checks.ts'
-import { listLabelsByRegion } from '#store/endpoints/endpoints.ts'
 import { listTlsNodes } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { endpointName } from '../ingest-host.ts'
-import { hasRecentHeartbeat } from '#control/status/reports.ts'
+import { hasRecentHeartbeat } from '../serving-nodes.ts'
 import { readServedCertificate } from './handshake.ts'
 import { checkLimits } from './limits.ts'
 import { type TlsAddress, tlsAddressesOf } from './tls-addresses.ts'

@@ -34,10 +34,6 @@ export const checkLimits = {
   lookUpAttempts: 2,
   /** A name server that did not respond to so many look-ups in a row is asked one name at a time until it responds. */
   timeoutsMax: 8,
-  /** Endpoints that are considered for `provisioned_at` at once. */
-  unprovisionedMax: 500,
-  /** After that, so many times as long is nothing considered. */
-  restFactor: 9,
 } as const
 
 /** A check that is older than this says nothing about now. */

@@ -6,8 +6,8 @@
  * unless there are more names than that. Names that were never served are looked up in every tick, so that an endpoint is active soon.
  */
 import type { Clock } from '#lib/clock.ts'
-import { type EndpointToLookUp, listEndpointsToLookUp, listUnservedToLookUp } from '#store/naming/dns-checks.ts'
 import { countEndpoints } from '#store/endpoints/endpoints.ts'
+import { type EndpointToLookUp, listEndpointsToLookUp, listUnservedToLookUp } from '#store/naming/dns-checks.ts'
 import type { Db } from '#store/store.ts'
 import { checkLimits } from './limits.ts'
 

@@ -1,8 +1,9 @@
 /** Reads what the leader saw of the names and certificates of endpoints. */
+
+import type { EndpointFacts } from '#store/endpoints/endpoints.ts'
 import { type CertificateCheck, listCertificateChecks } from '#store/naming/certificate-checks.ts'
 import { listFailedOrders } from '#store/naming/certificates.ts'
 import type { DnsCheck } from '#store/naming/dns-checks.ts'
-import type { EndpointFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
 import type { Db } from '#store/store.ts'
 import { wildcardOf } from '../certificates/issuer.ts'

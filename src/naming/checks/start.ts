@@ -1,13 +1,11 @@
-/** Starts the checks that the leader runs every second: names, certificates, and new endpoints. */
+/** Starts the checks that the leader runs every second: names and certificates. */
 import type { Clock } from '#lib/clock.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Store } from '#store/store.ts'
 import type { Leadership } from '#store/cluster/leadership.ts'
-import { noteProvisioned } from '#control/upkeep/provisioned.ts'
-import type { Provisioner } from '#control/status/provisioner.ts'
+import type { Store } from '#store/store.ts'
 import { checkCertificates } from './certificate-checks.ts'
 import { checkNames } from './dns-checks.ts'
 import { checkLimits } from './limits.ts'
@@ -19,7 +17,6 @@ import type { DnsKeeper } from './seen.ts'
 export type ChecksOptions = {
   readonly store: Store
   readonly leadership: Pick<Leadership, 'whileLeading'>
-  readonly provisioner: Pick<Provisioner, 'computeStates'>
   readonly baseDomain: string | null
   readonly dnsKeeper: DnsKeeper
   readonly dnsServer: ListenAddress | null
@@ -43,28 +40,10 @@ export function createChecks(options: ChecksOptions): readonly Service[] {
       clock,
       logger,
     })
-  const checks = [
-    check(
-      'check of new endpoints',
-      withRest(clock, () => noteProvisioned(options)),
-    ),
-    check('check of certificates', (signal) => checkCertificates(options, signal)),
-  ]
+  const checks = [check('check of certificates', (signal) => checkCertificates(options, signal))]
   if (baseDomain === null || dnsKeeper === 'nobody') return checks
   const round = new NameRound({ namesMax: dnsNamesPerSecond, clock })
   const lostRecords = publisher && new LostRecords({ ...options, publisher })
   const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }), round, lostRecords }
   return [...checks, check('check of DNS', (signal) => checkNames(names, signal))]
-}
-
-/** Leaves out runs so that `work` takes a part of the time at most: many endpoints may wait for many nodes. */
-function withRest(clock: Clock, work: () => Promise<void>): () => Promise<void> {
-  let restedAtMs = 0
-  return async () => {
-    const startedAtMs = clock.monotonic()
-    if (startedAtMs < restedAtMs) return
-    await work()
-    const endedAtMs = clock.monotonic()
-    restedAtMs = endedAtMs + (endedAtMs - startedAtMs) * checkLimits.restFactor
-  }
 }

@@ -4,7 +4,7 @@ import { findLastRemoval, isAddressPublished } from '#store/naming/dns-records.t
 import { listNodes, listNodesById } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { type ControlOutages, discountControlOutage } from '../outages.ts'
-import { servingNodes } from '#control/status/status.ts'
+import { servingNodes } from '../serving-nodes.ts'
 import type { DnsProvider } from './provider.ts'
 import { addressesOf } from './wanted.ts'
 

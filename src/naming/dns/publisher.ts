@@ -14,6 +14,8 @@ import { Periodic } from '#lib/periodic.ts'
 import { systemRandom } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
+import { currentEpoch } from '#store/cluster/epoch.ts'
+import type { Leadership } from '#store/cluster/leadership.ts'
 import {
   type DnsRecord,
   forgetOtherTargets,
@@ -25,12 +27,10 @@ import {
   recordUnpublished,
   sendAgain,
 } from '#store/naming/dns-records.ts'
-import { currentEpoch } from '#store/cluster/epoch.ts'
 import { listNodeRegions, listNodes, type NodeFacts } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import { type ControlOutages, discountControlOutage } from '../outages.ts'
-import { hasValidCredential, servingNodes } from '#control/status/status.ts'
+import { hasValidCredential, servingNodes } from '../serving-nodes.ts'
 import { dnsLimits } from './limits.ts'
 import { batchesOf, type PlannedChange, planChanges } from './plan.ts'
 import { type DnsProvider, RecordsRejected } from './provider.ts'

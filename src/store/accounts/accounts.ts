@@ -4,14 +4,14 @@ import { findOverlap } from '#model/allowed-bucket.ts'
 import { weightLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { effectiveQuotas, mergeQuotas, type OwnQuotas, type Quotas } from '#model/quota.ts'
-import { insertApiKey, type NewStoredApiKey, type StoredApiKey } from './api-keys.ts'
+import type { ChangeTx } from '../cluster/epoch.ts'
+import { touchEndpointsOfAccount } from '../cluster/section-versions.ts'
 import { fromJsonOrNull, toTime } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
-import type { ChangeTx } from '../cluster/epoch.ts'
 import { readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
-import { touchEndpointsOfAccount } from '../cluster/section-versions.ts'
 import type { Db } from '../store.ts'
+import { insertApiKey, type NewStoredApiKey, type StoredApiKey } from './api-keys.ts'
 
 export type NewAccount = {
   readonly id: string

@@ -2,11 +2,11 @@ import { AppError } from '#errors.ts'
 import type { ApiKey, RevokedKey, Scope } from '#model/api-key.ts'
 import { tokenLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import type { ChangeTx } from '../cluster/epoch.ts'
+import { touchKey } from '../cluster/section-versions.ts'
 import { fromJson, fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
-import type { ChangeTx } from '../cluster/epoch.ts'
 import { readPage } from '../page.ts'
-import { touchKey } from '../cluster/section-versions.ts'
 import type { Db } from '../store.ts'
 
 export type NewStoredApiKey = {

@@ -6,9 +6,9 @@
 import { isUuid, lowestUuidAt, timeOrderedUuid } from '#lib/uuid.ts'
 import type { AuditActor, AuditEvent, AuditEventPage, AuditEventQuery, AuditResult } from '#model/audit-event.ts'
 import { fromTime, toTime } from '../columns.ts'
-import { idOfActor, listNames } from './names.ts'
 import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
+import { idOfActor, listNames } from './names.ts'
 
 export type NewAuditEvent = Omit<AuditEvent, 'at' | 'actor' | 'actor_name' | 'resource_name'> & {
   readonly at: number

@@ -7,9 +7,9 @@ import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { type CountedQuota, endOfDay, type QuotaUse } from '#model/quota.ts'
+import type { Db, Tx } from '../store.ts'
 import { readSent } from './account-usage.ts'
 import { getAccount, quotasOf } from './accounts.ts'
-import type { Db, Tx } from '../store.ts'
 
 const retryAfterSeconds = 60
 

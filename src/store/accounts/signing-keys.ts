@@ -1,8 +1,8 @@
 import type { Keyring } from '#lib/keyring.ts'
-import { fromJson, fromTime, toTime } from '../columns.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
-import { placeOf } from '../sealed-secrets.ts'
 import { touchInstallation } from '../cluster/section-versions.ts'
+import { fromJson, fromTime, toTime } from '../columns.ts'
+import { placeOf } from '../sealed-secrets.ts'
 import type { Db } from '../store.ts'
 
 /** A signing key for access tokens, from `auth/access-tokens.ts`. Its private half is stored encrypted. */

@@ -1,5 +1,5 @@
-import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
 import type { Store } from '#store/store.ts'
+import { applyChange, type ChangeTx } from './epoch.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 
 /** Runs a change that nodes must see (`store/cluster/epoch.ts`), and wakes waiting nodes once it is committed. */

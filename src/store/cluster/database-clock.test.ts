@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { DatabaseClock } from './database-clock.ts'
-import { controlLimits } from '#control/limits.ts'
+import { clusterLimits } from './limits.ts'
 
 const logger = createLogger('test', 'silent')
 const databaseStart = Date.UTC(2027, 0, 1)
@@ -44,12 +44,12 @@ test('goes on while the database is away, and follows it afterwards', async () =
   const { clock, machine, database } = await openClock()
   await clock.start()
   database.isAway = true
-  machine.advance(10 * controlLimits.databaseClockMs)
+  machine.advance(10 * clusterLimits.databaseClockMs)
   expect(clock.now()).toBe(database.time)
   // A standby whose clock differs took over.
   Object.assign(database, { isAway: false, aheadMs: 3_000 })
   await vi.waitFor(() => {
-    machine.advance(controlLimits.databaseClockMs)
+    machine.advance(clusterLimits.databaseClockMs)
     expect(clock.now()).toBe(database.time)
   })
   await clock.stop()
@@ -58,8 +58,8 @@ test('goes on while the database is away, and follows it afterwards', async () =
 test('ignores a response that was long on its way', async () => {
   const { clock, machine, database } = await openClock()
   await clock.start()
-  Object.assign(database, { slowMs: controlLimits.databaseClockRoundTripMsMax + 2, aheadMs: 60_000 })
-  machine.advance(controlLimits.databaseClockMs)
+  Object.assign(database, { slowMs: clusterLimits.databaseClockRoundTripMsMax + 2, aheadMs: 60_000 })
+  machine.advance(clusterLimits.databaseClockMs)
   await clock.stop()
   expect(clock.now()).toBe(database.time - 60_000)
 })

@@ -10,7 +10,7 @@ import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits } from '#control/limits.ts'
+import { clusterLimits } from './limits.ts'
 
 export type DatabaseClockOptions = {
   /** Returns the wall clock of the database. */
@@ -32,7 +32,7 @@ export class DatabaseClock implements Clock, Service {
     const { clock, logger } = options
     this.#reading = new Periodic({
       name: 'database clock',
-      intervalMs: controlLimits.databaseClockMs,
+      intervalMs: clusterLimits.databaseClockMs,
       run: () => this.#read(),
       failure: 'reading the clock of the database failed',
       recovery: 'reading the clock of the database restored',
@@ -74,7 +74,7 @@ export class DatabaseClock implements Clock, Service {
   }
 
   /** A slow response says little about the time at which it was made. */
-  async #read(roundTripMsMax: number = controlLimits.databaseClockRoundTripMsMax): Promise<void> {
+  async #read(roundTripMsMax: number = clusterLimits.databaseClockRoundTripMsMax): Promise<void> {
     const { readTime, clock } = this.#options
     const askedAt = clock.monotonic()
     const time = await readTime()
@@ -87,7 +87,7 @@ export class DatabaseClock implements Clock, Service {
   #logDifference(): void {
     const { clock, logger } = this.#options
     const seconds = Math.round((clock.now() - this.now()) / 1000)
-    const differs = Math.abs(seconds) >= controlLimits.clockDifferenceSecondsNoted
+    const differs = Math.abs(seconds) >= clusterLimits.clockDifferenceSecondsNoted
     if (differs && !this.#isDifferenceLogged) {
       logger.warn(
         { seconds_ahead: seconds },

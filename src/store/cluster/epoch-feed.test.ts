@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { EpochFeed } from './epoch-feed.ts'
-import { controlLimits } from '#control/limits.ts'
+import { clusterLimits } from './limits.ts'
 
 /** A clock whose timers the test fires. */
 function manualClock() {
@@ -70,7 +70,7 @@ describe('EpochFeed', () => {
     const waiting = waitForOther(1, 9_999, never)
     await turn()
     database.epoch = 2
-    fire(controlLimits.epochPollMs)
+    fire(clusterLimits.epochPollMs)
     expect(await waiting).toBe(2)
   })
 
@@ -118,17 +118,17 @@ describe('EpochFeed', () => {
     await turn()
     database.fails = true
     await feed.notifyChanged()
-    fire(controlLimits.epochPollMs)
+    fire(clusterLimits.epochPollMs)
     await turn()
     database.fails = false
     database.epoch = 3
-    fire(controlLimits.epochPollMs)
+    fire(clusterLimits.epochPollMs)
     expect(await waiting).toBe(3)
   })
 
   test('rejects waiters beyond its bound until others are done', async () => {
     const { feed, waitForOther, database, never } = await started()
-    const waiting = Array.from({ length: controlLimits.snapshotWaitersMax }, () => waitForOther(1, 9_999, never))
+    const waiting = Array.from({ length: clusterLimits.snapshotWaitersMax }, () => waitForOther(1, 9_999, never))
     await turn()
     await expect(waitForOther(1, 9_999, never)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 1 })
     database.epoch = 2

@@ -12,7 +12,7 @@ import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits } from '#control/limits.ts'
+import { clusterLimits } from './limits.ts'
 
 export type EpochFeedOptions = {
   readonly readEpoch: () => Promise<number>
@@ -37,7 +37,7 @@ export class EpochFeed implements Service {
     this.#options = options
     this.#polling = new Periodic({
       name: 'epoch poll',
-      intervalMs: controlLimits.epochPollMs,
+      intervalMs: clusterLimits.epochPollMs,
       run: async () => {
         await this.refresh()
       },
@@ -84,7 +84,7 @@ export class EpochFeed implements Service {
   async waitUntil(isDue: () => boolean, waitMs: number, signal: AbortSignal): Promise<void> {
     await this.refresh()
     if (isDue() || waitMs === 0 || this.#stopped || signal.aborted) return
-    if (this.#waiters.size >= controlLimits.snapshotWaitersMax) {
+    if (this.#waiters.size >= clusterLimits.snapshotWaitersMax) {
       throw new AppError('unavailable', 'too many nodes are waiting for a snapshot', { retryAfterSeconds: 1 })
     }
     const { promise, resolve } = Promise.withResolvers<void>()

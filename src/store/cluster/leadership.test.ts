@@ -3,7 +3,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import type { LeaderLock } from '#store/engines/leader-lock.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { createLeadership, ElectedLeadership } from './leadership.ts'
-import { controlLimits } from '#control/limits.ts'
+import { clusterLimits } from './limits.ts'
 
 const logger = createLogger('test', 'silent')
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -31,7 +31,7 @@ function aLeadership() {
   }
   const leadership = new ElectedLeadership({ newLock, clock, logger })
   const poll = async () => {
-    clock.advance(controlLimits.leadershipPollMs)
+    clock.advance(clusterLimits.leadershipPollMs)
     await turn()
   }
   return { clock, lock, leadership, poll, lose: () => onLost() }
@@ -104,7 +104,7 @@ describe('leadership', () => {
     const { clock, lock, leadership } = aLeadership()
     await leadership.start()
     lock.outcome = 'silence'
-    clock.advance(controlLimits.leadershipProofMs)
+    clock.advance(clusterLimits.leadershipProofMs)
     expect(leadership.isLeader).toBe(false)
     const { work, done } = beginWork(leadership)
     await done

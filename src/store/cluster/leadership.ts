@@ -13,7 +13,7 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { LeaderLock } from '#store/engines/leader-lock.ts'
 import type { Store } from '#store/store.ts'
-import { controlLimits } from '#control/limits.ts'
+import { clusterLimits } from './limits.ts'
 
 type Work = (signal: AbortSignal) => Promise<void>
 
@@ -57,7 +57,7 @@ export class ElectedLeadership implements Leadership {
     this.#lock = newLock(() => this.#end('the connection to the database was lost'))
     this.#polling = new Periodic({
       name: this.name,
-      intervalMs: controlLimits.leadershipPollMs,
+      intervalMs: clusterLimits.leadershipPollMs,
       run: () => this.#renew(),
       failure: 'leadership check failed',
       recovery: 'leadership check restored',
@@ -68,7 +68,7 @@ export class ElectedLeadership implements Leadership {
   }
 
   get isLeader(): boolean {
-    return this.#term !== undefined && this.#clock.monotonic() - this.#provedAt < controlLimits.leadershipProofMs
+    return this.#term !== undefined && this.#clock.monotonic() - this.#provedAt < clusterLimits.leadershipProofMs
   }
 
   whileLeading(work: Work): Work {

@@ -4,17 +4,17 @@
  * Law: an id that this database does not know is nobody's, and is not foreign: the database may be an older copy.
  */
 import { inChunks } from '../chunks.ts'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from '../engines/limits.ts'
 import type { Db } from '../store.ts'
 
 /** Returns those of the endpoints that are in other regions. */
 export async function listForeignEndpoints(db: Db, node_id: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const foreign = new Set<string>()
-  for (let start = 0; start < ids.length; start += storeLimits.insertRowsMax) {
+  for (let start = 0; start < ids.length; start += engineLimits.insertRowsMax) {
     const rows = await db
       .selectFrom('endpoints')
       .select('id')
-      .where('id', 'in', ids.slice(start, start + storeLimits.insertRowsMax))
+      .where('id', 'in', ids.slice(start, start + engineLimits.insertRowsMax))
       .where('region', 'not in', regionsOf(db, node_id))
       .execute()
     for (const { id } of rows) foreign.add(id)

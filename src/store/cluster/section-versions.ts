@@ -6,9 +6,9 @@
  */
 import { type Expression, type OnConflictBuilder, type RawBuilder, sql } from 'kysely'
 import type { SectionKind } from '#model/snapshot-sections.ts'
-import type { ChangeTx } from './epoch.ts'
 import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
+import type { ChangeTx } from './epoch.ts'
 
 /** Sections of this region are sent to nodes of every region. */
 const everyRegion = '*'

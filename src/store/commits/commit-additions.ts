@@ -6,11 +6,11 @@
  */
 import type { ArtifactFiles, ViewOutcome } from '#model/commit.ts'
 import { fromJson, fromJsonOrNull, toTime } from '../columns.ts'
-import { claimRedrivenFiles, insertDlqFiles } from './dlq-files.ts'
-import { findMovedFiles, type MovedFile } from './moved-files.ts'
-import type { Db, Tx } from '../store.ts'
 import { addViewOutcomes, countRedriven, removeFailed } from '../series/view-counters.ts'
 import { addOutcomesToSeries } from '../series/view-series.ts'
+import type { Db, Tx } from '../store.ts'
+import { claimRedrivenFiles, insertDlqFiles } from './dlq-files.ts'
+import { findMovedFiles, type MovedFile } from './moved-files.ts'
 
 /** A commit with all its files, for jobs that add to it. */
 export type StoredCommit = {

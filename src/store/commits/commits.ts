@@ -8,15 +8,15 @@
 import { sql } from 'kysely'
 import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
 import { fromJson, fromTime, toTime } from '../columns.ts'
-import { listAddedArtifacts } from './commit-additions.ts'
-import { insertDlqFiles } from './dlq-files.ts'
-import { addCommitToSeries } from '../series/endpoint-series.ts'
-import { addToJobs } from './late-segments.ts'
-import { findMovedFiles, type MovedFiles } from './moved-files.ts'
 import type { Database } from '../schema.ts'
-import type { Db, Tx } from '../store.ts'
+import { addCommitToSeries } from '../series/endpoint-series.ts'
 import { addViewOutcomes } from '../series/view-counters.ts'
 import { addOutcomesToSeries } from '../series/view-series.ts'
+import type { Db, Tx } from '../store.ts'
+import { listAddedArtifacts } from './commit-additions.ts'
+import { insertDlqFiles } from './dlq-files.ts'
+import { addToJobs } from './late-segments.ts'
+import { findMovedFiles, type MovedFiles } from './moved-files.ts'
 
 /**
  * Records a commit with its DLQ files and counters. A known commit changes nothing.

@@ -6,9 +6,9 @@
 import { parseArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import { fromJson, fromTime, toTime } from '../columns.ts'
+import type { Db } from '../store.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
 import { findMovedFiles, type RowRange } from './moved-files.ts'
-import type { Db } from '../store.ts'
 
 /** Commits that are read at once. */
 const PAGE_COMMITS = 50

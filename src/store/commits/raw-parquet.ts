@@ -1,8 +1,8 @@
 import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson } from '../columns.ts'
+import type { Db } from '../store.ts'
 import type { SegmentOfNode } from './commits.ts'
 import { findMovedFiles, type RowRange } from './moved-files.ts'
-import type { Db } from '../store.ts'
 
 export type RawParquet = {
   readonly commit_id: string

@@ -9,8 +9,8 @@ import { parseJson } from '#lib/json.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Timestamp } from '#model/timestamp.ts'
 import { applyChange, beginGeneration, currentPosition } from '../cluster/epoch.ts'
-import { noteMissingCommits } from './missing-commits.ts'
 import type { Store } from '../store.ts'
+import { noteMissingCommits } from './missing-commits.ts'
 
 const Restored = z.strictObject({
   generation: z.int().min(1),

@@ -19,12 +19,12 @@ import {
 import { defaultEncryption, encryptionAfter } from '#model/destination-encryption.ts'
 import { validationIntervalSeconds } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import type { ChangeTx } from '../cluster/epoch.ts'
+import { touchEndpointsOfDestination } from '../cluster/section-versions.ts'
 import { fromFlag, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
-import type { ChangeTx } from '../cluster/epoch.ts'
 import { readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
-import { touchEndpointsOfDestination } from '../cluster/section-versions.ts'
 import type { Db, Tx } from '../store.ts'
 
 type Row = Selectable<Database['destinations']> & { external_id: string; allowed_buckets: string | null }

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from './limits.ts'
 import { explained } from './sqlite.ts'
 
 const SQLITE_FULL = 13
@@ -9,7 +9,7 @@ const SQLITE_FULL = 13
  * the error has the code ENOSPC.
  */
 export function copySqlite(from: string, to: string): void {
-  const database = new DatabaseSync(from, { readOnly: true, timeout: storeLimits.sqliteBusyTimeoutMs })
+  const database = new DatabaseSync(from, { readOnly: true, timeout: engineLimits.sqliteBusyTimeoutMs })
   try {
     explained(() => database.prepare('vacuum into ?').run(to))
   } catch (error) {

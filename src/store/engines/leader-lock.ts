@@ -5,7 +5,7 @@
  */
 import type pg from 'pg'
 import { settlesBefore } from '#lib/settles-before.ts'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from './limits.ts'
 import { connectToPrimary } from './primary.ts'
 
 /** A lock that one process of an installation has at a time. */
@@ -47,11 +47,11 @@ export class PostgresLeaderLock implements LeaderLock {
     this.#connection = undefined
     this.#isHeld = false
     // A server that cannot be reached does not confirm the end.
-    if (connection !== undefined) await settlesBefore(connection.end(), AbortSignal.timeout(storeLimits.leaderTimeoutMs))
+    if (connection !== undefined) await settlesBefore(connection.end(), AbortSignal.timeout(engineLimits.leaderTimeoutMs))
   }
 
   async #connect(): Promise<pg.Client> {
-    const connection = await connectToPrimary(this.#urls, storeLimits.leaderTimeoutMs)
+    const connection = await connectToPrimary(this.#urls, engineLimits.leaderTimeoutMs)
     connection.once('end', () => {
       if (this.#connection !== connection) return
       const wasHeld = this.#isHeld
@@ -59,7 +59,7 @@ export class PostgresLeaderLock implements LeaderLock {
       this.#isHeld = false
       if (wasHeld) this.#onLost()
     })
-    await connection.query(`set idle_session_timeout = ${storeLimits.leaderIdleMs}`)
+    await connection.query(`set idle_session_timeout = ${engineLimits.leaderIdleMs}`)
     return connection
   }
 }

@@ -1,6 +1,6 @@
 /** Connections to the primary of a Postgres that may have standbys. */
 import pg from 'pg'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from './limits.ts'
 
 /** Options of every connection. */
 export function connectionOptions(url: string): pg.ClientConfig {
@@ -8,12 +8,12 @@ export function connectionOptions(url: string): pg.ClientConfig {
     connectionString: url,
     application_name: 'inlet',
     keepAlive: true,
-    keepAliveInitialDelayMillis: storeLimits.keepAliveMs,
+    keepAliveInitialDelayMillis: engineLimits.keepAliveMs,
   }
 }
 
 /** The types of `pg` do not know that a query can have a timeout. */
-const question = { text: 'show transaction_read_only', query_timeout: storeLimits.probeMs }
+const question = { text: 'show transaction_read_only', query_timeout: engineLimits.probeMs }
 
 /** Throws if the server does not take writes: it is a standby, or became one. */
 export async function requirePrimary(client: pg.ClientBase): Promise<void> {

@@ -7,7 +7,7 @@
 import type { PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import { errorCode } from '#lib/files.ts'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from './limits.ts'
 import { connectionOptions, readOnlyState, requirePrimary } from './primary.ts'
 
 const int8 = 20
@@ -30,10 +30,10 @@ export class ServerPool {
     this.#options = options
     this.#pool = new pg.Pool({
       ...connectionOptions(options.url),
-      max: storeLimits.poolConnectionsMax,
-      connectionTimeoutMillis: storeLimits.connectTimeoutMs,
-      statement_timeout: storeLimits.statementTimeoutMs,
-      idle_in_transaction_session_timeout: storeLimits.idleTransactionMs,
+      max: engineLimits.poolConnectionsMax,
+      connectionTimeoutMillis: engineLimits.connectTimeoutMs,
+      statement_timeout: engineLimits.statementTimeoutMs,
+      idle_in_transaction_session_timeout: engineLimits.idleTransactionMs,
       verify: (client, done) => void requirePrimary(client).then(() => done(), done),
       types: {
         getTypeParser: ((oid: number, format?: 'text') =>
@@ -63,7 +63,7 @@ export class ServerPool {
   }
 
   async #watch<T>(result: Promise<T>): Promise<T> {
-    const probes = setInterval(() => this.#probe(), storeLimits.probeMs)
+    const probes = setInterval(() => this.#probe(), engineLimits.probeMs)
     probes.unref()
     try {
       return await result
@@ -89,7 +89,7 @@ export class ServerPool {
 }
 
 async function responds(url: string): Promise<boolean> {
-  const client = new pg.Client({ ...connectionOptions(url), connectionTimeoutMillis: storeLimits.probeMs })
+  const client = new pg.Client({ ...connectionOptions(url), connectionTimeoutMillis: engineLimits.probeMs })
   client.on('error', () => undefined)
   try {
     await client.connect()

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from './limits.ts'
 
 /**
  * Adapts `node:sqlite` to Kysely's SqliteDialect.
@@ -33,7 +33,7 @@ function checkpoint(database: DatabaseSync): boolean {
     const row = explained(() => database.prepare('pragma wal_checkpoint(truncate)').get())
     return row?.['busy'] === 0
   } finally {
-    database.exec(`pragma busy_timeout = ${storeLimits.sqliteBusyTimeoutMs}`)
+    database.exec(`pragma busy_timeout = ${engineLimits.sqliteBusyTimeoutMs}`)
   }
 }
 
@@ -43,13 +43,13 @@ function openDatabase(path: string): { readonly adapter: SqliteDatabase; readonl
     closeSync(openSync(path, 'a', 0o600))
   }
   const database = explained(() => {
-    const opened = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
+    const opened = new DatabaseSync(path, { timeout: engineLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
     opened.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
     // Removed signing keys do not stay in the unused parts of pages.
     opened.exec('pragma secure_delete = fast')
     return opened
   })
-  const statements = new LRUCache<string, SqliteStatement>({ max: storeLimits.sqliteStatementsMax })
+  const statements = new LRUCache<string, SqliteStatement>({ max: engineLimits.sqliteStatementsMax })
   const adapter: SqliteDatabase = {
     close: () => {
       statements.clear()

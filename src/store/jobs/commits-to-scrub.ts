@@ -9,10 +9,10 @@ import type { DestinationTarget } from '#model/destination.ts'
 import type { CommitToScrub, EndpointToScrub, MergedFile } from '#model/scrub.ts'
 import { fromJson, fromTime, toTime } from '../columns.ts'
 import { listAddedArtifacts } from '../commits/commit-additions.ts'
-import { listSources } from './compactions.ts'
-import { findDestinationTarget } from '../endpoints/destinations.ts'
 import { listKnownCommits, listMarkerFolders } from '../commits/marker-folders.ts'
+import { findDestinationTarget } from '../endpoints/destinations.ts'
 import type { Db } from '../store.ts'
+import { listSources } from './compactions.ts'
 
 /** Returns ids of endpoints, deleted ones included, in order, from after `after` on; those of a region, or of all. */
 export async function listEndpointsToScrub(

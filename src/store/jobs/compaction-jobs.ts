@@ -9,6 +9,9 @@ import type { AutomaticCompaction, Compact, CompactionPeriod } from '#model/comp
 import { newId } from '#model/id.ts'
 import type { Job } from '#model/job.ts'
 import { compactionLimits } from '#model/limits.ts'
+import { requireAllCommits } from '../commits/missing-commits.ts'
+import { getEndpoint } from '../endpoints/endpoints.ts'
+import { type Db, type Store, transact } from '../store.ts'
 import { closedUntil, planCompactions } from './compaction-plan.ts'
 import {
   beginRemovals,
@@ -18,10 +21,7 @@ import {
   listUnpublished,
   type NewCompaction,
 } from './compactions.ts'
-import { getEndpoint } from '../endpoints/endpoints.ts'
 import { insertCompactionJob } from './jobs.ts'
-import { requireAllCommits } from '../commits/missing-commits.ts'
-import { type Db, type Store, transact } from '../store.ts'
 
 /** `created_by` of jobs that nobody asked for. */
 export const automatic = 'automatic'

@@ -2,9 +2,9 @@
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import { compactionLimits } from '#model/limits.ts'
 import { fromJson } from '../columns.ts'
+import type { Db } from '../store.ts'
 import { type DueEndpoint, listDueRemovals } from './compaction-jobs.ts'
 import { closedUntil } from './compaction-plan.ts'
-import type { Db } from '../store.ts'
 
 /** Returns the endpoints after the id `after`, at most `limit`, that have a closed period or a removal left, and no unfinished compaction; and the id to continue after. */
 export async function listDueEndpoints(

@@ -7,10 +7,10 @@
 import { sql } from 'kysely'
 import { failedCounts, type ViewCounts } from '#model/view-metrics.ts'
 import { toStorableText } from '../columns.ts'
-import { finishJob } from './jobs.ts'
 import { leaseLimits } from '../limits.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { finishJob } from './jobs.ts'
 
 /** It has a lease if that expired. */
 export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' | 'view_id' | 'deaths' | 'lease_id'>

@@ -5,6 +5,7 @@
  */
 import { sql } from 'kysely'
 import { UserError } from '#lib/user-error.ts'
+import { type Db, type Store, type Tx, transact } from '../store.ts'
 import * as firstTables from './0001-first-tables.ts'
 import * as jobs from './0002-jobs.ts'
 import * as dlqFilesByEndpoint from './0003-dlq-files-by-endpoint.ts'
@@ -45,7 +46,6 @@ import * as jobsInViewMetrics from './0037-jobs-in-view-metrics.ts'
 import * as scrubFindings from './0038-scrub-findings.ts'
 import * as listFormOfDrafts from './0039-list-form-of-drafts.ts'
 import * as databaseGeneration from './0040-database-generation.ts'
-import { type Db, type Store, type Tx, transact } from '../store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 

@@ -5,8 +5,8 @@ import { errorCode } from '#lib/files.ts'
 import { ownCommand } from '#lib/own-command.ts'
 import { splitPostgresUrl } from '#lib/postgres-urls.ts'
 import { UserError } from '#lib/user-error.ts'
-import { migrate, readSchemaVersion } from './migrate.ts'
 import type { Db, Store } from '../store.ts'
+import { migrate, readSchemaVersion } from './migrate.ts'
 
 /** Connects to the database at `url` and migrates it. Returns the number of migrations. Throws a UserError if it cannot be used. */
 export async function prepareDatabase(store: Store, url: string): Promise<number> {

@@ -2,10 +2,10 @@
 import { fingerprintOf } from '#lib/fingerprint.ts'
 import type { Keyring } from '#lib/keyring.ts'
 import type { IssuedCertificate } from '#model/node-protocol.ts'
-import { toStorableText, toTimeOrNull } from '../columns.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
-import { placeOf } from '../sealed-secrets.ts'
 import { touchInstallation } from '../cluster/section-versions.ts'
+import { toStorableText, toTimeOrNull } from '../columns.ts'
+import { placeOf } from '../sealed-secrets.ts'
 import { type Db, type Store, transact } from '../store.ts'
 
 export type CertificateState = {

@@ -5,11 +5,11 @@ import { safeSum } from '#lib/safe-sum.ts'
 import type { LogOwner, NodeLog, SegmentTotals } from '#model/node.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { toTimeOrNull } from '../columns.ts'
-import { listNodesById, type NodeFacts } from './nodes.ts'
 import { readPage } from '../page.ts'
 import { sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
+import { listNodesById, type NodeFacts } from './nodes.ts'
 
 export type NodeInventory = NodeFacts & {
   readonly segments: SegmentTotals

@@ -10,10 +10,10 @@ import { AppError } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeRemoval } from '#model/node.ts'
+import type { Db, Tx } from '../store.ts'
 import { deleteNode } from './node-credentials.ts'
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
-import type { Db, Tx } from '../store.ts'
 
 export type PlannedRemoval = {
   readonly removal: NodeRemoval

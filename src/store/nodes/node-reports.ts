@@ -6,11 +6,11 @@
  */
 import type { BlockedLog, EndpointLag } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
-import { fromFlag, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from '../columns.ts'
 import { listForeignEndpoints, listForeignViews } from '../cluster/node-scope.ts'
+import { fromFlag, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from '../columns.ts'
 import type { Database } from '../schema.ts'
-import type { Db, Tx } from '../store.ts'
 import { addViewFailures } from '../series/view-counters.ts'
+import type { Db, Tx } from '../store.ts'
 
 /** `reported_at` is the time of the last heartbeat of delivery, which had this row. */
 export type NodeLag = EndpointLag & { readonly node_id: string; readonly reported_at: string }

@@ -6,9 +6,9 @@ import type { Heartbeat, Register } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
 import { fromFlag, fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
-import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
 
 /** The last heartbeat of one process of a node. */
 export type ProcessFacts = {

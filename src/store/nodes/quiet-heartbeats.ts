@@ -6,8 +6,8 @@
  */
 import type { Heartbeat } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
-import { factsOf } from './nodes.ts'
 import type { Tx } from '../store.ts'
+import { factsOf } from './nodes.ts'
 
 /** Whether a heartbeat has no rows, does not name a new report of logs, and says nothing of the database. */
 export function isQuiet(heartbeat: Heartbeat): boolean {

@@ -11,10 +11,10 @@ import type { NodeQuotas, Quotas } from '#model/quota.ts'
 import type { BindingSection, KeySection } from '#model/snapshot-sections.ts'
 import { quotasOf } from '../accounts/accounts.ts'
 import { toRevokedKey } from '../accounts/api-keys.ts'
+import { isNeededByNodes, shard } from '../cluster/section-versions.ts'
 import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { toAccess } from '../endpoints/destinations.ts'
 import { type StoredEndpoint, toStoredEndpoint } from '../endpoints/endpoints.ts'
-import { isNeededByNodes, shard } from '../cluster/section-versions.ts'
 import type { Db } from '../store.ts'
 
 type Binding = z.infer<typeof BindingSection>

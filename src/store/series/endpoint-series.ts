@@ -19,8 +19,8 @@ import {
   toEndpointBucket,
 } from '#model/series.ts'
 import { inChunks } from '../chunks.ts'
-import { fromJson, fromTime, toTime } from '../columns.ts'
 import { listOwnEndpoints } from '../cluster/node-scope.ts'
+import { fromJson, fromTime, toTime } from '../columns.ts'
 import type { Db, Tx } from '../store.ts'
 
 type Addition = { readonly endpoint_id: string; readonly at: number; readonly counts: Partial<EndpointCounts> }

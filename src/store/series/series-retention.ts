@@ -1,6 +1,6 @@
 import { type SeriesStep, seriesLimits } from '#model/limits.ts'
-import { rowMs } from './endpoint-series.ts'
 import type { Db } from '../store.ts'
+import { rowMs } from './endpoint-series.ts'
 
 type Table = 'endpoint_series' | 'view_series'
 

@@ -7,7 +7,7 @@
 import type { ViewOutcome } from '#model/commit.ts'
 import { addQualities, noQuality, type QualitySum, toSum } from '#model/view-quality.ts'
 import { fromJson, toTime } from '../columns.ts'
-import { storeLimits } from '../limits.ts'
+import { engineLimits } from '../engines/limits.ts'
 import type { Db, Tx } from '../store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
 
@@ -36,10 +36,10 @@ export async function addViewQuality(db: Tx, endpoint_id: string, outcomes: read
       return { view_id, endpoint_id, bucket_start, quality: JSON.stringify(addQualities([...before, more])) }
     }),
   )
-  for (let at = 0; at < rows.length; at += storeLimits.insertRowsMax) {
+  for (let at = 0; at < rows.length; at += engineLimits.insertRowsMax) {
     await db
       .insertInto('view_quality')
-      .values(rows.slice(at, at + storeLimits.insertRowsMax))
+      .values(rows.slice(at, at + engineLimits.insertRowsMax))
       .onConflict((conflict) =>
         conflict
           .columns(['view_id', 'endpoint_id', 'bucket_start'])

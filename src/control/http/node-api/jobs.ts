@@ -1,8 +1,8 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { LeaseRequest, Leases, UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { nodeBodyPartsMax } from '#model/node-protocol.ts'
-import { controlLimits } from '../../limits.ts'
 import type { JobLeases } from '../../fleet/job-leases.ts'
+import { controlLimits } from '../../limits.ts'
 
 /** The node API for jobs: `model/job-protocol.ts`. */
 export function nodeJobRoutes(leases: JobLeases): FastifyPluginCallbackZod {

@@ -27,13 +27,13 @@ import {
   UsageTotals,
 } from '#model/node-protocol.ts'
 import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '#model/snapshot-sections.ts'
-import { controlLimits } from '../../limits.ts'
-import { ById } from '../routes/parameters.ts'
 import type { Commits } from '../../fleet/commits.ts'
 import type { IssuedCertificates } from '../../fleet/issued-certificates.ts'
 import type { NodeAccess } from '../../fleet/node-access.ts'
 import type { Nodes } from '../../fleet/nodes.ts'
 import type { Snapshots } from '../../fleet/snapshots.ts'
+import { controlLimits } from '../../limits.ts'
+import { ById } from '../routes/parameters.ts'
 
 const ByNode = z.strictObject({ node_id: Id })
 

@@ -51,11 +51,11 @@ import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.t
 import { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
+import { serveReferencePage } from '../pages/reference-page.ts'
 import { mayChange, type RouteScope } from '../requests/authenticate.ts'
+import { problemContentType } from '../requests/problem.ts'
 import { addExamples, type DescribedOperation } from './examples.ts'
 import { problemExamples } from './problems.ts'
-import { problemContentType } from '../requests/problem.ts'
-import { serveReferencePage } from '../pages/reference-page.ts'
 
 /** Describes the token that an operation needs. */
 const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {

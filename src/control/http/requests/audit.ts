@@ -9,9 +9,9 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { RevokedKeyError } from '#auth/access-tokens.ts'
 import type { ErrorCode } from '#errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { isChange } from './authenticate.ts'
 import { actorOf } from '../../resources/actor.ts'
 import type { AuditTrail, Trace } from '../../resources/audit-trail.ts'
+import { isChange } from './authenticate.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

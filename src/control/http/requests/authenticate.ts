@@ -13,10 +13,10 @@ import type { Scope } from '#model/api-key.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
 import { type Role, scopesOfRole } from '#model/person.ts'
 import { isPerson, type PersonPrincipal, type Principal } from '#model/principal.ts'
-import { consolePrefix } from '../pages/console.ts'
-import { requireReach } from './key-limits.ts'
-import { referencePrefix } from '../pages/reference-page.ts'
 import { accountSuspended } from '../../resources/accounts.ts'
+import { consolePrefix } from '../pages/console.ts'
+import { referencePrefix } from '../pages/reference-page.ts'
+import { requireReach } from './key-limits.ts'
 
 /** Scopes of routes that an access token opens. */
 type TokenScope = 'admin' | 'metrics' | 'query' | 'any'

@@ -35,6 +35,8 @@ declare module 'fastify' {
   }
 }
 
+export type HttpServer = FastifyInstance
+
 export type HttpServerOptions = {
   readonly baseUrl: string
   readonly logger: Logger

@@ -12,8 +12,8 @@ import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type Allowance, type Grant, removeEndedWindows, takeAllowances } from '#store/accounts/rate-windows.ts'
-import type { Store } from '#store/store.ts'
 import type { Leadership } from '#store/cluster/leadership.ts'
+import type { Store } from '#store/store.ts'
 import { controlLimits } from '../../limits.ts'
 
 export type SharedRateLimitsOptions = {

@@ -3,10 +3,10 @@ import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/ac
 import { PageQuery, pageOf } from '#model/page.ts'
 import { CreatedInvitation, Invite } from '#model/person.ts'
 import { QuotaUse } from '#model/quota.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { Accounts } from '../../resources/accounts.ts'
 import type { People } from '../../resources/people.ts'
 import type { Quotas } from '../../resources/quotas.ts'
+import { problem } from '../openapi/openapi.ts'
 import { ById } from './parameters.ts'
 import { type ResourceApp, resource } from './resource.ts'
 

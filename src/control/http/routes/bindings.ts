@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AttachedView, AttachView, BindingList, BindingsQuery } from '#model/binding.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { Bindings } from '../../resources/bindings.ts'
+import { problem } from '../openapi/openapi.ts'
 import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 

@@ -9,8 +9,8 @@ import {
   RecordsQuery,
 } from '#model/delivered-record.ts'
 import { previewLimits } from '#model/limits.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { DeliveredRecords } from '../../resources/delivered-records.ts'
+import { problem } from '../openapi/openapi.ts'
 import { RequestShares } from '../requests/request-shares.ts'
 import { sendJson, signalDisconnect, within } from './own-process.ts'
 import { ById } from './parameters.ts'

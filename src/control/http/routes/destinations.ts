@@ -3,8 +3,8 @@ import { ChangeDestination, CreateDestination, Destination, DestinationWithCount
 import { ValidatedDestination } from '#model/destination-validation.ts'
 import { ObjectStoreSettings } from '#model/object-store.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { Destinations } from '../../resources/destinations.ts'
+import { problem } from '../openapi/openapi.ts'
 import { ById, Empty } from './parameters.ts'
 import { type ResourceApp, resource } from './resource.ts'
 

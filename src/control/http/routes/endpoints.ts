@@ -4,9 +4,9 @@ import { CommitFiles, CommitId, CommitList, CommitsQuery } from '#model/commit.t
 import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { NodeRegions } from '#model/region.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { Commits } from '../../fleet/commits.ts'
 import type { Endpoints } from '../../resources/endpoints.ts'
+import { problem } from '../openapi/openapi.ts'
 import { ById, Empty } from './parameters.ts'
 import { type ResourceApp, resource } from './resource.ts'
 

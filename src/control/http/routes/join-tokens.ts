@@ -1,8 +1,8 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { JoinTokens } from '../../fleet/join-tokens.ts'
+import { problem } from '../openapi/openapi.ts'
 import { ById, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 

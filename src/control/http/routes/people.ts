@@ -14,8 +14,8 @@ import {
   Person,
   Session,
 } from '#model/person.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { People } from '../../resources/people.ts'
+import { problem } from '../openapi/openapi.ts'
 import { ById, Empty } from './parameters.ts'
 import { type ResourceApp, resource } from './resource.ts'
 

@@ -1,8 +1,8 @@
 import type { RateLimitOptions } from '@fastify/rate-limit'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
-import { problem } from '../openapi/openapi.ts'
 import type { Tokens } from '../../resources/tokens.ts'
+import { problem } from '../openapi/openapi.ts'
 import { resource } from './resource.ts'
 
 /** Rate-limited by client address: the caller is not authenticated yet, and an attacker would guess keys here. */

@@ -1,0 +1,47 @@
+/** Notices that an endpoint is served under its name although nobody reads its status: whatever is missing later degrades it. */
+import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Leadership } from '#store/cluster/leadership.ts'
+import { listUnprovisionedEndpoints } from '#store/endpoints/endpoints.ts'
+import type { Store } from '#store/store.ts'
+import { newEndpointLimits } from '../limits.ts'
+import type { Provisioner } from '../status/provisioner.ts'
+
+export type NewEndpointsOptions = {
+  readonly store: Store
+  readonly leadership: Pick<Leadership, 'whileLeading'>
+  readonly provisioner: Pick<Provisioner, 'computeStates'>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export function createNewEndpointChecks({ store, leadership, provisioner, clock, logger }: NewEndpointsOptions): Service {
+  return new Periodic({
+    name: 'check of new endpoints',
+    intervalMs: newEndpointLimits.tickMs,
+    run: leadership.whileLeading(withRest(clock, () => noteProvisioned({ store, provisioner }))),
+    failure: 'check of new endpoints failed',
+    recovery: 'check of new endpoints restored',
+    clock,
+    logger,
+  })
+}
+
+export async function noteProvisioned({ store, provisioner }: Pick<NewEndpointsOptions, 'store' | 'provisioner'>): Promise<void> {
+  const endpoints = await listUnprovisionedEndpoints(store.db, newEndpointLimits.unprovisionedMax)
+  if (endpoints.length > 0) await provisioner.computeStates(endpoints)
+}
+
+/** Leaves out runs so that `work` takes a part of the time at most: many endpoints may wait for many nodes. */
+function withRest(clock: Clock, work: () => Promise<void>): () => Promise<void> {
+  let restedAtMs = 0
+  return async () => {
+    const startedAtMs = clock.monotonic()
+    if (startedAtMs < restedAtMs) return
+    await work()
+    const endedAtMs = clock.monotonic()
+    restedAtMs = endedAtMs + (endedAtMs - startedAtMs) * newEndpointLimits.restFactor
+  }
+}
