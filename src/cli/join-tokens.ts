@@ -1,7 +1,7 @@
 /** `inlet join-tokens`: manages the tokens with which nodes join, directly in the database, so that it works while control is down. */
 import type { X509Certificate } from 'node:crypto'
-import type { Config } from '#config/config.ts'
 import { certificateSourcesOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
 import { joinTokenService } from '#control/fleet/join-tokens.ts'
 import { readNamed } from '#lib/certificate.ts'
 import { rootOf } from '#lib/root-certificate.ts'

@@ -9,9 +9,9 @@ import {
   listApiKeysRevokedSince,
   revokeApiKey,
 } from '#store/accounts/api-keys.ts'
-import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
 import { recordKeyUse } from '#store/accounts/key-use.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/accounts/signing-keys.ts'
+import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
 import { aKey, anAccount, iso, t0 } from './fixtures.ts'

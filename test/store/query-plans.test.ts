@@ -7,19 +7,23 @@ import { dayOf } from '#model/quota.ts'
 import { seriesWindow } from '#model/series.ts'
 import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/accounts/account-usage.ts'
 import { listApiKeys } from '#store/accounts/api-keys.ts'
-import { eventOutsideApi, listAuditEvents, removeAuditEventsBefore, removeAuditEventsBeyond } from '#store/accounts/audit-events.ts'
-import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
+import {
+  eventOutsideApi,
+  listAuditEvents,
+  removeAuditEventsBefore,
+  removeAuditEventsBeyond,
+} from '#store/accounts/audit-events.ts'
+import { countUse, readQuotaUse } from '#store/accounts/quotas.ts'
 import { findCommit, listAddedArtifacts } from '#store/commits/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commits/commit-retention.ts'
 import { listCommits, listSegmentCommits, recordCommit } from '#store/commits/commits.ts'
-import { listCommitsToScrub, listEndpointsToScrub } from '#store/jobs/commits-to-scrub.ts'
-import { areSourcesRead, listRemovable } from '#store/jobs/compactions.ts'
 import { deliveredFiles } from '#store/commits/delivered-files.ts'
-import { listDestinations } from '#store/endpoints/destinations.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
-import { recordPublished, recordUnpublished, sendAgain } from '#store/naming/dns-records.ts'
-import { countCompactionJobs, listDueEndpoints, wasCanceledSince } from '#store/jobs/due-compactions.ts'
-import { addCommitToSeries, listEndpointBuckets } from '#store/series/endpoint-series.ts'
+import { addToJobs } from '#store/commits/late-segments.ts'
+import { findMovedFiles } from '#store/commits/moved-files.ts'
+import { listRawParquet } from '#store/commits/raw-parquet.ts'
+import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
+import { listDestinations } from '#store/endpoints/destinations.ts'
 import {
   getEndpoint,
   listDrainingEndpoints,
@@ -27,22 +31,23 @@ import {
   listEndpoints,
   listUnprovisionedEndpoints,
 } from '#store/endpoints/endpoints.ts'
+import { listUnsettledBindings } from '#store/endpoints/unsettled-bindings.ts'
+import { getView, listPublishedVersions, listViews } from '#store/endpoints/views.ts'
+import { listCommitsToScrub, listEndpointsToScrub } from '#store/jobs/commits-to-scrub.ts'
+import { areSourcesRead, listRemovable } from '#store/jobs/compactions.ts'
+import { countCompactionJobs, listDueEndpoints, wasCanceledSince } from '#store/jobs/due-compactions.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/jobs/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobFinishedBefore } from '#store/jobs/jobs.ts'
-import { addToJobs } from '#store/commits/late-segments.ts'
-import { findMovedFiles } from '#store/commits/moved-files.ts'
+import { recordPublished, recordUnpublished, sendAgain } from '#store/naming/dns-records.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/nodes/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes/nodes.ts'
-import { countUse, readQuotaUse } from '#store/accounts/quotas.ts'
-import { listRawParquet } from '#store/commits/raw-parquet.ts'
-import { removeOldestBucket } from '#store/series/series-retention.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/snapshot-sections.ts'
-import { type Db, type Tx, transact } from '#store/store.ts'
-import { listUnsettledBindings } from '#store/endpoints/unsettled-bindings.ts'
+import { addCommitToSeries, listEndpointBuckets } from '#store/series/endpoint-series.ts'
+import { removeOldestBucket } from '#store/series/series-retention.ts'
 import { getViewMetrics, removeViewCountersBefore } from '#store/series/view-counters.ts'
 import { getViewQuality, removeViewQualityBefore } from '#store/series/view-quality.ts'
 import { listVersionSeries } from '#store/series/view-series.ts'
-import { getView, listPublishedVersions, listViews } from '#store/endpoints/views.ts'
+import { type Db, type Tx, transact } from '#store/store.ts'
 import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
 

@@ -5,8 +5,8 @@
  * verified all the same.
  */
 import { basename } from 'node:path'
-import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import type { Config } from '#config/config.ts'
+import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import { nextStepOf } from '#delivery/scrub/advice.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'

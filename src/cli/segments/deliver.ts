@@ -5,9 +5,9 @@
  * Law: the assignment is durable before the wait begins, so the command may be stopped at any time.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { writeAssignment } from '#delivery/segments/assignments.ts'
-import type { Config } from '#config/config.ts'
 import { controlOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
+import { writeAssignment } from '#delivery/segments/assignments.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'

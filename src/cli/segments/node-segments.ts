@@ -5,8 +5,9 @@
  * Law: reads only, takes no lock, and tolerates what running processes rename or remove meanwhile. What cannot be read is a problem in the
  * result, never a reason to leave out the rest.
  */
-import { type Parked, ParkedSegments } from '#delivery/segments/parked-segments.ts'
+
 import type { Config } from '#config/config.ts'
+import { type Parked, ParkedSegments } from '#delivery/segments/parked-segments.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'

@@ -1,5 +1,5 @@
-import { readAssignments } from '#delivery/segments/assignments.ts'
 import type { Config } from '#config/config.ts'
+import { readAssignments } from '#delivery/segments/assignments.ts'
 import type { Files } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'

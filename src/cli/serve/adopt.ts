@@ -3,8 +3,9 @@
  *
  * Owns: when there is nothing left to do, and what is said meanwhile. Does not own: the recovery of the log (ingest), delivery.
  */
-import { countWaiting, type Held, isWaiting, type Waiting } from '#delivery/segments/held.ts'
+
 import type { Config } from '#config/config.ts'
+import { countWaiting, type Held, isWaiting, type Waiting } from '#delivery/segments/held.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'

@@ -2,12 +2,12 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval } from '#model/node.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import { revokeNodeCredential } from '#store/nodes/node-credentials.ts'
 import { listNodeInventories, listNodeLogs } from '#store/nodes/node-inventory.ts'
 import { planRemoval, removeNode } from '#store/nodes/node-removal.ts'
 import { getNodeRegion, type ProcessFacts } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 
 export type Inventory = ReturnType<typeof inventoryService>
 

@@ -7,8 +7,8 @@ import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/accounts/api-keys.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
-import type { Store } from '#store/store.ts'
 import type { ApplyChange } from '#store/cluster/changes.ts'
+import type { Store } from '#store/store.ts'
 import { actorOf, type Caller } from './actor.ts'
 
 export type KeysOptions = {
