@@ -216,6 +216,11 @@ describe('the import table', () => {
     ).toEqual([])
   })
 
+  test('lib knows no account', () => {
+    const written = files.filter((name) => name.startsWith('lib/') && !name.endsWith('.test.ts'))
+    expect(written.filter((name) => /account/i.test(readFileSync(join(source, name), 'utf8')))).toEqual([])
+  })
+
   test('the command line loads no command before it runs', () => {
     const { files, thirdParties } = loadedBy('cli/main.ts')
     expect(files).toContain('cli/commands/keys.ts')

@@ -1,5 +1,5 @@
 /**
- * Turns at slots that accounts share, for requests that wait for them.
+ * Turns at slots that groups share, for requests that wait for them.
  *
  * Owns: how long a request waits, and that none waits once this stops. Does not own: whose turn it is (fair-slots.ts).
  * Law: the waiting times of a request together are bounded, also if its work is ended for others and repeated.
@@ -10,7 +10,7 @@ import { FairSlots } from './fair-slots.ts'
 export type BoundedTurnsOptions = {
   /** Requests that are worked on at once. */
   readonly count: number
-  /** How far an account may be ahead of one that waits. */
+  /** How far a group may be ahead of one that waits. */
   readonly leadMsMax?: number
   readonly waitMs: number
   /** Returns what a request that waited too long is rejected with. */
@@ -36,7 +36,7 @@ export class BoundedTurns {
   }
 
   /** Throws what the work throws, or the signal's reason. */
-  async run<T>(account: string, signal: AbortSignal, work: (turn: AbortSignal) => Promise<T>): Promise<T> {
+  async run<T>(group: string, signal: AbortSignal, work: (turn: AbortSignal) => Promise<T>): Promise<T> {
     const { clock, waitMs, tooLate } = this.#options
     const deadline = clock.monotonic() + waitMs
     const late = new AbortController()
@@ -51,7 +51,7 @@ export class BoundedTurns {
     let stopWaiting = wait()
     try {
       const ended = AbortSignal.any([signal, this.#stopping.signal, late.signal])
-      return await this.#slots.run({ account, endpoint: account, weight: 1 }, { signal: ended }, async (turn) => {
+      return await this.#slots.run({ group, member: group, weight: 1 }, { signal: ended }, async (turn) => {
         stopWaiting()
         try {
           return await work(turn)

@@ -1,24 +1,24 @@
 /**
- * Schedules work on a fixed number of slots, fairly between accounts and between the endpoints of an account. It reads no clock and starts
+ * Schedules work on a fixed number of slots, fairly between groups and between the members of a group. It reads no clock and starts
  * nothing: the same calls give the same decisions.
  *
  * Owns: who starts, who waits, and who has to return its slot. Does not own: the work (fair-slots.ts).
- * Law: no slot is free while a task waits. If an account waits while another one holds more than its share, the youngest task of the other
- * has to return its slot, but never its last one. The same holds inside an account. Work of low priority gets only slots that nobody else wants.
- * With a maximum lead, an account returns even its last slot to one that holds none and used less lately. The task that has run the longest
+ * Law: no slot is free while a task waits. If a group waits while another one holds more than its share, the youngest task of the other
+ * has to return its slot, but never its last one. The same holds inside a group. Work of low priority gets only slots that nobody else wants.
+ * With a maximum lead, a group returns even its last slot to one that holds none and used less lately. The task that has run the longest
  * keeps its slot in any case, so that some task always progresses.
  */
 import { assert } from './assert.ts'
 import { findImbalance, findLead, nextShare, SlotShare } from './slot-shares.ts'
 
-export type SlotOwner = { readonly account: string; readonly endpoint: string; readonly weight: number }
+export type SlotOwner = { readonly group: string; readonly member: string; readonly weight: number }
 
 /** `low`: only in slots that nobody else wants. */
 export type SlotPriority = 'normal' | 'low'
 
 export type SlotTask = SlotOwner & {
   readonly priority: SlotPriority
-  /** Tasks of one endpoint start in this order. */
+  /** Tasks of one member start in this order. */
   readonly order: number
 }
 
@@ -28,28 +28,28 @@ export type SlotDecisions<Task> = {
   readonly preempted: readonly Task[]
 }
 
-class EndpointShare<Task> extends SlotShare {
+class MemberShare<Task> extends SlotShare {
   /** By order. */
   readonly tasks: Task[] = []
 }
 
-class AccountShare<Task> extends SlotShare {
-  readonly endpoints = new Map<string, EndpointShare<Task>>()
+class GroupShare<Task> extends SlotShare {
+  readonly members = new Map<string, MemberShare<Task>>()
 }
 
-type Accounts<Task> = Map<string, AccountShare<Task>>
+type Groups<Task> = Map<string, GroupShare<Task>>
 
 export type SlotScheduleOptions = {
   readonly capacity: number
-  /** An account returns its last slot once it has used this much more slot time lately than one that waits. */
+  /** A group returns its last slot once it has used this much more slot time lately than one that waits. */
   readonly leadMsMax?: number
 }
 
 export class SlotSchedule<Task extends SlotTask> {
   readonly #capacity: number
   readonly #leadMsMax: number
-  readonly #normal: Accounts<Task> = new Map()
-  readonly #low: Accounts<Task> = new Map()
+  readonly #normal: Groups<Task> = new Map()
+  readonly #low: Groups<Task> = new Map()
   /** In the order of their starts. Includes the preempted ones, whose work has not ended. */
   readonly #running: Task[] = []
   readonly #preempted = new Set<Task>()
@@ -73,11 +73,11 @@ export class SlotSchedule<Task extends SlotTask> {
 
   /** Adds a task that wants a slot. */
   request(task: Task, now: number): SlotDecisions<Task> {
-    const [account, endpoint] = this.#sharesOf(task)
-    account.weight = task.weight
+    const [group, member] = this.#sharesOf(task)
+    group.weight = task.weight
     this.#queue(task)
-    account.waiting += 1
-    endpoint.waiting += 1
+    group.waiting += 1
+    member.waiting += 1
     return this.#decide(now)
   }
 
@@ -120,22 +120,22 @@ export class SlotSchedule<Task extends SlotTask> {
       start(task)
     }
     for (;;) {
-      const account = nextShare(this.#normal.values(), now)
-      if (account === undefined) break
+      const group = nextShare(this.#normal.values(), now)
+      if (group === undefined) break
       const lent = isFree() ? undefined : this.#youngest(({ priority }) => priority === 'low')
-      if (isFree()) start(this.#take(account, now))
-      else if (lent !== undefined) preempt(lent, this.#take(account, now))
+      if (isFree()) start(this.#take(group, now))
+      else if (lent !== undefined) preempt(lent, this.#take(group, now))
       else if (!this.#balance(now, preempt)) break
     }
     while (isFree()) {
-      const account = nextShare(this.#low.values(), now)
-      if (account === undefined) break
-      start(this.#take(account, now))
+      const group = nextShare(this.#low.values(), now)
+      if (group === undefined) break
+      start(this.#take(group, now))
     }
     return { started, preempted }
   }
 
-  /** Moves one slot from an account to another, or inside an account. Returns whether there was a reason to. */
+  /** Moves one slot from a group to another, or inside a group. Returns whether there was a reason to. */
   #balance(now: number, preempt: (victim: Task, forTask: Task) => void): boolean {
     const between = findImbalance(this.#normal.values())
     if (between !== undefined) {
@@ -148,23 +148,22 @@ export class SlotSchedule<Task extends SlotTask> {
       if (victim !== undefined) preempt(victim, this.#take(between.to, now))
       return victim !== undefined
     }
-    for (const account of this.#normal.values()) {
-      const inside = findImbalance(account.endpoints.values())
+    for (const group of this.#normal.values()) {
+      const inside = findImbalance(group.members.values())
       if (inside === undefined) continue
       const isFrom = (task: Task): boolean => this.#sharesOf(task)[1] === inside.from
       if (this.#withdraw(isFrom)) {
-        this.#promised.push(this.#takeFrom(account, inside.to))
+        this.#promised.push(this.#takeFrom(group, inside.to))
         return true
       }
       const victim = this.#youngest(isFrom)
       if (victim === undefined) continue
-      preempt(victim, this.#takeFrom(account, inside.to))
+      preempt(victim, this.#takeFrom(group, inside.to))
       return true
     }
     const oldest = this.#running.find((task) => !this.#preempted.has(task))
-    const victimOf = (account: AccountShare<Task>) =>
-      this.#youngest((task) => task !== oldest && this.#sharesOf(task)[0] === account)
-    const lead = findLead(this.#normal.values(), now, (account) => victimOf(account) !== undefined)
+    const victimOf = (group: GroupShare<Task>) => this.#youngest((task) => task !== oldest && this.#sharesOf(task)[0] === group)
+    const lead = findLead(this.#normal.values(), now, (group) => victimOf(group) !== undefined)
     const victim = lead !== undefined && lead.ms >= this.#leadMsMax ? victimOf(lead.from) : undefined
     if (lead === undefined || victim === undefined) return false
     preempt(victim, this.#take(lead.to, now))
@@ -194,39 +193,39 @@ export class SlotSchedule<Task extends SlotTask> {
     return this.#running.findLast((task) => !this.#preempted.has(task) && matches(task))
   }
 
-  #take(account: AccountShare<Task>, now: number): Task {
-    const endpoint = nextShare(account.endpoints.values(), now)
-    assert(endpoint !== undefined, 'an account waits for one of its endpoints')
-    return this.#takeFrom(account, endpoint)
+  #take(group: GroupShare<Task>, now: number): Task {
+    const member = nextShare(group.members.values(), now)
+    assert(member !== undefined, 'a group waits for one of its members')
+    return this.#takeFrom(group, member)
   }
 
-  #takeFrom(account: AccountShare<Task>, endpoint: EndpointShare<Task>): Task {
-    const task = endpoint.tasks.shift()
-    assert(task !== undefined, 'an endpoint waits for one of its tasks')
-    for (const share of [account, endpoint]) {
+  #takeFrom(group: GroupShare<Task>, member: MemberShare<Task>): Task {
+    const task = member.tasks.shift()
+    assert(task !== undefined, 'a member waits for one of its tasks')
+    for (const share of [group, member]) {
       share.waiting -= 1
       share.held += 1
     }
     return task
   }
 
-  #sharesOf(task: Task): readonly [AccountShare<Task>, EndpointShare<Task>] {
-    const accounts = task.priority === 'normal' ? this.#normal : this.#low
-    const account = accounts.get(task.account) ?? new AccountShare<Task>(task.weight)
-    accounts.set(task.account, account)
-    const endpoint = account.endpoints.get(task.endpoint) ?? new EndpointShare<Task>(1)
-    account.endpoints.set(task.endpoint, endpoint)
-    return [account, endpoint]
+  #sharesOf(task: Task): readonly [GroupShare<Task>, MemberShare<Task>] {
+    const groups = task.priority === 'normal' ? this.#normal : this.#low
+    const group = groups.get(task.group) ?? new GroupShare<Task>(task.weight)
+    groups.set(task.group, group)
+    const member = group.members.get(task.member) ?? new MemberShare<Task>(1)
+    group.members.set(task.member, member)
+    return [group, member]
   }
 
   /** Drops those that have used nothing lately. */
   #forget(now: number): void {
-    for (const accounts of [this.#normal, this.#low]) {
-      for (const [key, account] of accounts) {
-        for (const [endpointKey, endpoint] of account.endpoints) {
-          if (endpoint.canBeForgotten(now)) account.endpoints.delete(endpointKey)
+    for (const groups of [this.#normal, this.#low]) {
+      for (const [key, group] of groups) {
+        for (const [memberKey, member] of group.members) {
+          if (member.canBeForgotten(now)) group.members.delete(memberKey)
         }
-        if (account.canBeForgotten(now)) accounts.delete(key)
+        if (group.canBeForgotten(now)) groups.delete(key)
       }
     }
   }

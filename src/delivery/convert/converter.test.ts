@@ -178,7 +178,7 @@ test('detaching a view ends a conversion that contains it, and other changes do 
 test('a retry of a required view that fails gives its slot to a segment that wants it', async () => {
   const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const { failures, end } = await failing(1, 1, (builds) => {
-    void builds.run({ account: 'other', endpoint: 'other', weight: 1 }, { signal: stop.signal }, () => {
+    void builds.run({ group: 'other', member: 'other', weight: 1 }, { signal: stop.signal }, () => {
       taken.resolve()
       return released.promise
     })

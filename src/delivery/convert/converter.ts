@@ -98,7 +98,7 @@ export class Converter {
 
   #ownerOf({ segment: { logName } }: DeliveryRun): SlotOwner {
     const { account_id = logName, account_weight = 1 } = this.#options.endpoints.find(logName) ?? {}
-    return { account: account_id, endpoint: logName, weight: account_weight }
+    return { group: account_id, member: logName, weight: account_weight }
   }
 
   /** Builds the files. If a view fails, converts something else to prove that the view is the cause. */

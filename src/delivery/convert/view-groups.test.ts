@@ -62,7 +62,7 @@ class Builds {
 
   /** Builds groups in a slot of an account. */
   convert(groups: readonly string[]): Promise<BuiltArtifacts> {
-    const owner = { account: 'a', endpoint: 'e', weight: 1 }
+    const owner = { group: 'a', member: 'e', weight: 1 }
     return this.slots.run(owner, { signal: this.stop.signal }, (signal) =>
       buildGroups({
         groups,
@@ -77,7 +77,7 @@ class Builds {
   /** Another account takes a slot until it is released. */
   async take(): Promise<() => void> {
     const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const other = { account: 'other', endpoint: 'other', weight: 1 }
+    const other = { group: 'other', member: 'other', weight: 1 }
     const taking = this.slots.run(other, { signal: this.stop.signal }, () => {
       taken.resolve()
       return released.promise

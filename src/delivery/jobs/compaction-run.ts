@@ -142,7 +142,7 @@ async function merge(
   directory: string,
   { memoryBytes, builds, conversions }: UnitRunOptions,
 ): Promise<BuiltFile> {
-  const owner = { account: unit.account_id, endpoint: unit.compaction.endpoint_id, weight: 1 }
+  const owner = { group: unit.account_id, member: unit.compaction.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, async (signal) => {
     const made = await mkdtemp(join(directory, 'build-'))
     try {

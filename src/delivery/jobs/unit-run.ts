@@ -113,7 +113,7 @@ async function build(
   { memoryBytes, builds, conversions }: UnitRunOptions,
   signal: AbortSignal,
 ): Promise<UnitFiles> {
-  const owner = { account: unit.account_id, endpoint: unit.commit.endpoint_id, weight: 1 }
+  const owner = { group: unit.account_id, member: unit.commit.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, async (signal) => {
     const made = await mkdtemp(join(directory, 'build-'))
     try {

@@ -250,7 +250,7 @@ export class Exchange implements Receiving, Route {
     const { conversions, maxRequestBytes } = this.#context
     conversions
       .run({
-        owner: { account: endpoint.account_id, endpoint: endpoint.id, weight: endpoint.account_weight },
+        owner: { group: endpoint.account_id, member: endpoint.id, weight: endpoint.account_weight },
         encoding: otlpEncoding(this.#request.headers),
         maxBytes: otlpLimits.growthMax * maxRequestBytes,
         body: () => (this.#isOver ? undefined : intake.payload),
