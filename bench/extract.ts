@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadSegment } from '#delivery/convert/build/build.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
+import { systemClock } from '#lib/clock.ts'
 import { forEachRecord } from '#log/records.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { Reread } from '#records/record-runs.ts'
@@ -67,6 +68,7 @@ function* messagesOf(lines: Buffer): Generator<readonly Frame[]> {
 async function openTable(directory: string, reread?: Reread): Promise<RecordTable> {
   await mkdir(directory)
   return RecordTable.open({
+    clock: systemClock,
     directory,
     memoryBytes: 256 * MiB,
     segmentSeq: 1,

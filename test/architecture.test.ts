@@ -273,6 +273,36 @@ describe('the import table', () => {
     expect(offenders).toEqual([])
   })
 
+  test('the data plane reaches the machine only through its ports', () => {
+    const rooms = /^(node|objects|records)\//
+    const outside: Readonly<Record<string, RegExp>> = {
+      files: /from 'node:fs(\/promises)?'|\bsystemFiles\b/,
+      time: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.|\bset(Timeout|Interval|Immediate)\(|AbortSignal\.timeout|\bsystemClock\b/,
+      randomness: /Math\.random|\brandom(UUID|Bytes|Int)\b|\bsystemRandom\b/,
+      machine: /import (?!type\b).*'node:(child_process|worker_threads|net|tls|dgram|dns)'|import \{ system\b/,
+    }
+    /** Ports, and what runs only behind one: all that a simulation replaces. */
+    const ports: readonly { readonly place: RegExp; readonly uses: readonly (keyof typeof outside)[] }[] = [
+      { place: /\/app\.ts$/, uses: ['machine'] },
+      // Children of the supervisor.
+      { place: /^node\/supervisor\.ts$/, uses: ['machine'] },
+      // The client of S3 streams files to and from sockets.
+      { place: /^objects\/s3(-store|-multipart)\.ts$/, uses: ['files', 'time'] },
+      // Conversion processes share these files with DuckDB.
+      { place: /^records\/(piece-files|record-runs)\.ts$/, uses: ['files'] },
+    ]
+    const found = files
+      .filter((name) => rooms.test(name) && !name.endsWith('.test.ts'))
+      .flatMap((name) => {
+        const text = readFileSync(join(source, name), 'utf8')
+        const allowed = ports.filter(({ place }) => place.test(name)).flatMap(({ uses }) => uses)
+        return Object.keys(outside).flatMap((kind) =>
+          outside[kind]?.test(text) === true && !allowed.includes(kind) ? [`${name}: ${kind}`] : [],
+        )
+      })
+    expect(found).toEqual([])
+  })
+
   test('only config/config.ts reads the environment', () => {
     expect(
       files.filter((name) => name !== 'config/config.ts' && readFileSync(join(source, name), 'utf8').includes('process.env')),

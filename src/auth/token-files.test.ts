@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { readOrCreateNodeToken } from './token-files.ts'
 
 let directory = ''
@@ -12,15 +13,15 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 test('creates a long token once, readable only by its owner', async () => {
   const path = join(directory, 'data', 'node-token')
-  const token = await readOrCreateNodeToken(path)
+  const token = await readOrCreateNodeToken(system, path)
   expect(token.length).toBeGreaterThanOrEqual(32)
   expect(statSync(path).mode & 0o777).toBe(0o600)
-  expect(await readOrCreateNodeToken(path)).toBe(token)
+  expect(await readOrCreateNodeToken(system, path)).toBe(token)
 })
 
 test('concurrent callers get the same token and leave no temporary file', async () => {
   const path = join(directory, 'node-token')
-  const tokens = await Promise.all(Array.from({ length: 20 }, () => readOrCreateNodeToken(path)))
+  const tokens = await Promise.all(Array.from({ length: 20 }, () => readOrCreateNodeToken(system, path)))
   expect(new Set(tokens).size).toBe(1)
   expect(readdirSync(directory)).toEqual(['node-token'])
 })
@@ -28,5 +29,5 @@ test('concurrent callers get the same token and leave no temporary file', async 
 test('throws for a truncated token', async () => {
   const path = join(directory, 'node-token')
   writeFileSync(path, 'short\n')
-  await expect(readOrCreateNodeToken(path)).rejects.toThrow(/is not a node token: it has fewer than 32 characters/)
+  await expect(readOrCreateNodeToken(system, path)).rejects.toThrow(/is not a node token: it has fewer than 32 characters/)
 })

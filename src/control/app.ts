@@ -13,6 +13,7 @@ import { createMetrics } from '#lib/metrics.ts'
 import { reachableUrl } from '#lib/reachable-url.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { readVersion } from '#lib/version.ts'
 import { storeTraitsOf } from '#model/object-store.ts'
@@ -162,8 +163,8 @@ async function openSecrets(
     keyring,
     downloads: await getOrInsertSecret(store.db, keyring, 'downloads', newSecret),
     sessions: await getOrInsertSecret(store.db, keyring, 'sessions', newSecret),
-    join: config.nodeToken ?? (await readOrCreateNodeToken(paths.nodeToken)),
-    operatorToken: config.operatorToken ?? (await readOrCreateOperatorToken(paths.operatorToken)),
+    join: config.nodeToken ?? (await readOrCreateNodeToken(system, paths.nodeToken)),
+    operatorToken: config.operatorToken ?? (await readOrCreateOperatorToken(system, paths.operatorToken)),
   }
   if (store.dialect === 'postgres') {
     const settings = {
@@ -183,7 +184,7 @@ async function openObjects(
   context: { readonly clock: Clock; readonly signedUrls: SignedUrls },
   logger: Logger,
 ): Promise<OpenedObjectStores> {
-  const opened = await openObjectStores(config, context)
+  const opened = await openObjectStores(config, { ...system, ...context })
   warnAboutLocalBuckets(config, store.dialect === 'postgres', logger)
   await opened.local?.adopt(async (bucket) => {
     const [owner, ...others] = await listBucketAccounts(store.db, bucket)

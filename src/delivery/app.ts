@@ -4,10 +4,12 @@ import { controlOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
-import { type Files, systemFiles } from '#lib/files.ts'
+import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
+import type { Random } from '#lib/random.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
@@ -29,6 +31,7 @@ export type AppHooks = {
   readonly clock: Clock
   /** Stand-ins that fail on purpose. */
   readonly files?: Files
+  readonly random?: Random
   readonly stores?: ObjectStores
   /** Shared by several apps: none of them stops it. */
   readonly conversionPool?: ConversionPool
@@ -41,16 +44,16 @@ export type App = {
 
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
-  const { logger, clock: machine, files = systemFiles } = hooks
+  const { logger, clock: machine, files, random } = { ...system, ...hooks }
   // Stores tell how far their clock is from that of the machine.
-  const objectStores = await openObjectStores(config, { clock: machine })
-  const nodeId = await readOrCreateNodeId(paths)
+  const objectStores = await openObjectStores(config, { files, clock: machine, random })
+  const nodeId = await readOrCreateNodeId(paths, { files, random })
   const lock = lockExclusively(paths.deliveryLock)
-  const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), credential })
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
+  const control = await ControlClient.open({ ...controlOf(config), credential, files, clock: machine })
   await removeNodeLeftovers(files, paths, 'delivery')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
-  const traced = await openTracer(config, { process: 'delivery', nodeId, clock, logger })
+  const traced = await openTracer(config, { process: 'delivery', nodeId, files, clock, random, logger })
   const sandbox = await openSandbox(logger, config.workerUser)
   const access = new WorkerAccess({ directory: paths.node, user: sandbox.user })
   await access.prepare()
@@ -58,9 +61,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
 
   const plane = composeDelivery(config, {
-    ...{ nodeId, control, files, clock, machine, logger, conversionPool, access },
+    ...{ nodeId, control, files, clock, machine, random, logger, conversionPool, access },
     stores: hooks.stores ?? objectStores.stores,
-    seal: await MarkerSeal.open(paths.markerKey),
+    seal: await MarkerSeal.open({ files, random }, paths.markerKey),
     tracer: traced?.tracer,
     traces: traced && new (await import('./segment-traces.ts')).SegmentTraces({ ...traced, clock }),
   })

@@ -6,6 +6,7 @@
 import type { Clock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import type { Files } from '#lib/files.ts'
+import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -49,6 +50,7 @@ export type DeliveryPorts = {
   readonly clock: CheckedClock
   /** The machine's own, with which commands on this machine compare. */
   readonly machine: Clock
+  readonly random: Random
   readonly logger: Logger
   readonly stores: ObjectStores
   readonly seal: MarkerSeal
@@ -84,9 +86,9 @@ export function conversionMemoryBytes({ deliveryMemoryBytes, deliveryParallel }:
 
 export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): DeliveryPlane {
   const { paths } = config
-  const { nodeId, control, files, clock, machine, logger, seal, traces } = ports
+  const { nodeId, control, files, clock, machine, random, logger, seal, traces } = ports
   const path = paths.deliverySnapshot
-  const feed = new SnapshotFeed({ client: control, kinds: ['endpoints', 'views'], path, nodeId, files, clock, logger })
+  const feed = new SnapshotFeed({ client: control, kinds: ['endpoints', 'views'], path, nodeId, files, clock, random, logger })
   const endpoints = new Endpoints()
   feed.subscribe((snapshot) => endpoints.update(snapshot))
 
@@ -141,12 +143,12 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
 
 function openOutbox(
   { paths }: DeliveryConfig,
-  { control, files, clock, logger }: DeliveryPorts,
+  { control, files, clock, random, logger }: DeliveryPorts,
   recordedCommits: RecordedCommits,
   events: Pick<OutboxOptions, 'onRecorded' | 'onLost'>,
 ): Outbox {
   return new Outbox({
-    ...{ directory: paths.outbox, files, clock, logger, ...events },
+    ...{ directory: paths.outbox, files, clock, random, logger, ...events },
     async send(commits, signal) {
       return (await recordedCommits.whenSent(() => control.sendCommits(commits, signal))).recorded
     },

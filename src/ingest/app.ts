@@ -6,10 +6,12 @@ import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
-import { type Files, systemFiles } from '#lib/files.ts'
+import type { Files } from '#lib/files.ts'
 import { createMetrics, registerTlsMetrics } from '#lib/metrics.ts'
 import { type ListenAddress, reachableAt } from '#lib/option-types.ts'
+import type { Random } from '#lib/random.ts'
 import { startAll, stopAll } from '#lib/service.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { readVersion } from '#lib/version.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
@@ -28,6 +30,7 @@ export type AppHooks = {
   readonly logger: Logger
   readonly clock: Clock
   readonly files?: Files
+  readonly random?: Random
   readonly supervisorPid?: number
 }
 
@@ -40,13 +43,11 @@ export type App = {
   stop(signal: AbortSignal): Promise<void>
 }
 
-export async function startIngest(
-  config: Config,
-  { logger, clock: machine, files = systemFiles, supervisorPid }: AppHooks,
-): Promise<App> {
+export async function startIngest(config: Config, hooks: AppHooks): Promise<App> {
+  const { logger, clock: machine, files, random, supervisorPid } = { ...system, ...hooks }
   warnAboutMemory(config, logger)
   const { paths } = config
-  const nodeId = await readOrCreateNodeId(paths)
+  const nodeId = await readOrCreateNodeId(paths, { files, random })
   const version = await readVersion()
   // Two processes on one directory would recover each other's open segments.
   const lock = lockExclusively(paths.ingestLock)
@@ -54,24 +55,38 @@ export async function startIngest(
   const addresses = ingestAddressesOf(config)
   await assertCanListen(addresses.http, 'INLET_INGEST_LISTEN')
   if (addresses.mqtt !== null) await assertCanListen(addresses.mqtt, 'INLET_MQTT_LISTEN')
-  const { secret: joinSecret, pin } = await readJoinToken(config)
-  const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), pin, credential })
+  const { secret: joinSecret, pin } = await readJoinToken(config, { files, random })
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock: machine })
   await removeNodeLeftovers(files, paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const node = describeNode(config, version, logger)
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
-  const traced = await openTracer(config, { process: 'ingest', nodeId, clock, logger })
+  const traced = await openTracer(config, { process: 'ingest', nodeId, files, clock, random, logger })
   const handed =
     certificateSourcesOf(config).ingest === 'issued'
-      ? new HandedCertificate({ control, path: paths.nodeCertificate, files, clock, logger })
+      ? new HandedCertificate({ control, path: paths.nodeCertificate, files, clock, random, logger })
       : undefined
   const certificate = handed ?? (await openCertificate(config, clock, logger))
   const registry = createMetrics('ingest', version, clock)
   registerTlsMetrics(registry, { ingest: certificate }, clock)
 
   const { services, http, mqtt, departure } = composeIngest(config, {
-    ...{ nodeId, control, registration, files, clock, machine, logger, addresses, certificate, handed, registry, supervisorPid },
+    ...{
+      nodeId,
+      control,
+      registration,
+      files,
+      clock,
+      machine,
+      random,
+      logger,
+      addresses,
+      certificate,
+      handed,
+      registry,
+      supervisorPid,
+    },
     ownBaseUrl: baseUrlOf(config),
     tracer: traced?.tracer,
     traces: traced && new (await import('./http/request-traces.ts')).RequestTraces({ ...traced, nodeId, clock, logger }),

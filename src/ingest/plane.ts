@@ -9,6 +9,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
+import type { Random } from '#lib/random.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -53,6 +54,7 @@ export type IngestPorts = {
   readonly clock: CheckedClock
   /** The machine's own, with which commands on this machine compare. */
   readonly machine: Clock
+  readonly random: Random
   readonly logger: Logger
   readonly addresses: { readonly http: ListenAddress; readonly mqtt: ListenAddress | null }
   /** Undefined: the node serves without TLS. */
@@ -98,9 +100,9 @@ export type IngestPlane = {
 
 export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestPlane {
   const { paths } = config
-  const { nodeId, control, registration, files, clock, machine, logger, certificate, handed } = ports
+  const { nodeId, control, registration, files, clock, machine, random, logger, certificate, handed } = ports
   const feed = new SnapshotFeed({
-    ...{ client: control, nodeId, registration, files, clock, logger },
+    ...{ client: control, nodeId, registration, files, clock, random, logger },
     kinds: ['installation', 'keys', 'endpoints'],
     path: paths.ingestSnapshot,
   })

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import { sleep, systemClock, timeout } from './clock.ts'
+import { sleep, systemClock } from './clock.ts'
 
 describe('sleep', () => {
   test.each(['the time is over', 'the signal aborts'])('ends when %s, and leaves no listener', async (end) => {
@@ -13,17 +13,6 @@ describe('sleep', () => {
     else stopping.abort()
     await sleeping
     expect(getEventListeners(stopping.signal, 'abort')).toEqual([])
-  })
-})
-
-describe('timeout', () => {
-  test('aborts with a TimeoutError once the time is over', () => {
-    const clock = new ManualClock()
-    const late = timeout(clock, 1_000)
-    clock.advance(999)
-    expect(late.aborted).toBe(false)
-    clock.advance(1)
-    expect(late.reason).toMatchObject({ name: 'TimeoutError' })
   })
 })
 

@@ -6,6 +6,8 @@ export interface Clock {
   monotonic(): number
   /** Calls back once after `delayMs`. Returns a function that cancels it. A pending timer does not keep the process alive. */
   setTimer(callback: () => void, delayMs: number): () => void
+  /** Returns a signal that aborts with a TimeoutError after `delayMs`. */
+  timeout(delayMs: number): AbortSignal
   /** Calls back after the events that wait by now have been handled. */
   nextTurn(callback: () => void): void
 }
@@ -18,6 +20,7 @@ export const systemClock: Clock = {
     timer.unref()
     return () => clearTimeout(timer)
   },
+  timeout: (delayMs) => AbortSignal.timeout(delayMs),
   nextTurn: (callback) => void setImmediate(callback),
 }
 
@@ -32,13 +35,6 @@ export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal)
   cancel()
   // A signal that may never abort would keep the listener, and with it a signal made by AbortSignal.any.
   signal?.removeEventListener('abort', onAbort)
-}
-
-/** Returns a signal that aborts after `delayMs`, as `AbortSignal.timeout` of the system's clock. */
-export function timeout(clock: Clock, delayMs: number): AbortSignal {
-  const late = new AbortController()
-  clock.setTimer(() => late.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), delayMs)
-  return late.signal
 }
 
 /** Formats a time as every timestamp of the API: ISO 8601 in UTC with milliseconds and `Z`. */

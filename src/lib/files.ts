@@ -41,10 +41,10 @@ export interface Files {
   /** Lists a directory, in no order. Returns an empty list if it is missing. */
   list(directory: string): Promise<readonly DirectoryEntry[]>
   /**
-   * Returns when a directory changed: its entries, permissions or times, not the content of its files. Milliseconds since 1970; undefined if
+   * Returns when a file or directory changed: its content, entries, permissions or times, not the content of the files in it. Milliseconds since 1970; undefined if
    * it is missing, or the system does not tell.
    */
-  changedAt(directory: string): Promise<number | undefined>
+  changedAt(path: string): Promise<number | undefined>
   /** Creates a directory and its missing parents. Their names are durable then, whoever created them. */
   makeDirectory(path: string): Promise<void>
   syncDirectory(path: string): Promise<void>
@@ -52,6 +52,10 @@ export interface Files {
   rename(from: string, to: string): Promise<void>
   /** Gives a file a second name on the same file system. Throws EEXIST if that name exists. */
   link(from: string, to: string): Promise<void>
+  /** Copies a file, without its bytes where the file system can share them. Replaces an existing file at `to`. */
+  copy(from: string, to: string): Promise<void>
+  /** Sets who may use a file or directory. */
+  setAccess(path: string, mode: number, groupId: number | null): Promise<void>
   /** Removes a file. A missing one is not an error. */
   remove(path: string): Promise<void>
   /** Removes an empty directory. A missing one is not an error. Throws ENOTEMPTY if it is not empty. */
@@ -68,6 +72,17 @@ export interface Files {
 }
 
 export type DiskSpace = { readonly free_bytes: number; readonly total_bytes: number }
+
+/** Writes a file that does not exist. It survives a crash of the process, and a power failure only once it is synced. */
+export async function createFile(files: Files, path: string, bytes: Uint8Array, sync = false): Promise<void> {
+  const file = await files.open(path, 'create')
+  try {
+    await file.write([bytes], 0)
+    if (sync) await file.sync()
+  } finally {
+    await file.close()
+  }
+}
 
 let temporaryNames = 0
 
@@ -155,8 +170,8 @@ export const systemFiles: Files = {
       kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : 'other',
     }))
   },
-  async changedAt(directory) {
-    return (await stat(directory))?.ctimeMs
+  async changedAt(path) {
+    return (await stat(path))?.ctimeMs
   },
   async makeDirectory(path) {
     await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o700 })
@@ -171,6 +186,11 @@ export const systemFiles: Files = {
   },
   rename: (from, to) => fs.promises.rename(from, to),
   link: (from, to) => fs.promises.link(from, to),
+  copy: (from, to) => fs.promises.copyFile(from, to, fs.constants.COPYFILE_FICLONE),
+  async setAccess(path, mode, groupId) {
+    if (groupId !== null) await fs.promises.chown(path, -1, groupId)
+    await fs.promises.chmod(path, mode)
+  },
   async remove(path) {
     // Not rm: after a failed unlink it lists the path, and reports the error of that.
     await unlessMissing(fs.promises.unlink(path))

@@ -55,7 +55,7 @@ export class CheckedClock implements Clock {
     const askedAtMs = clock.monotonic()
     // Control may be starting, too, or not know this node yet. The first heartbeat checks the clock then.
     const { time } = await control
-      .fetchLastHeartbeat(nodeId, AbortSignal.timeout(startWaitMs))
+      .fetchLastHeartbeat(nodeId, options.machine.timeout(startWaitMs))
       .catch((): { readonly time?: number | undefined } => ({}))
     clock.observe(time, askedAtMs)
     return clock
@@ -71,6 +71,10 @@ export class CheckedClock implements Clock {
 
   setTimer(callback: () => void, delayMs: number): () => void {
     return this.#machine.setTimer(callback, delayMs)
+  }
+
+  timeout(delayMs: number): AbortSignal {
+    return this.#machine.timeout(delayMs)
   }
 
   nextTurn(callback: () => void): void {

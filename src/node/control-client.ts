@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Clock } from '#lib/clock.ts'
 import { type HttpResponse, sendRequest } from '#lib/http.ts'
 import { parseJson } from '#lib/json.ts'
 import type { SegmentCommit } from '#model/commit.ts'
@@ -63,6 +64,7 @@ export type ControlClientOptions = {
   readonly root?: Pick<ControlRoot, 'ca' | 'reload' | 'establish'> | undefined
   /** How long one call may take, in addition to the wait of a long poll. */
   readonly timeoutMs?: number
+  readonly clock: Clock
 }
 
 /** Client of `/internal/v1`. Makes one attempt per call; the caller retries. */
@@ -78,9 +80,10 @@ export class ControlClient {
     caFile,
     rootFile,
     pin = null,
+    files,
     ...options
   }: Omit<ControlClientOptions, 'root'> & ControlRootOptions): Promise<ControlClient> {
-    return new ControlClient({ ...options, root: await ControlRoot.open({ caFile, rootFile, pin }) })
+    return new ControlClient({ ...options, root: await ControlRoot.open({ caFile, rootFile, pin, files, clock: options.clock }) })
   }
 
   /** Fetches the root certificate that the join token pins, if this node does not have it. To be called before anything else. */
@@ -186,7 +189,7 @@ export class ControlClient {
   }
 
   async #call(method: string, path: string, { body, signal, token, waitMs = 0 }: Request): Promise<HttpResponse> {
-    const { url, root, credential, timeoutMs = controlTimeoutMs } = this.#options
+    const { url, root, credential, timeoutMs = controlTimeoutMs, clock } = this.#options
     let response: HttpResponse
     try {
       response = await sendRequest(`${url}/internal/v1/${path}`, {
@@ -197,7 +200,7 @@ export class ControlClient {
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         ca: root?.ca,
-        signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
+        signal: AbortSignal.any([signal, clock.timeout(waitMs + timeoutMs)]),
       })
     } catch (error) {
       await root?.reload()

@@ -6,7 +6,8 @@
  */
 import { KiB } from '#lib/bytes.ts'
 import { readNamed } from '#lib/certificate.ts'
-import { systemFiles, writeDurably } from '#lib/files.ts'
+import type { Clock } from '#lib/clock.ts'
+import { type Files, writeDurably } from '#lib/files.ts'
 import { sendRequest } from '#lib/http.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { parseCertificates, pinOf } from '#lib/root-certificate.ts'
@@ -21,6 +22,8 @@ export type ControlRootOptions = {
   readonly rootFile: string
   /** Pin of the root, from the join token. Null: nothing is fetched. */
   readonly pin?: string | null
+  readonly files: Files
+  readonly clock: Clock
 }
 
 export class ControlRoot {
@@ -34,8 +37,9 @@ export class ControlRoot {
 
   /** Throws UserError if there is a file that cannot be read. */
   static async open(options: ControlRootOptions): Promise<ControlRoot> {
-    const { caFile, rootFile } = options
-    return new ControlRoot(options, caFile === null ? await readKept(rootFile) : await readNamed('INLET_CONTROL_CA_FILE', caFile))
+    const { caFile, rootFile, files } = options
+    const ca = caFile === null ? readKept(files, rootFile) : readNamed('INLET_CONTROL_CA_FILE', caFile)
+    return new ControlRoot(options, await ca)
   }
 
   /** PEM. Undefined: the roots that Node trusts. */
@@ -45,13 +49,13 @@ export class ControlRoot {
 
   /** Reads the kept root again: the other process of the node may have fetched it. */
   async reload(): Promise<void> {
-    const { caFile, rootFile } = this.#options
-    if (caFile === null) this.#ca = (await readKept(rootFile)) ?? this.#ca
+    const { caFile, rootFile, files } = this.#options
+    if (caFile === null) this.#ca = (await readKept(files, rootFile)) ?? this.#ca
   }
 
   /** Fetches the pinned root, unless this node has it. Throws if `url` serves another one. */
   async establish(url: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
-    const { caFile, rootFile, pin = null } = this.#options
+    const { caFile, rootFile, pin = null, files, clock } = this.#options
     if (caFile !== null || pin === null || !url.startsWith('https:')) return
     if (this.#ca !== undefined && findPinned(this.#ca, pin) !== undefined) return
     const { status, body } = await sendRequest(`${url}/internal/v1/ca`, {
@@ -59,11 +63,11 @@ export class ControlRoot {
       headers: {},
       acceptsAnyServer: true,
       responseBytesMax: rootBytesMax,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal: AbortSignal.any([signal, clock.timeout(timeoutMs)]),
     })
     const root = status === 200 ? findPinned(body, pin) : undefined
     if (root === undefined) throw new UnknownRootError(url)
-    await writeDurably(systemFiles, rootFile, root)
+    await writeDurably(files, rootFile, root)
     this.#ca = root
   }
 }
@@ -78,8 +82,8 @@ export class UnknownRootError extends Error {
   }
 }
 
-async function readKept(path: string): Promise<Buffer | undefined> {
-  const text = await readTrimmed(path)
+async function readKept(files: Files, path: string): Promise<Buffer | undefined> {
+  const text = await readTrimmed(files, path)
   return text === undefined ? undefined : Buffer.from(`${text}\n`)
 }
 

@@ -6,25 +6,28 @@
  * that control knows. So a node that is stopped at any point registers again without help.
  */
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
-import { systemFiles, writeDurably } from '#lib/files.ts'
+import { type Files, writeDurably } from '#lib/files.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
+import type { System } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { nodeSecretPattern } from '#model/patterns.ts'
 
 export class NodeCredential {
   readonly nodeId: string
   readonly #path: string
+  readonly #files: Files
   #secrets: readonly string[]
 
-  private constructor(nodeId: string, path: string, secrets: readonly string[]) {
+  private constructor(nodeId: string, path: string, files: Files, secrets: readonly string[]) {
     this.nodeId = nodeId
     this.#path = path
+    this.#files = files
     this.#secrets = secrets
   }
 
   /** Reads the file. The first process to call this creates it. Throws UserError if it is damaged. */
-  static async open(nodeId: string, path: string): Promise<NodeCredential> {
-    return new NodeCredential(nodeId, path, parse(path, await readOrCreate(path, newNodeSecret)))
+  static async open(nodeId: string, path: string, system: Pick<System, 'files' | 'random'>): Promise<NodeCredential> {
+    return new NodeCredential(nodeId, path, system.files, parse(path, await readOrCreate(system, path, newNodeSecret)))
   }
 
   /** Token that control verifies. */
@@ -43,13 +46,13 @@ export class NodeCredential {
   /** Makes another secret. The present one proves to control whose it is. */
   async replace(): Promise<void> {
     const secrets = [newNodeSecret(), this.secret]
-    await writeDurably(systemFiles, this.#path, Buffer.from(`${secrets.join('\n')}\n`))
+    await writeDurably(this.#files, this.#path, Buffer.from(`${secrets.join('\n')}\n`))
     this.#secrets = secrets
   }
 
   /** Reads the file again: the other process of the node may have replaced the secret. */
   async reload(): Promise<void> {
-    const text = await readTrimmed(this.#path)
+    const text = await readTrimmed(this.#files, this.#path)
     if (text !== undefined) this.#secrets = parse(this.#path, text)
   }
 }

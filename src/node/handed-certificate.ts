@@ -10,7 +10,7 @@ import { errorMessage } from '#lib/error-message.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { fingerprintOf } from '#lib/fingerprint.ts'
 import { Periodic } from '#lib/periodic.ts'
-import { systemRandom } from '#lib/random.ts'
+import type { Random } from '#lib/random.ts'
 import { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -27,6 +27,7 @@ export type HandedCertificateOptions = {
   readonly path: string
   readonly files: Files
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -40,13 +41,13 @@ export class HandedCertificate extends ServedCertificate implements Service {
   constructor(options: HandedCertificateOptions) {
     super()
     this.#options = options
-    const { clock, logger } = options
+    const { clock, random, logger } = options
     this.#fetches = new Periodic({
       name: this.name,
       intervalMs: fetchMsMin,
       run: (signal) => this.#fetch(signal),
       runAtStart: true,
-      failureDelay: { msMax: fetchMsMax, random: systemRandom },
+      failureDelay: { msMax: fetchMsMax, random },
       failure: 'certificate not fetched from control; the previous one is still served',
       recovery: 'certificate fetched from control again',
       level: 'warn',

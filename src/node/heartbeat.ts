@@ -33,13 +33,13 @@ export class Heartbeat implements Service {
       intervalMs,
       async run(signal) {
         const send = (late: AbortSignal) => control.sendHeartbeat(message(), AbortSignal.any([signal, late]))
-        const late = AbortSignal.timeout(timeoutMs)
+        const late = clock.timeout(timeoutMs)
         try {
           await send(late)
         } catch (error) {
           if (!late.aborted) throw error
           // The next connection may lead to a control process that responds.
-          await send(AbortSignal.timeout(timeoutMs))
+          await send(clock.timeout(timeoutMs))
         }
       },
       runAtStart: true,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { lockExclusively } from '#lib/exclusive.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { newId } from '#model/id.ts'
@@ -36,16 +37,16 @@ async function given(own: string | undefined, owner: string | undefined, used?: 
 
 describe('the id of a node', () => {
   test('is created once, by any of several processes, and kept beside the log as well', async () => {
-    const ids = await Promise.all(Array.from({ length: 5 }, () => readOrCreateNodeId(paths())))
+    const ids = await Promise.all(Array.from({ length: 5 }, () => readOrCreateNodeId(paths(), system)))
     expect(new Set(ids).size).toBe(1)
     expect(await readFile(paths().nodeId, 'utf8')).toBe(`${ids[0]}\n`)
     expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${ids[0]}\n`)
-    expect(await readOrCreateNodeId(paths())).toBe(ids[0])
+    expect(await readOrCreateNodeId(paths(), system)).toBe(ids[0])
   })
 
   test('gives its name to a log without one', async () => {
     await given(a, undefined)
-    expect(await readOrCreateNodeId(paths())).toBe(a)
+    expect(await readOrCreateNodeId(paths(), system)).toBe(a)
     expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${a}\n`)
   })
 })
@@ -61,7 +62,7 @@ describe('refused with one sentence', () => {
     ['two that are empty', '', '', ['is empty', 'restore it']],
   ])('%s', async (_, own, owner, parts) => {
     await given(own, owner)
-    const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
+    const error = await readOrCreateNodeId(paths(), system).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(UserError)
     for (const part of parts) expect((error as Error).message).toContain(part)
   })
@@ -72,7 +73,7 @@ describe('a log that was written before, and has lost its id', () => {
 
   test.each(uses)('is refused under a new id: %s', async (used) => {
     await given(undefined, undefined, used)
-    const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
+    const error = await readOrCreateNodeId(paths(), system).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(UserError)
     for (const part of [
       paths().nodeId,
@@ -89,34 +90,34 @@ describe('a log that was written before, and has lost its id', () => {
 
   test('is refused under the id of this node, which may be another', async () => {
     await given(a, undefined, 'salt-key')
-    await expect(readOrCreateNodeId(paths())).rejects.toThrow(
+    await expect(readOrCreateNodeId(paths(), system)).rejects.toThrow(
       `node-id is missing. Start once with --adopt to continue as node ${a}`,
     )
   })
 
   test.each(['', 'garbage'])('is refused with an id that is %j, without the advice to delete it', async (own) => {
     await given(own, undefined, 'salt-key')
-    const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
+    const error = await readOrCreateNodeId(paths(), system).catch((thrown: unknown) => thrown)
     expect((error as Error).message).toContain('--adopt')
     expect((error as Error).message).not.toContain('delete it')
   })
 
   test.each([undefined, '', 'garbage'])('is taken over as a new node by --adopt, with the id %j', async (own) => {
     await given(own, undefined, 'salt-key')
-    await adoptWal(paths(), logger)
-    const id = await readOrCreateNodeId(paths())
+    await adoptWal(paths(), system, logger)
+    const id = await readOrCreateNodeId(paths(), system)
     expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${id}\n`)
   })
 
   test('gets the id of this node by --adopt', async () => {
     await given(a, undefined, 'salt-key')
-    await adoptWal(paths(), logger)
-    expect(await readOrCreateNodeId(paths())).toBe(a)
+    await adoptWal(paths(), system, logger)
+    expect(await readOrCreateNodeId(paths(), system)).toBe(a)
   })
 
   test('an empty directory of a mounted file system was not written before', async () => {
     await given(undefined, undefined, 'lost+found')
-    expect(await readOrCreateNodeId(paths())).toMatch(/^[0-9a-f-]{36}$/)
+    expect(await readOrCreateNodeId(paths(), system)).toMatch(/^[0-9a-f-]{36}$/)
   })
 })
 
@@ -129,20 +130,20 @@ describe('--adopt', () => {
     ['nothing to adopt', a, a, a],
   ])('with %s: continues under the id of the log', async (_, own, owner, expected) => {
     await given(own, owner)
-    await adoptWal(paths(), logger)
-    expect(await readOrCreateNodeId(paths())).toBe(expected)
+    await adoptWal(paths(), system, logger)
+    expect(await readOrCreateNodeId(paths(), system)).toBe(expected)
   })
 
   test('on a new node changes nothing', async () => {
-    await adoptWal(paths(), logger)
-    expect(await readOrCreateNodeId(paths())).toMatch(/^[0-9a-f-]{36}$/)
+    await adoptWal(paths(), system, logger)
+    expect(await readOrCreateNodeId(paths(), system)).toMatch(/^[0-9a-f-]{36}$/)
   })
 
   test('is refused while ingest or delivery run', async () => {
     await given(a, b)
     for (const path of [paths().ingestLock, paths().deliveryLock]) {
       using _held = lockExclusively(path)
-      await expect(adoptWal(paths(), logger)).rejects.toThrow('is locked by another process')
+      await expect(adoptWal(paths(), system, logger)).rejects.toThrow('is locked by another process')
     }
   })
 })

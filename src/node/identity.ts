@@ -5,11 +5,12 @@
  * Law: the id and the log belong together. A log is never used under another id than the one that its segments were written under: its
  * delivered segments would not be recognised, and would be committed a second time. So a log that was used never gets an id silently.
  */
-import { randomUUID } from 'node:crypto'
 import { basename, dirname } from 'node:path'
 import { lockExclusively } from '#lib/exclusive.ts'
-import { systemFiles, writeDurably } from '#lib/files.ts'
+import { type Files, writeDurably } from '#lib/files.ts'
+import { randomUuid } from '#lib/random.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
+import type { System } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { isUuid } from '#lib/uuid.ts'
@@ -24,14 +25,15 @@ export type IdentityPaths = {
 export type AdoptPaths = IdentityPaths & { readonly ingestLock: string; readonly deliveryLock: string }
 
 /** Returns the id of this node. The first process to call this creates it. Throws UserError if the log belongs to another node. */
-export async function readOrCreateNodeId(paths: IdentityPaths): Promise<string> {
+export async function readOrCreateNodeId(paths: IdentityPaths, system: Pick<System, 'files' | 'random'>): Promise<string> {
+  const { files } = system
   const { nodeId, walNodeId } = paths
   const log = dirname(walNodeId)
-  const isUsed = await isLogUsed(paths)
+  const isUsed = await isLogUsed(files, paths)
   // Read after that, because a log of this node has its id before anything else, and in this order: another process that creates both
   // begins with the id of the node.
-  const owner = await readId(walNodeId, 'start once with --adopt to take the log over under the id of this node')
-  const own = await readId(nodeId, adoptingInstead(paths, owner, isUsed))
+  const owner = await readId(files, walNodeId, 'start once with --adopt to take the log over under the id of this node')
+  const own = await readId(files, nodeId, adoptingInstead(paths, owner, isUsed))
   if (own === undefined && owner !== undefined) {
     throw new UserError(
       `this node has lost its id: ${nodeId} is missing, and the log in ${log} belongs to node ${owner}. Start once with --adopt to continue as that node, or move the log away to start as a new one`,
@@ -50,9 +52,9 @@ export async function readOrCreateNodeId(paths: IdentityPaths): Promise<string> 
       `the log in ${log} was written before, and it is not known by which node: ${lost}. ${capitalized}, or move the log away to start without it`,
     )
   }
-  const id = await readOrCreate(nodeId, randomUUID)
+  const id = await readOrCreate(system, nodeId, () => randomUuid(system.random))
   // Created before the log has a segment, so a log of this node always has its id.
-  await readOrCreate(walNodeId, () => id)
+  await readOrCreate(system, walNodeId, () => id)
   return id.toLowerCase()
 }
 
@@ -60,22 +62,26 @@ export async function readOrCreateNodeId(paths: IdentityPaths): Promise<string> 
  * Makes this node the one that its log belongs to. A log without a readable id gets the id of this node, or a new one if that is lost as
  * well. Does nothing if the two agree. Throws LockHeldError while ingest or delivery run.
  */
-export async function adoptWal(paths: AdoptPaths, logger: Logger): Promise<void> {
+export async function adoptWal(
+  paths: AdoptPaths,
+  { files, random }: Pick<System, 'files' | 'random'>,
+  logger: Logger,
+): Promise<void> {
   const { nodeId, walNodeId, ingestLock, deliveryLock } = paths
   using _ingest = lockExclusively(ingestLock)
   using _delivery = lockExclusively(deliveryLock)
-  const [own, owner] = [await readTrimmed(nodeId), await readTrimmed(walNodeId)]
+  const [own, owner] = [await readTrimmed(files, nodeId), await readTrimmed(files, walNodeId)]
   if (isUuid(owner)) {
     if (own === owner) return
-    await writeDurably(systemFiles, nodeId, Buffer.from(`${owner}\n`))
+    await writeDurably(files, nodeId, Buffer.from(`${owner}\n`))
     logger.warn({ before: own ?? null, now: owner }, 'log adopted: the node continues under the id that the log belongs to')
     return
   }
-  if (owner === undefined && !(await isLogUsed(paths))) return
+  if (owner === undefined && !(await isLogUsed(files, paths))) return
   const isNew = !isUuid(own)
-  const id = isNew ? randomUUID() : own
-  if (isNew) await writeDurably(systemFiles, nodeId, Buffer.from(`${id}\n`))
-  await writeDurably(systemFiles, walNodeId, Buffer.from(`${id}\n`))
+  const id = isNew ? randomUuid(random) : own
+  if (isNew) await writeDurably(files, nodeId, Buffer.from(`${id}\n`))
+  await writeDurably(files, walNodeId, Buffer.from(`${id}\n`))
   const taken = isNew
     ? 'log adopted: both ids were lost, and it continues as a new node; segments of it that were committed before are committed again'
     : 'log adopted: its id could not be read, and it continues under the id of this node'
@@ -83,8 +89,8 @@ export async function adoptWal(paths: AdoptPaths, logger: Logger): Promise<void>
 }
 
 /** Whether the log's directory has more than its id, which is written first: a log without its id then has lost it. */
-async function isLogUsed({ walNodeId }: IdentityPaths): Promise<boolean> {
-  const entries = await systemFiles.list(dirname(walNodeId))
+async function isLogUsed(files: Files, { walNodeId }: IdentityPaths): Promise<boolean> {
+  const entries = await files.list(dirname(walNodeId))
   return entries.some(({ name }) => name !== basename(walNodeId) && !name.endsWith('.tmp') && !isOfFileSystem(name))
 }
 
@@ -101,8 +107,8 @@ function adoptingInstead({ nodeId }: IdentityPaths, known: string | undefined, i
 }
 
 /** Throws UserError if there is something else in the file. */
-async function readId(path: string, remedy: string): Promise<string | undefined> {
-  const text = await readTrimmed(path)
+async function readId(files: Files, path: string, remedy: string): Promise<string | undefined> {
+  const text = await readTrimmed(files, path)
   if (text === undefined || isUuid(text)) return text
   throw new UserError(`${path} ${text === '' ? 'is empty' : 'is not the id of a node'}: restore it, or ${remedy}`)
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '#lib/clock.ts'
+import type { System } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Tracer, TracerOptions } from '#lib/tracing/tracer.ts'
 import { readVersion } from '#lib/version.ts'
@@ -19,12 +19,12 @@ export type OpenedTracer = { readonly tracer: Tracer; readonly links: TraceLinks
 /** Returns undefined, and loads nothing, if there are no traces. */
 export async function openTracer(
   config: TracesConfig,
-  process: { readonly process: string; readonly nodeId: string; readonly clock: Clock; readonly logger: Logger },
+  process: System & { readonly process: string; readonly nodeId: string; readonly logger: Logger },
 ): Promise<OpenedTracer | undefined> {
   const { tracesEndpoint: endpoint, tracesHeaders: headers, tracesSampler: sampler, tracesRatio: ratio } = config
   if (endpoint === null) return undefined
   const [{ Tracer }, { TraceLinks }] = await Promise.all([import('#lib/tracing/tracer.ts'), import('./trace-links.ts')])
-  const links = new TraceLinks(config.paths.traceLinks)
+  const links = new TraceLinks(config.paths.traceLinks, process.files)
   await links.prepare(process.clock.now())
   const options = { endpoint, headers, sampler, ratio, serviceName: config.tracesServiceName, version: await readVersion() }
   return { tracer: new Tracer({ ...options, ...process }), links }

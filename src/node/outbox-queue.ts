@@ -1,5 +1,6 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { OutboxEntry } from './outbox-files.ts'
@@ -13,6 +14,7 @@ export type OutboxQueueOptions = {
   /** Removes the segment and the entry of a recorded commit. Must be idempotent. */
   readonly remove: (entry: OutboxEntry) => Promise<void>
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -36,8 +38,8 @@ export class OutboxQueue {
 
   constructor(options: OutboxQueueOptions) {
     this.#options = options
-    this.#sending = new StepBackoff(options.clock)
-    this.#removing = new StepBackoff(options.clock)
+    this.#sending = new StepBackoff(options)
+    this.#removing = new StepBackoff(options)
   }
 
   get size(): number {
@@ -148,13 +150,14 @@ export class OutboxQueue {
 /** Why a step of one endpoint fails, and when it may be tried again. */
 class StepBackoff {
   readonly #clock: Clock
-  readonly #backoff = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
+  readonly #backoff: Backoff
   /** On the monotonic clock. */
   #notBefore = 0
   reason: string | null = null
 
-  constructor(clock: Clock) {
+  constructor({ clock, random }: Pick<OutboxQueueOptions, 'clock' | 'random'>) {
     this.#clock = clock
+    this.#backoff = new Backoff({ delayMsMin: 100, delayMsMax: 10_000, random })
   }
 
   get isDueForWarning(): boolean {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -27,6 +28,7 @@ function open(send: (commits: readonly SegmentCommit[]) => readonly string[]) {
   const recorded: string[] = []
   const lost: string[] = []
   const outbox = new Outbox({
+    ...system,
     directory,
     send: async (commits) => {
       sent.push(commits.map(({ id }) => id))

@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -28,6 +29,7 @@ export type OutboxOptions = {
   readonly onLost: (entry: OutboxEntry) => void
   readonly files: Files
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -47,7 +49,7 @@ export class Outbox implements Service {
   /** By endpoint id. The endpoint that waits longest is first. */
   readonly #queues = new Map<string, OutboxQueue>()
   readonly #ids = new Set<string>()
-  readonly #outage = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
+  readonly #outage: Backoff
   readonly #stopping = new AbortController()
   #wake: () => void = () => undefined
   #sending: Promise<void> = Promise.resolve()
@@ -55,6 +57,7 @@ export class Outbox implements Service {
   constructor(options: OutboxOptions) {
     this.#options = options
     this.#files = new OutboxFiles(options)
+    this.#outage = new Backoff({ delayMsMin: 100, delayMsMax: 10_000, random: options.random })
   }
 
   async start(): Promise<void> {
@@ -95,9 +98,10 @@ export class Outbox implements Service {
   }
 
   #enqueue(entry: OutboxEntry): void {
-    const { clock, logger } = this.#options
+    const { clock, random, logger } = this.#options
     const queue =
-      this.#queues.get(entry.endpoint_id) ?? new OutboxQueue({ remove: (recorded) => this.#remove(recorded), clock, logger })
+      this.#queues.get(entry.endpoint_id) ??
+      new OutboxQueue({ remove: (recorded) => this.#remove(recorded), clock, random, logger })
     this.#queues.set(entry.endpoint_id, queue)
     queue.add(entry)
     this.#ids.add(entry.id)

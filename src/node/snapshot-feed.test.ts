@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { aBoundView } from '../../test/support/delivery-node.ts'
@@ -52,7 +53,13 @@ async function open({
     registrations += 1
   }
   const feed = new SnapshotFeed({
-    client: new ControlClient({ url, credential: { token: credential, reload: async () => undefined }, timeoutMs: 1_000 }),
+    ...system,
+    client: new ControlClient({
+      ...system,
+      url,
+      credential: { token: credential, reload: async () => undefined },
+      timeoutMs: 1_000,
+    }),
     nodeId: newId(),
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),

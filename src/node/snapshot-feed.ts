@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -33,6 +34,7 @@ export type SnapshotFeedOptions = {
   readonly registration?: Pick<Registration, 'register'>
   readonly files: Files
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -120,8 +122,8 @@ export class SnapshotFeed implements Service {
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
-    const { registration, clock, logger } = this.#options
-    const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 5_000 })
+    const { registration, clock, random, logger } = this.#options
+    const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 5_000, random })
     let registered = false
     let isCutOff = false
     while (!signal.aborted) {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { until } from '../../test/support/until.ts'
 import { type ChildSpec, Supervisor } from './supervisor.ts'
@@ -23,7 +24,7 @@ const stoppableProgram = (name: string) => `
   })`
 
 function supervise(children: readonly ChildSpec[]): Supervisor {
-  return new Supervisor({ children, clock: systemClock, logger })
+  return new Supervisor({ ...system, children, logger })
 }
 
 const stop = (supervisor: Supervisor) => supervisor.stop(AbortSignal.timeout(5_000))
@@ -83,7 +84,7 @@ describe('Supervisor', () => {
       if (existsSync(${mark})) process.exit(3)
       writeFileSync(${mark}, '')
       process.send({ type: 'ready' }, () => process.exit(0))`
-    const supervisor = new Supervisor({ children: [child('broken', readyOnce)], clock, logger })
+    const supervisor = new Supervisor({ ...system, children: [child('broken', readyOnce)], clock, logger })
     await supervisor.start()
     await until('six ends', () => delays.length === 6)
     await stop(supervisor)

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type Clock, sleep } from '#lib/clock.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -25,6 +26,7 @@ export type SupervisorOptions = {
   /** In start order; stopped in reverse. */
   readonly children: readonly ChildSpec[]
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -94,8 +96,8 @@ export class Supervisor implements Service {
   }
 
   async #keepRunning(spec: ChildSpec, predecessors: Promise<unknown>, isReady: PromiseWithResolvers<void>): Promise<void> {
-    const { clock, logger } = this.#options
-    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 15_000 })
+    const { clock, random, logger } = this.#options
+    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 15_000, random })
     let wasReady = false
     const onReady = () => {
       wasReady = true

@@ -4,8 +4,8 @@
  * Owns: one small file for each segment that has such requests. Does not own: when there are traces.
  * Law: files are few and small, and losing one loses links and nothing else: they are neither synced nor needed.
  */
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createFile, type Files } from '#lib/files.ts'
 import { isSpanContext, type SpanContext } from '#lib/tracing/trace-context.ts'
 
 /** Requests that a segment links. */
@@ -19,20 +19,22 @@ export type LinkedSegment = { readonly logName: string; readonly incarnation: st
 
 export class TraceLinks {
   readonly #directory: string
+  readonly #files: Files
   readonly #filesMax: number
   /** How many files may be written before they are counted again. */
   #room = 0
   /** Until when there is no more room. */
   #fullUntilMs = 0
 
-  constructor(directory: string, filesMax = 10_000) {
+  constructor(directory: string, files: Files, filesMax = 10_000) {
     this.#directory = directory
+    this.#files = files
     this.#filesMax = filesMax
   }
 
   /** Makes the directory, and removes old files. */
   async prepare(nowMs: number): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    await this.#files.makeDirectory(this.#directory)
     await this.#removeOld(nowMs)
   }
 
@@ -45,17 +47,17 @@ export class TraceLinks {
     if (this.#room <= 0) return
     this.#room -= 1
     const links = requests.slice(0, linksMax).map(({ traceId, spanId }) => ({ traceId, spanId }))
-    await writeFile(this.#path(segment), JSON.stringify(links), { mode: 0o600 })
+    await createFile(this.#files, this.#path(segment), Buffer.from(JSON.stringify(links)))
   }
 
   /** Returns the links of a segment and removes them; empty if there are none. */
   async take(segment: LinkedSegment): Promise<readonly SpanContext[]> {
     const path = this.#path(segment)
-    const text = await readFile(path, 'utf8').catch(() => undefined)
-    if (text === undefined || text.length > bytesMax) return []
-    await rm(path, { force: true })
+    const bytes = await this.#files.read(path).catch(() => undefined)
+    if (bytes === undefined || bytes.byteLength > bytesMax) return []
+    await this.#files.remove(path)
     try {
-      const links: unknown = JSON.parse(text)
+      const links: unknown = JSON.parse(Buffer.from(bytes).toString())
       return Array.isArray(links) ? links.filter(isSpanContext).slice(0, linksMax) : []
     } catch {
       return []
@@ -65,13 +67,10 @@ export class TraceLinks {
   /** Removes old files. Returns how many are left. */
   async #removeOld(nowMs: number): Promise<number> {
     let left = 0
-    for (const name of await readdir(this.#directory)) {
+    for (const { name } of await this.#files.list(this.#directory)) {
       const path = join(this.#directory, name)
-      const modifiedMs = await stat(path).then(
-        ({ mtimeMs }) => mtimeMs,
-        () => nowMs,
-      )
-      if (nowMs - modifiedMs > keptMs) await rm(path, { force: true })
+      const changedMs = (await this.#files.changedAt(path)) ?? nowMs
+      if (nowMs - changedMs > keptMs) await this.#files.remove(path)
       else left += 1
     }
     return left

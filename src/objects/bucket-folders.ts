@@ -6,11 +6,10 @@
  * Law: a folder belongs to one account. The first to use a name gets its folder, and keeps it. The bucket of another account with that name is
  * `<bucket>@<external id>`, so neither account notices the other one.
  */
-import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { errorCode } from '#lib/files.ts'
 import { readOrCreate } from '#lib/read-or-create.ts'
+import type { System } from '#lib/system.ts'
 import type { BucketTarget } from './object-store.ts'
 
 export type OwnedBucket = Pick<BucketTarget, 'bucket' | 'external_id'>
@@ -24,10 +23,12 @@ const foldersMax = 10_000
 
 export class BucketFolders {
   readonly #root: string
+  readonly #system: Pick<System, 'files' | 'random'>
   readonly #folders = new Map<string, Promise<string>>()
 
-  constructor(root: string) {
+  constructor(root: string, system: Pick<System, 'files' | 'random'>) {
     this.#root = root
+    this.#system = system
   }
 
   /** Returns the name of the folder, and makes the account its owner if it is free. */
@@ -44,12 +45,16 @@ export class BucketFolders {
 
   /** Makes the account that `findOwner` returns the owner of each folder that has none. */
   async adopt(findOwner: (bucket: string) => Promise<string | undefined>): Promise<void> {
-    const owned = new Set(await namesIn(this.#owners))
-    for (const name of await namesIn(this.#root)) {
+    const owned = new Set(await this.#namesIn(this.#owners))
+    for (const name of await this.#namesIn(this.#root)) {
       if (owned.has(name) || !bucketPattern.test(name)) continue
       const owner = await findOwner(name)
-      if (owner !== undefined) await readOrCreate(join(this.#owners, name), () => withChecksum(owner))
+      if (owner !== undefined) await readOrCreate(this.#system, join(this.#owners, name), () => withChecksum(owner))
     }
+  }
+
+  async #namesIn(directory: string): Promise<readonly string[]> {
+    return (await this.#system.files.list(directory)).map(({ name }) => name)
   }
 
   get #owners(): string {
@@ -57,7 +62,7 @@ export class BucketFolders {
   }
 
   async #find({ bucket, external_id }: OwnedBucket, own: string): Promise<string> {
-    const owner = ownerIn(await readOrCreate(join(this.#owners, bucket), () => withChecksum(external_id)))
+    const owner = ownerIn(await readOrCreate(this.#system, join(this.#owners, bucket), () => withChecksum(external_id)))
     if (owner === undefined)
       throw new Error(
         `buckets/.owners/${bucket} is damaged, so it is not known which account owns the folder ${bucket}: write the external id of the account into it`,
@@ -81,13 +86,4 @@ function ownerIn(text: string): string | undefined {
 export function checkBucket({ bucket, external_id }: OwnedBucket): void {
   if (!bucketPattern.test(bucket)) throw new Error(`invalid name of a bucket: ${JSON.stringify(bucket)}`)
   if (!externalIdPattern.test(external_id)) throw new Error(`invalid external id: ${JSON.stringify(external_id)}`)
-}
-
-async function namesIn(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
-  }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { DirectoryStores } from './directory.ts'
 import { SignedUrls } from './signed-urls.ts'
 
@@ -20,10 +21,10 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true }))
 
 test('a damaged owner of a folder is refused: the bucket would be another, empty folder', async () => {
-  await new DirectoryStores({ root }).open(lake).put('x', Buffer.from('x'), options)
+  await new DirectoryStores({ ...system, root }).open(lake).put('x', Buffer.from('x'), options)
   const path = join(root, '.owners/lake')
   const intact = await readFile(path)
-  const keyed = (bytes: Buffer) => writeFile(path, bytes).then(() => new DirectoryStores({ root }).open(lake).get('x'))
+  const keyed = (bytes: Buffer) => writeFile(path, bytes).then(() => new DirectoryStores({ ...system, root }).open(lake).get('x'))
   for (let bit = 0; bit < (intact.length - 1) * 8; bit += 1) {
     const flipped = Buffer.from(intact)
     flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
@@ -36,7 +37,7 @@ test('a damaged owner of a folder is refused: the bucket would be another, empty
 
 describe('DirectoryStore', () => {
   test('put stores an object under bucket and key, and replaces an existing one', async () => {
-    const store = new DirectoryStores({ root }).open({ bucket: 'local', external_id })
+    const store = new DirectoryStores({ ...system, root }).open({ bucket: 'local', external_id })
     await store.put('a/b/c.txt', Buffer.from('one'), options)
     await store.put('a/b/c.txt', Buffer.from('two'), options)
     expect(await readFile(join(root, 'local/a/b/c.txt'), 'utf8')).toBe('two')
@@ -44,15 +45,15 @@ describe('DirectoryStore', () => {
   })
 
   test('a key cannot leave the bucket', async () => {
-    const store = new DirectoryStores({ root }).open({ bucket: 'local', external_id })
+    const store = new DirectoryStores({ ...system, root }).open({ bucket: 'local', external_id })
     await expect(store.put('../other/x', Buffer.from(''), options)).rejects.toThrow('invalid part of an object key')
-    expect(() => new DirectoryStores({ root }).open({ bucket: '..', external_id })).toThrow('invalid name of a bucket')
+    expect(() => new DirectoryStores({ ...system, root }).open({ bucket: '..', external_id })).toThrow('invalid name of a bucket')
   })
 
   test('only the owner can read objects, whatever the permissions of the uploaded file', async () => {
     const source = join(root, 'source')
     await writeFile(source, 'one', { mode: 0o644 })
-    const store = new DirectoryStores({ root: join(root, 'buckets') }).open(lake)
+    const store = new DirectoryStores({ ...system, root: join(root, 'buckets') }).open(lake)
     await store.putFile('a/b', source, options)
     await store.put('a/c', Buffer.from('two'), options)
     for (const path of ['buckets', 'buckets/.incoming', 'buckets/lake', 'buckets/lake/a'])
@@ -62,9 +63,9 @@ describe('DirectoryStore', () => {
 
   test('a group that may read buckets gets their directories and objects, and nothing else', async () => {
     const groupId = process.getgid?.() ?? 0
-    const before = new DirectoryStores({ root: join(root, 'data/buckets') })
+    const before = new DirectoryStores({ ...system, root: join(root, 'data/buckets') })
     await before.open(lake).put('a/old', Buffer.from('one'), options)
-    const stores = new DirectoryStores({ root: join(root, 'data/buckets'), groupId })
+    const stores = new DirectoryStores({ ...system, root: join(root, 'data/buckets'), groupId })
     await stores.prepare()
     await stores.open(lake).put('a/b', Buffer.from('two'), options)
     // The group may pass through the data directory, but not list it.
@@ -79,11 +80,11 @@ describe('buckets of several accounts', () => {
   const other = { bucket: 'lake', external_id: 'inlet-second' }
 
   test('a name belongs to the first account; the bucket of another account is a folder of its own', async () => {
-    const stores = new DirectoryStores({ root })
+    const stores = new DirectoryStores({ ...system, root })
     await stores.open(lake).put('k', Buffer.from('first'), options)
     await stores.open(other).put('k', Buffer.from('second'), options)
     // Another process, later.
-    const later = new DirectoryStores({ root })
+    const later = new DirectoryStores({ ...system, root })
     expect(String(await later.open(other).get('k'))).toBe('second')
     expect(String(await later.open(lake).get('k'))).toBe('first')
     expect(await readFile(join(root, 'lake/k'), 'utf8')).toBe('first')
@@ -92,7 +93,7 @@ describe('buckets of several accounts', () => {
   })
 
   test('accounts that claim a name at the same time get different folders', async () => {
-    const [one, two] = [new DirectoryStores({ root }), new DirectoryStores({ root })]
+    const [one, two] = [new DirectoryStores({ ...system, root }), new DirectoryStores({ ...system, root })]
     await Promise.all([
       one.open(lake).put('k', Buffer.from('first'), options),
       two.open(other).put('k', Buffer.from('second'), options),
@@ -104,7 +105,7 @@ describe('buckets of several accounts', () => {
   test('a folder without an owner belongs to the account that adopts it, and not to the first that comes', async () => {
     await mkdir(join(root, 'lake'))
     await writeFile(join(root, 'lake/theirs'), 'x')
-    const stores = new DirectoryStores({ root })
+    const stores = new DirectoryStores({ ...system, root })
     await stores.adopt(async (bucket) => (bucket === 'lake' ? other.external_id : undefined))
     await stores.open(lake).put('k', Buffer.from('mine'), options)
     expect(await readdir(join(root, 'lake'))).toEqual(['theirs'])
@@ -114,7 +115,7 @@ describe('buckets of several accounts', () => {
 
   test('links name the folder of the account', async () => {
     const signedUrls = new SignedUrls({ baseUrl: 'http://inlet', secret: 'secret', clock: systemClock })
-    const stores = new DirectoryStores({ root, signedUrls })
+    const stores = new DirectoryStores({ ...system, root, signedUrls })
     await stores.open(lake).put('k', Buffer.from('first'), options)
     await stores.open(other).put('k', Buffer.from('second'), options)
     const name = signedUrls.verify(await stores.open(other).presign('k', 60))

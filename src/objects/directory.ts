@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto'
-import { constants, existsSync } from 'node:fs'
-import { copyFile, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { assert } from '#lib/assert.ts'
+import { KiB } from '#lib/bytes.ts'
 import { digestFile } from '#lib/digest-file.ts'
-import { systemFiles } from '#lib/files.ts'
+import { createFile, type Files, type OpenFile } from '#lib/files.ts'
+import type { System } from '#lib/system.ts'
 import { BucketAccess } from './bucket-access.ts'
 import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
 import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
 import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
-export type DirectoryStoresOptions = {
+const READ_BYTES = 64 * KiB
+
+export type DirectoryStoresOptions = Pick<System, 'files' | 'random'> & {
   readonly root: string
   /** Id of the group that may read the buckets. Null: none. */
   readonly groupId?: number | null
@@ -28,8 +30,9 @@ export type DirectoryStoresOptions = {
 export class DirectoryStores implements ObjectStores {
   readonly #context: Context
 
-  constructor({ root, groupId = null, signedUrls }: DirectoryStoresOptions) {
-    this.#context = { root, signedUrls, folders: new BucketFolders(root), access: new BucketAccess(root, groupId) }
+  constructor({ root, groupId = null, signedUrls, files, random }: DirectoryStoresOptions) {
+    const folders = new BucketFolders(root, { files, random })
+    this.#context = { root, files, signedUrls, folders, access: new BucketAccess(root, groupId, files) }
   }
 
   /** Lets the group reach the buckets. Throws UserError if this process may not. */
@@ -52,22 +55,19 @@ export class DirectoryStores implements ObjectStores {
    * read or destroy the stream.
    */
   async read({ bucket, key }: ObjectName): Promise<{ readonly bytes: number; readonly stream: Readable } | undefined> {
-    const file = await open(pathOf(this.#context.root, checkedPart(bucket), key)).catch(undefinedIfMissing)
+    const { root, files } = this.#context
+    const path = pathOf(root, checkedPart(bucket), key)
+    if ((await objectBytes(files, path)) === undefined) return undefined
+    const file = await files.open(path, 'read').catch(undefinedIfMissing)
     if (file === undefined) return undefined
-    try {
-      const found = await file.stat()
-      if (found.isFile()) return { bytes: found.size, stream: file.createReadStream() }
-    } catch (error) {
-      await file.close()
-      throw error
-    }
-    await file.close()
-    return undefined
+    const stream = Readable.from(chunksOf(file), { objectMode: false }).once('close', () => void file.close())
+    return { bytes: await file.bytes(), stream }
   }
 }
 
 type Context = {
   readonly root: string
+  readonly files: Files
   readonly signedUrls: SignedUrls | undefined
   readonly folders: BucketFolders
   readonly access: BucketAccess
@@ -83,40 +83,31 @@ class DirectoryStore implements ObjectStore {
   }
 
   async putFile(key: string, path: string, options: PutOptions): Promise<void> {
-    await this.#write(key, options, async (incoming) => {
-      await copyFile(path, incoming, constants.COPYFILE_FICLONE)
-      return open(incoming, 'r+')
-    })
+    await this.#write(key, options, (incoming) => this.#context.files.copy(path, incoming))
   }
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
     await this.#write(key, options, async (incoming) => {
-      const file = await open(incoming, 'w', 0o600)
-      try {
-        await file.writeFile(body)
-      } catch (error) {
-        await file.close()
-        throw error
-      }
-      return file
+      await this.#context.files.remove(incoming)
+      await createFile(this.#context.files, incoming, body)
     })
   }
 
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     signal?.throwIfAborted()
-    return readFile(await this.#path(key)).catch(undefinedIfMissing)
+    return this.#context.files.read(await this.#path(key)).catch(undefinedIfMissing)
   }
 
   async head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined> {
     signal?.throwIfAborted()
-    const found = await stat(await this.#path(key)).catch(undefinedIfMissing)
-    return found?.isFile() === true ? { bytes: found.size } : undefined
+    const bytes = await objectBytes(this.#context.files, await this.#path(key))
+    return bytes === undefined ? undefined : { bytes }
   }
 
   async getFile(key: string, path: string, signal?: AbortSignal, bytesMax = Number.POSITIVE_INFINITY): Promise<boolean> {
     const found = await this.head(key, signal)
     if (found !== undefined && found.bytes > bytesMax) throw new Error(`the object ${key} is larger than ${bytesMax} bytes`)
-    return copyFile(await this.#path(key), path, constants.COPYFILE_FICLONE).then(
+    return this.#context.files.copy(await this.#path(key), path).then(
       () => true,
       (error) => {
         undefinedIfMissing(error)
@@ -126,7 +117,7 @@ class DirectoryStore implements ObjectStore {
   }
 
   async digest(key: string, { signal, onRead }: DigestOptions = {}): ReturnType<ObjectStore['digest']> {
-    return digestFile(await this.#path(key), signal, onRead).catch(undefinedIfMissing)
+    return digestFile(this.#context.files, await this.#path(key), signal, onRead).catch(undefinedIfMissing)
   }
 
   async presign(key: string, seconds: number): Promise<string> {
@@ -137,18 +128,16 @@ class DirectoryStore implements ObjectStore {
 
   async remove(key: string, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
-    await rm(await this.#path(key), { force: true })
+    await this.#context.files.remove(await this.#path(key))
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
     const root = join(this.#context.root, await this.#context.folders.folderOf(this.#bucket))
     // The last part of the prefix may be the beginning of a name.
     const directory = join(root, ...prefix.split('/').slice(0, -1).map(toFileName))
-    const entries = (await readdir(directory, { recursive: true, withFileTypes: true }).catch(undefinedIfMissing)) ?? []
-    const keys = entries
-      .filter((entry) => entry.isFile())
-      .map((entry) =>
-        join(entry.parentPath, entry.name)
+    const keys = (await listFiles(this.#context.files, directory))
+      .map((path) =>
+        path
           .slice(root.length + 1)
           .split(sep)
           .map(fromFileName)
@@ -158,8 +147,8 @@ class DirectoryStore implements ObjectStore {
       .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     for (const key of keys) {
       signal?.throwIfAborted()
-      const found = await stat(await this.#path(key)).catch(undefinedIfMissing)
-      if (found !== undefined) yield { key, bytes: found.size }
+      const found = await this.head(key)
+      if (found !== undefined) yield { key, bytes: found.bytes }
     }
   }
 
@@ -167,24 +156,55 @@ class DirectoryStore implements ObjectStore {
     return pathOf(this.#context.root, await this.#context.folders.folderOf(this.#bucket), key)
   }
 
-  async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<FileHandle>): Promise<void> {
+  async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<void>): Promise<void> {
     signal?.throwIfAborted()
-    const { root, access } = this.#context
+    const { root, files, access } = this.#context
     const path = await this.#path(key)
     const incomingDirectory = join(root, '.incoming')
-    if (!existsSync(incomingDirectory)) await mkdir(incomingDirectory, { recursive: true, mode: 0o700 })
+    await files.makeDirectory(incomingDirectory)
     // Named after the object, so that a retry overwrites what a crash left.
     const incoming = join(incomingDirectory, createHash('sha256').update(path).digest('hex'))
-    {
-      await using file = await write(incoming)
-      await access.shareFile(file)
-      await file.sync()
-    }
+    await write(incoming)
+    await access.shareFile(incoming)
+    const file = await files.open(incoming, 'update')
+    await file.sync().finally(() => file.close())
     signal?.throwIfAborted()
-    await systemFiles.makeDirectory(dirname(path))
+    await files.makeDirectory(dirname(path))
     await access.shareDirectory(dirname(path))
-    await rename(incoming, path)
-    await systemFiles.syncDirectory(dirname(path))
+    await files.rename(incoming, path)
+    await files.syncDirectory(dirname(path))
+  }
+}
+
+/** A directory is no object: it holds those whose keys continue. */
+async function objectBytes(files: Files, path: string): Promise<number | undefined> {
+  const bytes = await files.bytes(path).catch(undefinedIfMissing)
+  if (bytes === undefined) return undefined
+  const isDirectory = await files.list(path).then(
+    () => true,
+    () => false,
+  )
+  return isDirectory ? undefined : bytes
+}
+
+async function listFiles(files: Files, directory: string): Promise<readonly string[]> {
+  const entries = (await files.list(directory).catch(undefinedIfMissing)) ?? []
+  const found = await Promise.all(
+    entries.map(({ name, kind }) => {
+      const path = join(directory, name)
+      return kind === 'directory' ? listFiles(files, path) : kind === 'file' ? [path] : []
+    }),
+  )
+  return found.flat()
+}
+
+async function* chunksOf(file: OpenFile): AsyncGenerator<Uint8Array> {
+  for (let at = 0; ; ) {
+    const chunk = Buffer.allocUnsafe(READ_BYTES)
+    const got = await file.read(chunk, at)
+    if (got === 0) return
+    at += got
+    yield chunk.subarray(0, got)
   }
 }
 

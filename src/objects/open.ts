@@ -1,5 +1,5 @@
 /** Opens the object stores that the configuration names. */
-import type { Clock } from '#lib/clock.ts'
+import type { System } from '#lib/system.ts'
 import { DirectoryStores } from './directory.ts'
 import type { ObjectStores } from './object-store.ts'
 import type { SignedUrls } from './signed-urls.ts'
@@ -15,8 +15,7 @@ export type ObjectStoresConfig = {
   readonly awsPrincipalArn: string | null
 }
 
-export type OpenObjectStoresOptions = {
-  readonly clock: Clock
+export type OpenObjectStoresOptions = System & {
   /** Signs download URLs if buckets are local directories; S3 signs its own. */
   readonly signedUrls?: SignedUrls
 }
@@ -31,17 +30,22 @@ export type OpenedObjectStores = {
 
 export async function openObjectStores(
   config: ObjectStoresConfig,
-  { clock, signedUrls }: OpenObjectStoresOptions,
+  { signedUrls, ...system }: OpenObjectStoresOptions,
 ): Promise<OpenedObjectStores> {
   if (config.objectStore === 'directory') {
     const { paths, bucketsGroup: groupId } = config
-    const local = new DirectoryStores({ root: paths.buckets, groupId, ...(signedUrls === undefined ? {} : { signedUrls }) })
+    const local = new DirectoryStores({
+      ...system,
+      root: paths.buckets,
+      groupId,
+      ...(signedUrls === undefined ? {} : { signedUrls }),
+    })
     await local.prepare()
     return { stores: local, local, close: () => undefined }
   }
   // Imported on demand: the AWS SDK is large.
   const { S3Stores } = await import('./s3.ts')
   const { s3Credentials, s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn } = config
-  const s3 = new S3Stores({ s3Endpoint, hasRoles: s3Credentials === 'roles', stsEndpoint, principalArn, clock })
+  const s3 = new S3Stores({ s3Endpoint, hasRoles: s3Credentials === 'roles', stsEndpoint, principalArn, ...system })
   return { stores: s3, local: undefined, close: () => s3.close() }
 }

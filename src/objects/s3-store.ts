@@ -24,10 +24,11 @@ import {
   type PutObjectCommandInput,
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import { type Clock, sleep } from '#lib/clock.ts'
+import { sleep } from '#lib/clock.ts'
 import { digestFile } from '#lib/digest-file.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
+import type { System } from '#lib/system.ts'
 import { s3Limits } from './limits.ts'
 import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
@@ -35,14 +36,13 @@ import { type DescribedTarget, describeFailure, foreignResponse } from './s3-fai
 import { beginParts, putInParts } from './s3-multipart.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
-export type S3StoreOptions = {
+export type S3StoreOptions = System & {
   readonly target: DescribedTarget
   readonly client: () => RoleClient
   /** Client for signing URLs. */
   readonly linkClient: () => RoleClient
   /** Limits multipart uploads over all buckets. */
   readonly multiparts: Semaphore
-  readonly clock: Clock
 }
 
 export class S3Store implements ObjectStore {
@@ -57,7 +57,7 @@ export class S3Store implements ObjectStore {
     signal?.throwIfAborted()
     const { size } = await stat(path)
     if (size > s3Limits.multipartThresholdBytes) return this.#putInParts(key, path, size, options)
-    const sha256 = options.sha256 ?? (await digestFile(path)).sha256
+    const sha256 = options.sha256 ?? (await digestFile(this.#options.files, path)).sha256
     await this.#putStream(key, () => createReadStream(path, { highWaterMark: s3Limits.readBytes }), size, { ...options, sha256 })
   }
 
@@ -264,8 +264,8 @@ export class S3Store implements ObjectStore {
     { signal, attempts = 1 }: { readonly signal?: AbortSignal | undefined; readonly attempts?: number },
     act: (role: RoleClient) => Promise<T>,
   ): Promise<T> {
-    const { target, client, clock } = this.#options
-    const backoff = new Backoff({ delayMsMin: s3Limits.retryDelayMsMin, delayMsMax: s3Limits.retryDelayMsMax })
+    const { target, client, clock, random } = this.#options
+    const backoff = new Backoff({ delayMsMin: s3Limits.retryDelayMsMin, delayMsMax: s3Limits.retryDelayMsMax, random })
     for (let attempt = 1, renewed = false; ; attempt += 1) {
       signal?.throwIfAborted()
       const role = client()

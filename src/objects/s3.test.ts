@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { s3Errors } from '../../test/support/s3/answers.ts'
 import { doubleCredentials, type Fault, type Operation } from '../../test/support/s3/double.ts'
 import { failureOf, newDoubleBucket, storesOf } from '../../test/support/s3/target.ts'
@@ -392,7 +392,7 @@ describe('without the URL of a gateway', () => {
   test('uses STS of the region, and reports unknown hosts as unreachable', async () => {
     const lookedUpHosts: string[] = []
     const stores = new S3Stores({
-      ...{ s3Endpoint: null, stsEndpoint: null, credentials: doubleCredentials, clock: systemClock },
+      ...{ s3Endpoint: null, stsEndpoint: null, credentials: doubleCredentials, ...system },
       lookup: (host, _options, callback) => {
         lookedUpHosts.push(host)
         callback(Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' }), '')

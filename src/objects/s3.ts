@@ -15,6 +15,7 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '#lib/clock.ts'
 import { http } from '#lib/http.ts'
 import { Semaphore } from '#lib/semaphore.ts'
+import type { System } from '#lib/system.ts'
 import { AllowedStore } from './allowed-store.ts'
 import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
@@ -23,13 +24,12 @@ import { type GrantedCredentials, RoleSession, type RoleSessionOptions } from '.
 import { describeFailure, foreignResponse, missingRole } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
 
-export type S3StoresOptions = {
+export type S3StoresOptions = System & {
   /** URL of a gateway; null for AWS. */
   readonly s3Endpoint: string | null
   readonly stsEndpoint: string | null
   /** False: the credentials of this installation sign every request. */
   readonly hasRoles?: boolean
-  readonly clock: Clock
   /** AWS identity of this installation, for error messages. */
   readonly principalArn?: string | null
   /** Credentials of this installation. By default the AWS SDK finds them. */
@@ -97,11 +97,11 @@ export class S3Stores implements ObjectStores {
     const clientFor = (purpose: RoleSessionOptions['purpose']) =>
       hasRoles ? this.#client(target, purpose) : this.#ownClient(target)
     const store = new S3Store({
+      ...this.#options,
       target: { ...target, principalArn, hasRoles },
       client: () => own ?? clientFor('request'),
       linkClient: () => clientFor('link'),
       multiparts: this.#multiparts,
-      clock: this.#options.clock,
     })
     return hasRoles ? store : new AllowedStore(store, target)
   }
@@ -167,7 +167,7 @@ export class S3Stores implements ObjectStores {
   }
 
   async #assume(target: BucketTarget, durationSeconds: number): Promise<GrantedCredentials> {
-    const { principalArn = null, assumeTimeoutMs = s3Limits.assumeTimeoutMs } = this.#options
+    const { principalArn = null, assumeTimeoutMs = s3Limits.assumeTimeoutMs, clock } = this.#options
     const { role_arn, external_id, region, session = 'inlet' } = target
     if (role_arn === null) throw missingRole()
     const sts = this.#stsClient(region)
@@ -177,7 +177,7 @@ export class S3Stores implements ObjectStores {
       ExternalId: external_id,
       DurationSeconds: durationSeconds,
     })
-    const abortSignal = AbortSignal.timeout(assumeTimeoutMs)
+    const abortSignal = clock.timeout(assumeTimeoutMs)
     try {
       const { Credentials } = await sts.send(command, { abortSignal })
       const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {}
@@ -186,7 +186,7 @@ export class S3Stores implements ObjectStores {
         accessKeyId: AccessKeyId,
         secretAccessKey: SecretAccessKey,
         sessionToken: SessionToken,
-        lifetimeMs: Expiration.getTime() - (Date.now() + sts.config.systemClockOffset),
+        lifetimeMs: Expiration.getTime() - (clock.now() + sts.config.systemClockOffset),
       }
     } catch (error) {
       throw describeFailure(abortSignal.aborted ? abortSignal.reason : error, 'assume_role', { ...target, principalArn })

@@ -56,7 +56,7 @@ describe('many records', () => {
   test('a timeout ends a statement that observes every record, and the next one runs', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
     const options = { directory, memoryBytes: 256 * MiB, spillBytesMax: GiB, segmentSeq: 7, signal: new AbortController().signal }
-    const table = await RecordTable.open({ ...options, viewTimeoutMs: 100 })
+    const table = await RecordTable.open({ ...options, viewTimeoutMs: 100, clock: systemClock })
     const payload = Buffer.from('{"a":"x"}')
     const { add } = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
     for (let index = 0; index < 300_000; index += 1) add(0, payload.length)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { GiB, KiB, MiB } from '#lib/bytes.ts'
+import { systemClock } from '#lib/clock.ts'
 import { RecordTable } from './record-table.ts'
 import { readStoredRecords, type StoredRecord } from './stored-records.ts'
 
@@ -17,6 +18,7 @@ afterEach(() => rm(directory, { recursive: true }))
 async function written(records: readonly StoredRecord[]): Promise<string> {
   const path = join(directory, 'records.parquet')
   const table = await RecordTable.open({
+    clock: systemClock,
     directory,
     memoryBytes: 256 * MiB,
     spillBytesMax: GiB,

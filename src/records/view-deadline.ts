@@ -4,31 +4,29 @@
  * Law: work on a view ends in time, however many statements it takes. A statement outside of such work has a timeout of its own.
  */
 import { type StatementOptions, StatementTimeout } from '#duckdb/database.ts'
-import { type Clock, systemClock } from '#lib/clock.ts'
+import type { Clock } from '#lib/clock.ts'
 import { buildLimits } from './limits.ts'
 
 export type ViewDeadlineOptions = {
   readonly signal: AbortSignal
   /** For all statements of one view. Several views that are extracted together may take as many times as long. */
   readonly viewTimeoutMs: number
-  readonly clock?: Clock
+  readonly clock: Clock
 }
 
 export class ViewDeadline {
   readonly #options: ViewDeadlineOptions
-  readonly #clock: Clock
   /** On the monotonic clock: when the current work has to end. */
   #endsAt = Number.POSITIVE_INFINITY
 
   constructor(options: ViewDeadlineOptions) {
     this.#options = options
-    this.#clock = options.clock ?? systemClock
   }
 
   /** Runs work on a number of views. Throws StatementTimeout if it takes too long. */
   async run<T>(views: number, work: () => Promise<T>): Promise<T> {
     const timeoutMs = this.#options.viewTimeoutMs * views
-    this.#endsAt = this.#clock.monotonic() + timeoutMs
+    this.#endsAt = this.#options.clock.monotonic() + timeoutMs
     try {
       return await work()
     } catch (error) {
@@ -41,7 +39,7 @@ export class ViewDeadline {
 
   /** Options of the next statement. */
   get statement(): StatementOptions {
-    const leftMs = this.#endsAt - this.#clock.monotonic()
+    const leftMs = this.#endsAt - this.#options.clock.monotonic()
     return { signal: this.#options.signal, timeoutMs: Math.min(buildLimits.statementTimeoutMs, Math.max(1, leftMs)) }
   }
 }

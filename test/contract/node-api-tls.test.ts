@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { parseJoinToken } from '#auth/join-token.ts'
 import { parseCertificates } from '#lib/root-certificate.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { ControlClient } from '#node/control-client.ts'
@@ -42,12 +43,12 @@ type Machine = { readonly url: string; readonly caFile?: string | null; readonly
 /** A node as far as its registration goes. Without a token it has the join secret. */
 async function machine({ url, caFile = null, token, folder = 'node' }: Machine) {
   const rootFile = join(directory, folder, 'control-ca.pem')
-  const credential = await NodeCredential.open(newId(), join(directory, folder, 'credential'))
+  const credential = await NodeCredential.open(newId(), join(directory, folder, 'credential'), system)
   const { secret: joinSecret, pin } = (token === undefined ? undefined : parseJoinToken(token)) ?? {
     secret: nodeToken,
     pin: null,
   }
-  const client = await ControlClient.open({ url, caFile, rootFile, pin, credential, timeoutMs: 5_000 })
+  const client = await ControlClient.open({ ...system, url, caFile, rootFile, pin, credential, timeoutMs: 5_000 })
   const logged: string[] = []
   const logger = createLogger('test', 'silent')
   logger.error = (_: object, text?: string) => void logged.push(String(text))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { printNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey } from '#auth/secrets.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { ControlClient } from '#node/control-client.ts'
@@ -33,8 +34,8 @@ type Machine = {
 /** A node as far as its registration goes. */
 async function machine({ nodeId = newId(), joinSecret = nodeToken, region = newRegion(), folder = 'node' }: Machine = {}) {
   const path = join(directory, folder, 'credential')
-  const credential = await NodeCredential.open(nodeId, path)
-  const client = new ControlClient({ url: control().app.nodeApiUrl, credential, timeoutMs: 5_000 })
+  const credential = await NodeCredential.open(nodeId, path, system)
+  const client = new ControlClient({ ...system, url: control().app.nodeApiUrl, credential, timeoutMs: 5_000 })
   const logged: string[] = []
   const logger = createLogger('test', 'silent')
   for (const level of ['warn', 'error'] as const) logger[level] = (_: object, text?: string) => void logged.push(String(text))
@@ -156,7 +157,7 @@ describe('a credential that control no longer knows', () => {
     )
     await node.register(true)
     expect(await node.works()).toBe(true)
-    const thief = new ControlClient({ url: control().app.nodeApiUrl, credential: old, timeoutMs: 5_000 })
+    const thief = new ControlClient({ ...system, url: control().app.nodeApiUrl, credential: old, timeoutMs: 5_000 })
     await expect(thief.fetchCommittedSeqs(node.nodeId, signal)).rejects.toThrow('401')
     expect(node.logged).toHaveLength(1)
     // Stopped before it learned of the success.

@@ -6,6 +6,7 @@ import { startDelivery } from '#delivery/app.ts'
 import { type ConversionPool, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
@@ -15,7 +16,7 @@ import { deadlyFiles } from '../support/deadly-files.ts'
 type Hooks = { readonly files?: typeof systemFiles; readonly stores?: ObjectStores; readonly conversionPool?: ConversionPool }
 
 const config = readConfig()
-const real = new DirectoryStores({ root: config.paths.buckets })
+const real = new DirectoryStores({ ...system, root: config.paths.buckets })
 
 const moments: Readonly<Record<string, Hooks>> = {
   'while it converts': {

@@ -23,6 +23,7 @@ import { systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -174,6 +175,7 @@ export const judgeOutbox: Judge = async ({ data, populated }) => {
   const sent: SegmentCommit[] = []
   const lost: string[] = []
   const outbox = new Outbox({
+    ...system,
     ...{ directory, files: systemFiles, clock: systemClock, logger },
     send: async (commits) => {
       sent.push(...commits)
@@ -232,7 +234,7 @@ export const judgeKeys: Judge = async ({ data, populated }) => {
 /** The id of the node, and its copy beside the log. */
 export const judgeId: Judge = async ({ data, populated }) =>
   refusedOr(async () => {
-    const id = await readOrCreateNodeId(dataPaths(data))
+    const id = await readOrCreateNodeId(dataPaths(data), system)
     const original = (await readFile(join(populated.directory, 'node/id'), 'utf8')).trim()
     if (id !== original) throw new Silent(`the node continues under another id: ${id}`)
     return { end: 'no harm' }
@@ -243,7 +245,7 @@ export const judgeCredential: Judge = async ({ data }) =>
   refusedOr(async () => {
     const { nodeCredential, nodeId, database } = dataPaths(data)
     const id = (await readFile(nodeId, 'utf8')).trim()
-    const { secret, previousSecret } = await NodeCredential.open(id, nodeCredential)
+    const { secret, previousSecret } = await NodeCredential.open(id, nodeCredential, system)
     const store = await openStore(database)
     try {
       const previousHash = previousSecret === null ? null : hashApiKey(previousSecret)
@@ -281,16 +283,16 @@ function judgeSharedSecret(read: (data: string) => Promise<string>): Judge {
     })
 }
 
-export const judgeNodeToken = judgeSharedSecret((data) => readOrCreateNodeToken(dataPaths(data).nodeToken))
-export const judgeOperatorToken = judgeSharedSecret((data) => readOrCreateOperatorToken(dataPaths(data).operatorToken))
+export const judgeNodeToken = judgeSharedSecret((data) => readOrCreateNodeToken(system, dataPaths(data).nodeToken))
+export const judgeOperatorToken = judgeSharedSecret((data) => readOrCreateOperatorToken(system, dataPaths(data).operatorToken))
 
 /** With another key, markers of before are no longer known as own: their segments are delivered again, under the same names. */
 export const judgeMarkerKey: Judge = async ({ data, populated }) =>
   refusedOr(async () => {
     const content = { id: 'x' }
     const [found, original] = [
-      await MarkerSeal.open(dataPaths(data).markerKey),
-      await MarkerSeal.open(dataPaths(populated.directory).markerKey),
+      await MarkerSeal.open(system, dataPaths(data).markerKey),
+      await MarkerSeal.open(system, dataPaths(populated.directory).markerKey),
     ]
     return found.sign(content) === original.sign(content)
       ? { end: 'no harm' }
@@ -386,13 +388,13 @@ async function scrubBuckets(data: string, onFinding: (finding: Finding) => void)
     const delivered = readDelivered(store.db, 0)
     const own = {
       nodeId: (await readFile(nodeId, 'utf8')).trim(),
-      seal: await MarkerSeal.open(markerKey),
+      seal: await MarkerSeal.open(system, markerKey),
       localSeqs: async () => ({ seqs: [], highWater: undefined }),
     }
     const later = { ...systemClock, now: () => Date.now() + 3_600_000 }
     const scrub = new BucketScrub({
       ...{ delivered, own, clock: later, signal, requestMs: 0, readsContent: true, onFinding },
-      stores: new DirectoryStores({ root: buckets }),
+      stores: new DirectoryStores({ ...system, root: buckets }),
       // Its commit waits in the outbox.
       isReported: (id) => id.endsWith('-000000000003'),
       onRead: () => undefined,
@@ -424,7 +426,7 @@ export const judgeOwner: Judge = async ({ data, populated }) =>
   refusedOr(async () => {
     const owner = (await readFile(join(populated.directory, 'buckets/.owners/lake'), 'utf8')).trim().split(' ').at(-1) ?? ''
     const target = { bucket: 'lake', external_id: owner }
-    const store = new DirectoryStores({ root: join(data, 'buckets') }).open(target)
+    const store = new DirectoryStores({ ...system, root: join(data, 'buckets') }).open(target)
     const found = await Array.fromAsync(store.list(''))
     if (found.length === 0) throw new Silent('the bucket of the account is another, empty folder')
     return { end: 'repaired', said: 'the folder has its owner again' }

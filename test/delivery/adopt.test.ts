@@ -9,6 +9,7 @@ import { startDelivery } from '#delivery/app.ts'
 import { startAdoptedIngest } from '#ingest/adopted/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
@@ -33,8 +34,8 @@ test('everything is committed under the id of the node, which is never healthy, 
   const deleted = anEndpoint({ desired_state: 'draining', destination: aDestination() })
   await using node = await DeliveryNode.create(endpoint, deleted)
   const { paths } = node.config
-  const id = await readOrCreateNodeId(paths)
-  await NodeCredential.open(id, paths.nodeCredential)
+  const id = await readOrCreateNodeId(paths, system)
+  await NodeCredential.open(id, paths.nodeCredential, system)
   await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
   await node.seal(deleted.id, '{"n":3}')
   await using machine = await adopting(node)

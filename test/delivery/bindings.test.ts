@@ -10,6 +10,7 @@ import { type App, startDelivery } from '#delivery/app.ts'
 import { must } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import type { Binding } from '#model/binding.ts'
@@ -45,8 +46,9 @@ beforeEach(async () => {
   })
   const region = newRegion()
   const { nodeId: node_id, secret } = await NodeCredential.open(
-    await readOrCreateNodeId(config.paths),
+    await readOrCreateNodeId(config.paths, system),
     config.paths.nodeCredential,
+    system,
   )
   const node = { node_id, secret, previous_secret: null, region, ipv4: [], ipv6: [], ingest_address: 'node:1' }
   await control.call('POST', '/internal/v1/join', node, { authorization: `Bearer ${nodeToken}` })

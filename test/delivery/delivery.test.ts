@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { commitId, type SegmentCommit as Marker } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
@@ -413,7 +414,7 @@ describe('a segment that cannot be converted', () => {
     const [, name = ''] = await segments(node, endpoint.id)
     await node.start()
     await until('the parking', () => node.lag(endpoint.id)?.parked_segments === 1)
-    const id = commitId(await readOrCreateNodeId(node.config.paths), name.split(/[-.]/)[1] ?? '', 1)
+    const id = commitId(await readOrCreateNodeId(node.config.paths, system), name.split(/[-.]/)[1] ?? '', 1)
     expect((await runCli(['segments', 'quarantine', id], { config: node.config })).code).toBe(0)
     expect((await segments(node, endpoint.id)).filter((each) => each.endsWith('.quarantine'))).toEqual([
       name.replace('.wal', '.quarantine'),

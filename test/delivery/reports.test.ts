@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { newId } from '#model/id.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
@@ -30,7 +31,7 @@ test('every segment of a log counts: open, sealed and quarantined, with their by
 test('a log that only has an open or a quarantined segment is reported', async () => {
   const [open, damaged] = [anEndpointTo(aDestination()), anEndpointTo(aDestination())]
   await using node = await DeliveryNode.create(open, damaged)
-  await readOrCreateNodeId(node.config.paths)
+  await readOrCreateNodeId(node.config.paths, system)
   for (const { id } of [open, damaged]) await mkdir(join(node.config.paths.wal, id), { recursive: true })
   await writeFile(segmentFile(node, open.id, 0, 'open'), Buffer.alloc(500))
   await writeFile(segmentFile(node, damaged.id, 0, 'quarantine'), Buffer.alloc(600))

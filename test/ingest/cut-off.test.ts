@@ -16,6 +16,7 @@ class LateClock implements Clock {
   lateMs = 0
   now = systemClock.now
   setTimer = systemClock.setTimer
+  timeout = systemClock.timeout
   nextTurn = systemClock.nextTurn
   monotonic = (): number => systemClock.monotonic() + this.lateMs
 }

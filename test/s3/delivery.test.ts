@@ -1,6 +1,6 @@
 /** A whole installation that delivers to a real S3: objects, download links, validation and commits. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { S3Stores } from '#objects/s3.ts'
 import { newDatabase, postgresUrl } from '../support/databases.ts'
 import { Installation } from '../support/installation.ts'
@@ -75,7 +75,7 @@ describeGateway('on S3', (gateway) => {
     const stores = new S3Stores({
       s3Endpoint: gateway.url,
       stsEndpoint: gateway.stsUrl,
-      clock: systemClock,
+      ...system,
       credentials: { accessKeyId, secretAccessKey },
     })
     const store = stores.open(destination)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
 import { expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { S3Stores } from '#objects/s3.ts'
 import { allActions, Customer, describeGateway, type GatewayDescription } from '../support/object-gateway.ts'
 import { type Opened, objectStoreSuite } from '../support/object-store-suite.ts'
@@ -21,7 +21,7 @@ async function opened(gateway: GatewayDescription): Promise<Opened & { readonly 
   await customer.allow(bucket, bucket, [...allActions, 's3:ListBucketMultipartUploads'])
   const { accessKeyId, secretAccessKey } = gateway.service
   const stores = new S3Stores({
-    ...{ s3Endpoint: gateway.url, stsEndpoint: gateway.stsUrl, clock: systemClock },
+    ...{ s3Endpoint: gateway.url, stsEndpoint: gateway.stsUrl, ...system },
     credentials: { accessKeyId, secretAccessKey },
   })
   const how = {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { CreateBucketCommand } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import type { BucketTarget } from '#objects/object-store.ts'
 import { S3Stores } from '#objects/s3.ts'
 import { Installation } from '../support/installation.ts'
@@ -173,7 +173,7 @@ describeOwnStores((kind) => {
   function storesWith(change: { readonly accessKeyId?: string; readonly secretAccessKey?: string }): S3Stores {
     const { accessKeyId, secretAccessKey, url: s3Endpoint } = at
     const credentials = { accessKeyId, secretAccessKey, ...change }
-    return new S3Stores({ s3Endpoint, stsEndpoint: null, hasRoles: false, clock: systemClock, credentials })
+    return new S3Stores({ s3Endpoint, stsEndpoint: null, hasRoles: false, ...system, credentials })
   }
 
   function target(change: Partial<BucketTarget>): BucketTarget {

@@ -8,6 +8,7 @@ import { encodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { decodeUnitMarker, encodeUnitMarker } from '#delivery/jobs/unit-marker.ts'
 import { encodeMarker, withMarker } from '#delivery/publish/marker.ts'
 import { must } from '#lib/assert.ts'
+import { system } from '#lib/system.ts'
 import { compactedKey, compactionMarkerKey, objectKey, printArtifactKind } from '#model/artifact.ts'
 import { commitId, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -87,7 +88,7 @@ function keyOf({ destination, endpoint }: Place, { log, seq }: Pick<SegmentCommi
 }
 
 async function put({ destination }: Place, key: string, body: string | Uint8Array): Promise<void> {
-  const store = new DirectoryStores({ root: join(data, 'buckets') }).open(destination)
+  const store = new DirectoryStores({ ...system, root: join(data, 'buckets') }).open(destination)
   await store.put(key, Buffer.from(body), { contentType: 'application/json', metadata: {} })
 }
 

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { encodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { encodeMarker, withMarker } from '#delivery/publish/marker.ts'
+import { system } from '#lib/system.ts'
 import { compactedKey, compactionMarkerKey, objectKey } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { DestinationTarget } from '#model/destination.ts'
@@ -45,7 +46,7 @@ async function aPlace(store: TestStore) {
   const destination = await aStoredDestination(store, account)
   const endpoint = await aStoredEndpoint(store, account)
   const view = await aPublishedView(store, account)
-  const bucket = new DirectoryStores({ root: join(data, 'buckets') }).open(destination)
+  const bucket = new DirectoryStores({ ...system, root: join(data, 'buckets') }).open(destination)
   return { account, destination, endpoint: endpoint.id, view, bucket }
 }
 

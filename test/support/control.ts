@@ -30,6 +30,7 @@ class MovableClock implements Clock {
   now = (): number => Date.now() + this.#offsetMs
   monotonic = systemClock.monotonic
   setTimer = systemClock.setTimer
+  timeout = systemClock.timeout
   nextTurn = systemClock.nextTurn
   advance(ms: number): void {
     this.#offsetMs += ms

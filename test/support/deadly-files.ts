@@ -37,6 +37,8 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
     rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),
     link: (from, to) => deadly('link', from, () => files.link(from, to)),
+    copy: (from, to) => files.copy(from, to),
+    setAccess: (path, mode, groupId) => files.setAccess(path, mode, groupId),
     remove: (path) => deadly('remove', path, () => files.remove(path)),
     removeDirectory: (path) => files.removeDirectory(path),
     touch: (path) => files.touch(path),

@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import type { Value } from '#duckdb/database.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
+import { systemClock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
 import { groupProperties } from '#model/record-envelope.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
@@ -88,6 +89,7 @@ async function withTable<T>(
 ): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
   const table = await RecordTable.open({
+    clock: systemClock,
     directory,
     memoryBytes,
     segmentSeq: 7,

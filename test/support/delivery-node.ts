@@ -9,6 +9,7 @@ import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import type { SegmentCommit } from '#model/commit.ts'
@@ -121,7 +122,7 @@ export class DeliveryNode implements AsyncDisposable {
     segmentBytes = 1,
   ): Promise<void> {
     // As at a start of ingest: a log has its id before anything else.
-    await readOrCreateNodeId(this.config.paths)
+    await readOrCreateNodeId(this.config.paths, system)
     const wal = new LocalLogWriter({
       directory: this.config.paths.wal,
       files: systemFiles,

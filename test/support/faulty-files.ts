@@ -20,6 +20,7 @@ export type DiskOperation = {
     | 'close'
     | 'rename'
     | 'link'
+    | 'copy'
     | 'remove'
     | 'removeDirectory'
     | 'touch'
@@ -82,6 +83,8 @@ export class FaultyDisk {
       syncDirectory: (path) => run({ kind: 'syncDirectory', path }, () => this.#syncDirectory(path)),
       rename: (from, to) => run({ kind: 'rename', path: from }, () => this.#rename(from, to)),
       link: (from, to) => run({ kind: 'link', path: from }, () => this.#link(from, to)),
+      copy: (from, to) => run({ kind: 'copy', path: from }, () => this.#copy(from, to)),
+      setAccess: () => Promise.resolve(),
       remove: (path) =>
         run({ kind: 'remove', path }, () => {
           if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
@@ -212,6 +215,7 @@ export class FaultyDisk {
   }
 
   #list(directory: string): readonly DirectoryEntry[] {
+    if (this.#names.get(directory) instanceof Inode) throw systemError('ENOTDIR', { kind: 'list', path: directory })
     return [...this.#names]
       .filter(([path]) => path !== '/' && dirname(path) === directory)
       .map(([path, node]) => ({ name: basename(path), kind: node === 'directory' ? 'directory' : 'file' }))
@@ -248,6 +252,12 @@ export class FaultyDisk {
     if (this.#names.has(to)) throw systemError('EEXIST', { kind: 'link', path: to })
     const inode = this.#inode(from)
     this.#change(to, (names) => names.set(to, inode))
+  }
+
+  #copy(from: string, to: string): void {
+    const copied = new Inode()
+    write(copied, this.#inode(from).bytes, 0)
+    this.#change(to, (names) => names.set(to, copied))
   }
 
   #change(path: string, change: NameChange): void {

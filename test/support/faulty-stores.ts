@@ -1,4 +1,5 @@
 /** Buckets in a directory that fail or stall on demand. */
+import { system } from '#lib/system.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
@@ -24,7 +25,7 @@ export class FaultyStores implements ObjectStores {
   isUnreadable = false
 
   constructor(root: string) {
-    this.#real = new DirectoryStores({ root })
+    this.#real = new DirectoryStores({ ...system, root })
   }
 
   async #read<T>(read: () => Promise<T>): Promise<T> {

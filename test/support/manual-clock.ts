@@ -31,6 +31,12 @@ export class ManualClock implements Clock {
     }
   }
 
+  timeout(delayMs: number): AbortSignal {
+    const late = new AbortController()
+    this.setTimer(() => late.abort(new DOMException('The operation timed out', 'TimeoutError')), delayMs)
+    return late.signal
+  }
+
   readonly nextTurn = systemClock.nextTurn
 
   /** Sets the wall clock forward, or back if negative. No time passes. */

@@ -14,6 +14,7 @@ import { digestFile } from '#lib/digest-file.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles, writeDurably } from '#lib/files.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
+import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { readVersion } from '#lib/version.ts'
 import { sealedNameOf } from '#log/local/copied-logs.ts'
@@ -52,7 +53,7 @@ export async function backup(this: CliContext, { withBuckets, json }: BackupFlag
       version: await readVersion(),
       begun_at,
       ended_at: isoTimestamp(this.clock.now()),
-      node_id: (await readTrimmed(join(to, relative(paths.data, paths.nodeId)))) ?? null,
+      node_id: (await readTrimmed(system.files, join(to, relative(paths.data, paths.nodeId)))) ?? null,
       database,
       has_secret_key: files.some(({ path }) => path === relative(paths.data, paths.secretKey)),
       has_buckets: withBuckets && files.some(({ path }) => path.startsWith('buckets/')),
@@ -137,7 +138,7 @@ class Copy {
     const file = await systemFiles.open(copy, 'update')
     await file.sync()
     await file.close()
-    const digest = await digestFile(copy)
+    const digest = await digestFile(system.files, copy)
     this.#files.set(name, { path: name, ...digest })
     this.#onCopied(digest.bytes)
   }

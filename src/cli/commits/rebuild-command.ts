@@ -1,5 +1,6 @@
 import type { Config } from '#config/config.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
@@ -34,7 +35,7 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
   const isFiltered = filter.endpoint_id !== undefined || filter.destination_id !== undefined
   if (folders.length === 0 && isFiltered) throw new UserError('no endpoint and destination in this database match these options')
   const config = await this.readConfig()
-  const { stores, close } = await openObjectStores(config, { clock: this.clock })
+  const { stores, close } = await openObjectStores(config, { ...system, clock: this.clock })
   try {
     const what = {
       operation: 'rebuildCommits',

@@ -15,6 +15,7 @@ import { InletError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
 import { digestFile } from '#lib/digest-file.ts'
 import { inParallel } from '#lib/in-parallel.ts'
+import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { pageLimits } from '#model/limits.ts'
 import type { RowRange } from '#query/query-protocol.ts'
@@ -169,7 +170,7 @@ async function fetchFile(url: string, path: string, file: ChosenFile, signal: Ab
 
 /** Whether the file is there as its commit says. */
 async function isIntact(path: string, { bytes, sha256 }: ChosenFile): Promise<boolean> {
-  const found = await digestFile(path).catch(() => undefined)
+  const found = await digestFile(system.files, path).catch(() => undefined)
   return found?.bytes === bytes && found.sha256 === sha256
 }
 

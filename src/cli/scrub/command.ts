@@ -15,6 +15,7 @@ import { verifyRequests } from '#ingest/idempotency/verify-requests.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { idempotencyLimits } from '#model/limits.ts'
@@ -74,7 +75,7 @@ async function verifyNode(
   await orUnreadable('node/id', onFinding, () => files.read(paths.nodeId))
   await orUnreadable('node/marker-key', onFinding, async () => {
     // Delivery creates the key before the outbox.
-    if ((await MarkerSeal.read(paths.markerKey)) !== undefined || !(await isThere(paths.outbox))) return
+    if ((await MarkerSeal.read(files, paths.markerKey)) !== undefined || !(await isThere(paths.outbox))) return
     const message =
       'the key by which this node signs its markers is missing: signatures were not verified, and the next start creates another key'
     onFinding(describeOwn('missing', 'node/marker-key', message))
@@ -124,7 +125,7 @@ async function verifyBuckets(
     return null
   }
   await using store = await openCommandStore(context)
-  const { stores, close } = await openObjectStores(config, { clock })
+  const { stores, close } = await openObjectStores(config, { ...system, clock })
   const nodeId = Buffer.from((await files.read(paths.nodeId).catch(() => undefined)) ?? [])
     .toString()
     .trim()
@@ -141,7 +142,10 @@ async function verifyBuckets(
   const delivered = readDelivered(store.db, Math.max(0, clock.now() - commitsKeptDays * 86_400_000))
   const scrub = new BucketScrub({
     ...{ delivered, stores, clock, signal, onFinding },
-    own: nodeId === '' ? undefined : { nodeId, seal: await MarkerSeal.read(paths.markerKey).catch(() => undefined), localSeqs },
+    own:
+      nodeId === ''
+        ? undefined
+        : { nodeId, seal: await MarkerSeal.read(files, paths.markerKey).catch(() => undefined), localSeqs },
     readsContent: !sizesOnly,
     // With an outbox that cannot be read, any commit of this node may wait in it.
     isReported: (id) => (reports === undefined ? nodeId !== '' && id.startsWith(nodeId) : reported.has(id)),

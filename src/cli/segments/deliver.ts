@@ -10,6 +10,7 @@ import type { Config } from '#config/config.ts'
 import { writeAssignment } from '#delivery/segments/assignments.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { AssignableDestination } from '#model/destination.ts'
@@ -79,8 +80,12 @@ async function readWaiting({ clock }: CliContext, config: Config, log: string): 
 }
 
 async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {
-  const credential = await NodeCredential.open(await readOrCreateNodeId(config.paths), config.paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), credential })
+  const credential = await NodeCredential.open(
+    await readOrCreateNodeId(config.paths, system),
+    config.paths.nodeCredential,
+    system,
+  )
+  const control = await ControlClient.open({ ...system, ...controlOf(config), credential })
   try {
     return await control.fetchDestination(id, new AbortController().signal)
   } catch (error) {

@@ -4,6 +4,7 @@ import type { Config } from '#config/config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { scanSegment } from '#log/local/read/segment-scan.ts'
@@ -44,7 +45,7 @@ export async function discardSegments(this: CliContext, { yes, json }: DiscardFl
   }
   if (!yes && json) printJson(this, { discarded: false, segments: found })
   if (!yes) throw new UserError('nothing was removed; to remove these segments for good, repeat the command with --yes')
-  const nodeId = await readOrCreateNodeId(config.paths)
+  const nodeId = await readOrCreateNodeId(config.paths, system)
   for (const segment of chosen) await discard(segment, config, nodeId)
   printResult(this, { json }, { discarded: true, segments: found }, `${countNoun(chosen.length, 'segment')} discarded\n`)
 }

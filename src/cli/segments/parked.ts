@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '#config/config.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -68,6 +69,6 @@ async function selectParked(
 }
 
 async function unpark({ incarnation, seq }: NodeSegment, { paths }: Config): Promise<void> {
-  const id = commitId(await readOrCreateNodeId(paths), incarnation, seq)
+  const id = commitId(await readOrCreateNodeId(paths, system), incarnation, seq)
   await systemFiles.remove(join(paths.parked, `${id}.parked.json`))
 }

@@ -9,6 +9,7 @@ import { countWaiting, type Held, isWaiting, type Waiting } from '#delivery/segm
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { nodeLimits } from '#model/limits.ts'
@@ -60,11 +61,15 @@ export type AdoptionOptions = Hooks & {
 export async function startAdoption(options: AdoptionOptions): Promise<App> {
   const { config, directory, isRegionGiven, startIngest, startDelivery, logger, clock } = options
   const adopted = await adoptedConfig(config, directory)
-  if (config.controlUrl !== null && !isRegionGiven && (await readTrimmed(adopted.paths.nodeCredential)) === undefined)
+  if (
+    config.controlUrl !== null &&
+    !isRegionGiven &&
+    (await readTrimmed(system.files, adopted.paths.nodeCredential)) === undefined
+  )
     throw new UserError(
       `--region: needed to adopt ${directory}: the credential of its node is lost, so the node joins again; inlet nodes list shows its region`,
     )
-  await adoptWal(adopted.paths, logger)
+  await adoptWal(adopted.paths, system, logger)
   const ingest = await startIngest(adopted, { logger, clock })
   const delivery = await startDelivery(adopted, { logger, clock })
   const finished = Promise.withResolvers<number>()

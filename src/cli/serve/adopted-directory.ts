@@ -11,6 +11,7 @@ import type { Config } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { errorCode } from '#lib/files.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
+import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { isUuid } from '#lib/uuid.ts'
 
@@ -25,7 +26,7 @@ export async function adoptedConfig(config: Config, directory: string): Promise<
 
 async function findDataDirectory(config: Config, directory: string): Promise<string> {
   if (await isDirectory(join(directory, 'node', 'wal'))) return directory
-  const id = (await readTrimmed(join(directory, 'node-id')).catch(() => undefined))?.toLowerCase()
+  const id = (await readTrimmed(system.files, join(directory, 'node-id')).catch(() => undefined))?.toLowerCase()
   if (id === undefined)
     throw new UserError(
       `${directory} is neither the data directory of a node, which contains node/wal, nor a WAL, which contains node-id: name one of these`,
@@ -33,7 +34,7 @@ async function findDataDirectory(config: Config, directory: string): Promise<str
   if (!isUuid(id)) throw new UserError(`${join(directory, 'node-id')} is not the id of a node: restore it`)
   const isInPlace = basename(directory) === 'wal' && basename(dirname(directory)) === 'node'
   const around = dirname(dirname(directory))
-  if (isInPlace && (await readTrimmed(join(around, 'node', 'id'))) !== undefined) return around
+  if (isInPlace && (await readTrimmed(system.files, join(around, 'node', 'id'))) !== undefined) return around
   const own = join(config.paths.data, 'adopted', id)
   await linkTo(directory, join(own, 'node', 'wal'))
   return own

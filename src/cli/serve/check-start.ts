@@ -4,6 +4,7 @@ import type { Config } from '#config/config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
+import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import { assertCanJoin } from '#node/join-token.ts'
 import type { ChildName } from './child-environment.ts'
@@ -16,7 +17,7 @@ export async function checkStart(config: Config, children: readonly ChildName[])
   const { ingestLock, deliveryLock } = config.paths
   for (const lock of [ingestLock, deliveryLock]) if (existsSync(lock)) lockExclusively(lock)[Symbol.dispose]()
   // Before delivery creates a credential, which ingest would take for one that control knows. Control beside it creates what lets it join.
-  if (!children.includes('control')) await assertCanJoin(config)
+  if (!children.includes('control')) await assertCanJoin(config, system)
   const all = listeners(config, children)
   for (const [index, [setting, { host, port }]] of all.entries()) {
     const [other] = all.slice(0, index).find(([, used]) => used.host === host && used.port === port && port !== 0) ?? []

@@ -1,6 +1,7 @@
 /** The commands that run processes. Each imports its process on demand, so that it does not load libraries of the others. */
 import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { paintFor } from '#lib/text-lines.ts'
 import { isSupervised } from '#node/child-messages.ts'
@@ -79,7 +80,7 @@ export function ingest(this: CliContext, { adopt }: AdoptFlags): Promise<void> {
     const { environment } = await import('#config/config.ts')
     const supervisor = isSupervised(environment) ? { supervisorPid: process.ppid } : {}
     return async () => {
-      if (adopt) await adoptWal(config.paths, hooks.logger)
+      if (adopt) await adoptWal(config.paths, system, hooks.logger)
       return await startIngest(config, { ...hooks, ...supervisor })
     }
   })
@@ -89,7 +90,7 @@ export function delivery(this: CliContext, { adopt }: AdoptFlags): Promise<void>
   return serveOne('delivery', this, async (config, hooks) => {
     const { startDelivery } = await import('#delivery/app.ts')
     return async () => {
-      if (adopt) await adoptWal(config.paths, hooks.logger)
+      if (adopt) await adoptWal(config.paths, system, hooks.logger)
       return await startDelivery(config, hooks)
     }
   })
@@ -173,8 +174,8 @@ async function supervise(
       await checkStart(config, children)
       checkObjectStore(config, children, logger, environment['INLET_OBJECT_STORE'])
       await warnAboutPermissions(config, logger)
-      if (adopt) await adoptWal(config.paths, logger)
-      await readOrCreateNodeId(config.paths)
+      if (adopt) await adoptWal(config.paths, system, logger)
+      await readOrCreateNodeId(config.paths, system)
       return await superviseProcesses({
         config,
         environment,

@@ -7,6 +7,7 @@ import { readOrCreateNodeToken } from '#auth/token-files.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { startProblem } from './start-problem.ts'
 
 let directory = ''
@@ -66,7 +67,7 @@ test('a file where a directory has to be, and the other way round', async () => 
   await writeFile(file, '')
   const error = await systemFiles.makeDirectory(file).catch((thrown: unknown) => thrown)
   expect(startProblem(error)).toBe(`${file} cannot be used (EEXIST): it is a file, but has to be a directory; move it away`)
-  const token = await readOrCreateNodeToken(directory).catch((thrown: unknown) => thrown)
+  const token = await readOrCreateNodeToken(system, directory).catch((thrown: unknown) => thrown)
   expect(startProblem(token)).toContain(`${directory} is a directory, but has to be a file: move it away`)
 })
 
@@ -83,7 +84,7 @@ test.each([
 test.each(['', 'short'])('a node token that is %j', async (text) => {
   const path = join(directory, 'node-token')
   await writeFile(path, text)
-  const error = await readOrCreateNodeToken(path).catch((thrown: unknown) => thrown)
+  const error = await readOrCreateNodeToken(system, path).catch((thrown: unknown) => thrown)
   expect(startProblem(error)).toMatch(/node-token is (empty|not a node token: it has fewer than 32 characters)\. Restore it/)
 })
 

@@ -5,6 +5,7 @@ import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { clientOf } from '#lib/http.ts'
 import { disableInspector } from '#lib/inspector.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
@@ -76,7 +77,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       },
     }),
   )
-  const supervisor = new Supervisor({ children: specs, clock, logger })
+  const supervisor = new Supervisor({ ...system, children: specs, clock, logger })
   const started = supervisor.start()
   const stopping = new AbortController()
   const stopped = Promise.withResolvers<void>()

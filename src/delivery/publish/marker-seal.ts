@@ -4,9 +4,11 @@
  * Law: the bucket belongs to the customer, who can write any marker, but not one with a valid signature. So a signed marker is the commit of
  * its segment, whatever is bound to the endpoint by now. The key is random and never leaves the node.
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Files } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
+import type { System } from '#lib/system.ts'
 
 const keyChars = 43
 
@@ -18,13 +20,13 @@ export class MarkerSeal {
   }
 
   /** Reads the node's key. The first start creates it. */
-  static async open(path: string): Promise<MarkerSeal> {
-    return sealOf(path, await readOrCreate(path, () => randomBytes(32).toString('base64url')))
+  static async open(system: Pick<System, 'files' | 'random'>, path: string): Promise<MarkerSeal> {
+    return sealOf(path, await readOrCreate(system, path, () => system.random.bytes(32).toString('base64url')))
   }
 
   /** The same for a reader that creates nothing. Returns undefined if there is no key. */
-  static async read(path: string): Promise<MarkerSeal | undefined> {
-    const key = await readTrimmed(path)
+  static async read(files: Files, path: string): Promise<MarkerSeal | undefined> {
+    const key = await readTrimmed(files, path)
     return key === undefined ? undefined : sealOf(path, key)
   }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { EndpointToScrub } from '#model/scrub.ts'
@@ -35,7 +36,7 @@ function optionsOf(clock: ManualClock, endpoints: () => Promise<readonly string[
     segments: new LocalSegmentSource({ directory: join(directory, 'wal'), files }),
     outbox: new OutboxFiles({ directory: join(directory, 'outbox'), files }),
     own: undefined,
-    stores: new DirectoryStores({ root: join(directory, 'buckets') }),
+    stores: new DirectoryStores({ ...system, root: join(directory, 'buckets') }),
     isReported: () => false,
     isConfigured: () => true,
     delivered: {

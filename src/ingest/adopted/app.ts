@@ -10,8 +10,8 @@ import { controlOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
-import { systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
@@ -37,15 +37,15 @@ export async function startAdoptedIngest(
   { logger, clock: machine }: { readonly logger: Logger; readonly clock: Clock },
 ): Promise<{ stop(signal: AbortSignal): Promise<void> }> {
   const { paths } = config
-  const files = systemFiles
-  const nodeId = await readOrCreateNodeId(paths)
+  const { files, random } = system
+  const nodeId = await readOrCreateNodeId(paths, { files, random })
   const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
-  const { secret: joinSecret, pin } = await readJoinToken(config)
-  const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), pin, credential })
+  const { secret: joinSecret, pin } = await readJoinToken(config, { files, random })
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock: machine })
   const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
   const ask = async () => {
-    const signal = AbortSignal.timeout(controlTimeoutMs)
+    const signal = machine.timeout(controlTimeoutMs)
     await control.establishTrust(signal)
     return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
   }
@@ -70,7 +70,7 @@ export async function startAdoptedIngest(
         if (!(await isAccepted(control, nodeId, signal))) await registration.register(signal, wasConfigured)
       },
     },
-    ...{ files, clock, logger },
+    ...{ files, clock, random, logger },
   })
   const wal = new LocalLogWriter({ directory: paths.wal, files, clock, findDelivered: findDeliveredBy(control, nodeId), logger })
   let epoch = -1

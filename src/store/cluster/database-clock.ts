@@ -61,6 +61,10 @@ export class DatabaseClock implements Clock, Service {
     return this.#options.clock.setTimer(callback, delayMs)
   }
 
+  timeout(delayMs: number): AbortSignal {
+    return this.#options.clock.timeout(delayMs)
+  }
+
   nextTurn(callback: () => void): void {
     this.#options.clock.nextTurn(callback)
   }

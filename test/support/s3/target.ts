@@ -1,6 +1,6 @@
 /** A double with a bucket and a role, stores that use it, and the destination that names them. */
 import { expect } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { newId } from '#model/id.ts'
 import type { BucketTarget, ObjectStore } from '#objects/object-store.ts'
 import { S3Stores, type S3StoresOptions } from '#objects/s3.ts'
@@ -46,7 +46,7 @@ export async function newDoubleBucket(
 }
 
 export function storesOf({ url }: S3Double, options: Partial<S3StoresOptions> = {}): S3Stores {
-  return new S3Stores({ s3Endpoint: url, stsEndpoint: url, clock: systemClock, credentials: doubleCredentials, ...options })
+  return new S3Stores({ s3Endpoint: url, stsEndpoint: url, ...system, credentials: doubleCredentials, ...options })
 }
 
 /** Returns the failure of the operation, which must be a store error. */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { runApp } from '#cli/serve/run-app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import { type Config, readConfig } from '../../../src/config/config.ts'
@@ -53,7 +54,7 @@ async function start(from: Config) {
     }
     case 'delivery': {
       const { startDelivery } = await import('#delivery/app.ts')
-      const stores = failingStores(new DirectoryStores({ root: from.paths.buckets }), steered)
+      const stores = failingStores(new DirectoryStores({ ...system, root: from.paths.buckets }), steered)
       const program = join(import.meta.dirname, 'convert-worker.ts')
       const { createConversionPool } = await import('#delivery/convert/conversion-pool.ts')
       const conversionPool = createConversionPool({

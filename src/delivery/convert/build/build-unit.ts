@@ -57,6 +57,7 @@ export async function buildUnit(options: BuildUnitOptions): Promise<UnitFiles> {
     spillBytesMax: spillBytesMax({ bytes: segmentLimits.bytesMax, records: unit.source.artifact.rows }),
     segmentSeq: unit.commit.seq,
     viewTimeoutMs,
+    clock,
     signal,
   })
   try {

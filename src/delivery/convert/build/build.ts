@@ -80,6 +80,7 @@ export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
     segmentSeq: segment.header.seq,
     reread: segment.reread,
     viewTimeoutMs: options.viewTimeoutMs,
+    clock,
     signal,
     database: options.database,
   })

@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
 import { digestFile } from '#lib/digest-file.ts'
+import { systemFiles } from '#lib/files.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 
 /** A file of a segment, built on the local disk. */
@@ -20,7 +21,7 @@ const CHUNK_BYTES = 256 * 1024
 
 /** Reads a file, to describe it. */
 export async function describeFile(path: string, signal: AbortSignal): Promise<Pick<BuiltFile, 'path' | 'bytes' | 'sha256'>> {
-  return { path, ...(await digestFile(path, signal)) }
+  return { path, ...(await digestFile(systemFiles, path, signal)) }
 }
 
 /** Writes the content to a new file, compressed with zstd and with a checksum. Any zstd program can decompress it. */

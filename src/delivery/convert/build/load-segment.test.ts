@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { GiB, MiB } from '#lib/bytes.ts'
+import { systemClock } from '#lib/clock.ts'
 import type { Frame } from '#log/frame.ts'
 import { forEachRecord } from '#log/records.ts'
 import type { Definition } from '#model/definition.ts'
@@ -32,6 +33,7 @@ const otherDefinition: Definition = { columns: [{ name: 'b', type: 'BOOLEAN', pa
 async function outcomeOf(load: (table: RecordTable) => Promise<void>, reread?: Reread) {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-load-'))
   const table = await RecordTable.open({
+    clock: systemClock,
     ...{ directory, memoryBytes: 256 * MiB, segmentSeq: 7, spillBytesMax: GiB, viewTimeoutMs: 600_000 },
     signal: new AbortController().signal,
     reread,
