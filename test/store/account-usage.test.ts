@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { AccountUsage } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
@@ -7,8 +7,8 @@ import { readQuotaUse } from '#store/accounts/quotas.ts'
 import { storeLimits } from '#store/limits.ts'
 import { recordSnapshotsSent, registerNode } from '#store/nodes/nodes.ts'
 import { readConsistently, transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { anAccount, aStoredEndpoint, t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { anAccount, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 const dayMs = 86_400_000
 
@@ -35,9 +35,8 @@ async function setUp(store: TestStore) {
   return { account_id, region, usage, report, used }
 }
 
-describeDatabases('the use of accounts', (kind) => {
-  test('is the sum of all nodes; a report that arrives twice or late changes nothing', async () => {
-    await using store = await newStore(kind)
+describeStores('the use of accounts', (test) => {
+  test('is the sum of all nodes; a report that arrives twice or late changes nothing', async ({ store }) => {
     const { account_id, region, usage, report, used } = await setUp(store)
     const [one, two] = [await aNode(store, region), await aNode(store, region)]
     const later = usage({ bytes: 9_000_000_000_000, records: 11, records_per_second: 7 })
@@ -50,8 +49,7 @@ describeDatabases('the use of accounts', (kind) => {
     ])
   })
 
-  test('counts each start of a node, and each day for itself', async () => {
-    await using store = await newStore(kind)
+  test('counts each start of a node, and each day for itself', async ({ store }) => {
     const { region, usage, report, used } = await setUp(store)
     const node = await aNode(store, region)
     await report(node, 'first', [usage({ bytes: 100 }), usage({ day: dayOf(t0 - dayMs), bytes: 7 })])
@@ -61,8 +59,7 @@ describeDatabases('the use of accounts', (kind) => {
     expect(await used(t0 + dayMs)).toEqual([0, 0])
   })
 
-  test('counts all starts of a node, but keeps rows for the newest only', async () => {
-    await using store = await newStore(kind)
+  test('counts all starts of a node, but keeps rows for the newest only', async ({ store }) => {
     const { region, usage, report, used } = await setUp(store)
     const [node, other] = [await aNode(store, region), await aNode(store, region)]
     await report(other, 'run 0', [usage({ bytes: 1_000 })])
@@ -76,16 +73,14 @@ describeDatabases('the use of accounts', (kind) => {
     for (const start of ['x', 'y', 'z']) await report(node, start, [usage({ bytes: Number.MAX_SAFE_INTEGER })], t0 + 200)
   })
 
-  test('the rate of an account that sends no more is over', async () => {
-    await using store = await newStore(kind)
+  test('the rate of an account that sends no more is over', async ({ store }) => {
     const { region, usage, report, used } = await setUp(store)
     await report(await aNode(store, region), 'a', [usage()])
     expect(await used(t0 + 10_000)).toEqual([100, 5])
     expect(await used(t0 + 10_001)).toEqual([100, 0])
   })
 
-  test('lists the accounts that sent most first', async () => {
-    await using store = await newStore(kind)
+  test('lists the accounts that sent most first', async ({ store }) => {
     const [one, two] = [await setUp(store), await setUp(store)]
     const node = await aNode(store, one.region)
     await one.report(node, 'a', [one.usage({ bytes: 5 })])
@@ -99,8 +94,7 @@ describeDatabases('the use of accounts', (kind) => {
     expect(await listLargestUse(store.db, t0, 1)).toEqual([most])
   })
 
-  test('a node cannot report accounts that it does not serve, or days far away', async () => {
-    await using store = await newStore(kind)
+  test('a node cannot report accounts that it does not serve, or days far away', async ({ store }) => {
     const { region, usage, report, used } = await setUp(store)
     await report(await aNode(store, 'xyz'), 'a', [usage()])
     expect(await used()).toEqual([0, 0])
@@ -111,8 +105,7 @@ describeDatabases('the use of accounts', (kind) => {
     expect(await store.db.selectFrom('account_usage').select('bytes').execute()).toEqual([{ bytes: 3 }])
   })
 
-  test('is removed when its day and the next one are over', async () => {
-    await using store = await newStore(kind)
+  test('is removed when its day and the next one are over', async ({ store }) => {
     const { region, usage, report, used } = await setUp(store)
     await report(await aNode(store, region), 'a', [usage()])
     await removeUsageBefore(store.db, t0 + dayMs)

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { findFirstAccount, getAccount, listSuspendedAccountIds, updateAccount } from '#store/accounts/accounts.ts'
 import {
@@ -12,17 +12,16 @@ import {
 import { recordKeyUse } from '#store/accounts/key-use.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/accounts/signing-keys.ts'
 import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
-import { aKey, anAccount, iso, t0 } from './fixtures.ts'
+import { aKey, anAccount, describeStores, iso, t0 } from './fixtures.ts'
 
 async function keysOf({ db }: TestStore, account: string) {
   return (await listApiKeys(db, account, { limit: 50, offset: 0 })).items
 }
 
-describeDatabases('accounts', (kind) => {
-  test('the first account stays the first, even if the clock is set back', async () => {
-    await using store = await newStore(kind)
+describeStores('accounts', (test) => {
+  test('the first account stays the first, even if the clock is set back', async ({ store }) => {
     expect(await findFirstAccount(store.db)).toBeUndefined()
     const first = await anAccount(store, t0)
     const second = await anAccount(store, t0 - 5)
@@ -30,8 +29,7 @@ describeDatabases('accounts', (kind) => {
     expect(await getAccount(store.db, second)).toMatchObject({ created_at: iso(t0 + 1) })
   })
 
-  test('suspending and resuming keep everything else', async () => {
-    await using store = await newStore(kind)
+  test('suspending and resuming keep everything else', async ({ store }) => {
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const before = await getAccount(store.db, one)
     const set = (status: 'active' | 'suspended') => applyChange(store, (db) => updateAccount(db, one, { status }))
@@ -43,10 +41,8 @@ describeDatabases('accounts', (kind) => {
   })
 })
 
-describeDatabases('API keys', (kind) => {
-  test('the same key twice is a conflict', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('API keys', (test) => {
+  test('the same key twice is a conflict', async ({ store, account }) => {
     const key = aKey(account)
     await applyChange(store, (db) => insertApiKey(db, key, t0))
     await expect(applyChange(store, (db) => insertApiKey(db, { ...aKey(account), hash: key.hash }, t0))).rejects.toThrow(
@@ -54,9 +50,7 @@ describeDatabases('API keys', (kind) => {
     )
   })
 
-  test('a list is newest first, includes revoked keys, and has no hash', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a list is newest first, includes revoked keys, and has no hash', async ({ store, account }) => {
     const [older, newer] = [aKey(account), aKey(account)]
     await applyChange(store, (db) => insertApiKey(db, older, t0))
     await applyChange(store, (db) => insertApiKey(db, newer, t0 + 1))
@@ -82,9 +76,7 @@ describeDatabases('API keys', (kind) => {
     ])
   })
 
-  test('a use is recorded to the minute, and never set back', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a use is recorded to the minute, and never set back', async ({ store, account }) => {
     const [used, unused] = [aKey(account), aKey(account)]
     for (const key of [used, unused]) await applyChange(store, (db) => insertApiKey(db, key, t0))
     const epoch = await currentEpoch(store.db)
@@ -94,8 +86,7 @@ describeDatabases('API keys', (kind) => {
     expect(await currentEpoch(store.db)).toBe(epoch)
   })
 
-  test('recently revoked keys are listed, with when their tokens end', async () => {
-    await using store = await newStore(kind)
+  test('recently revoked keys are listed, with when their tokens end', async ({ store }) => {
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const [active, lately, leaked, longAgo] = [aKey(two), aKey(one), aKey(one), aKey(one)]
     for (const key of [active, lately, leaked, longAgo]) await applyChange(store, (db) => insertApiKey(db, key, t0))
@@ -109,9 +100,8 @@ describeDatabases('API keys', (kind) => {
   })
 })
 
-describeDatabases('signing keys', (kind) => {
-  test('are listed newest first and removed by age', async () => {
-    await using store = await newStore(kind)
+describeStores('signing keys', (test) => {
+  test('are listed newest first and removed by age', async ({ store }) => {
     for (const [kid, at] of [
       ['old', t0],
       ['new', t0 + 10],
@@ -130,9 +120,8 @@ describeDatabases('signing keys', (kind) => {
   })
 })
 
-describeDatabases('the epoch', (kind) => {
-  test('increases by one, unless the transaction fails', async () => {
-    await using store = await newStore(kind)
+describeStores('the epoch', (test) => {
+  test('increases by one, unless the transaction fails', async ({ store }) => {
     expect(await applyChange(store, async (_db, epoch) => epoch)).toBe(1)
     const failing = applyChange(store, async () => {
       throw new Error('on purpose')
@@ -141,15 +130,12 @@ describeDatabases('the epoch', (kind) => {
     expect(await currentEpoch(store.db)).toBe(1)
   })
 
-  test('concurrent callers each get a different one', async () => {
-    await using store = await newStore(kind)
+  test('concurrent callers each get a different one', async ({ store }) => {
     const epochs = await Promise.all(Array.from({ length: 20 }, () => applyChange(store, async (_db, epoch) => epoch)))
     expect(epochs.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
   })
 
-  test('is visible only together with its change', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('is visible only together with its change', async ({ store, account }) => {
     const keys: number[] = []
     const change = async () => {
       for (let made = 0; made < 10; made += 1) {

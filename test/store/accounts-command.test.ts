@@ -11,16 +11,14 @@ import { findApiKeyByHash } from '#store/accounts/api-keys.ts'
 import { listAuditEvents } from '#store/accounts/audit-events.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { anAccount } from './fixtures.ts'
+import { anAccount, describeStores } from './fixtures.ts'
 
 function inlet(url: string, ...args: string[]) {
   return runCli(args, { config: readConfig({ INLET_DATABASE_URL: url }) })
 }
 
-describeDatabases('inlet accounts', (kind) => {
-  test('create stores an account with a first key, and prints the key', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet accounts', (test) => {
+  test('create stores an account with a first key, and prints the key', async ({ store }) => {
     const first = await anAccount(store)
     const { code, out } = await inlet(store.url, 'accounts', 'create', '--name', 'acme')
     const secret = out.split('\n')[0] ?? ''
@@ -32,8 +30,7 @@ describeDatabases('inlet accounts', (kind) => {
     expect(out).toContain(key?.account_id)
   })
 
-  test('list prints every account, over all pages', async () => {
-    await using store = await newStore(kind)
+  test('list prints every account, over all pages', async ({ store }) => {
     const ids = []
     for (let made = 0; made < 201; made += 1) ids.push(await anAccount(store))
     const { out } = await inlet(store.url, 'accounts', 'list')
@@ -44,8 +41,7 @@ describeDatabases('inlet accounts', (kind) => {
     expect(JSON.parse(json).map(({ id }: { id: string }) => id)).toEqual(ids.toReversed())
   })
 
-  test('suspend, resume and rename change an account, and nodes see it', async () => {
-    await using store = await newStore(kind)
+  test('suspend, resume and rename change an account, and nodes see it', async ({ store }) => {
     const id = await anAccount(store)
     expect(await inlet(store.url, 'accounts', 'rename', id, '--name', 'acme')).toMatchObject({
       code: 0,
@@ -60,8 +56,7 @@ describeDatabases('inlet accounts', (kind) => {
     expect(await currentEpoch(store.db)).toBe(3)
   })
 
-  test('buckets shows what an account may use, and changes it', async () => {
-    await using store = await newStore(kind)
+  test('buckets shows what an account may use, and changes it', async ({ store }) => {
     const [id, other] = [await anAccount(store), await anAccount(store)]
     const buckets = (account: string, ...flags: string[]) => inlet(store.url, 'accounts', 'buckets', account, ...flags)
     expect(await buckets(id)).toMatchObject({ code: 0, out: expect.stringContaining('may use no bucket') })
@@ -81,8 +76,7 @@ describeDatabases('inlet accounts', (kind) => {
     expect(await buckets(id)).toMatchObject({ out: 'lake/raw\nsea\n' })
   })
 
-  test('quota shows the quotas of an account, and changes those that are given', async () => {
-    await using store = await newStore(kind)
+  test('quota shows the quotas of an account, and changes those that are given', async ({ store }) => {
     const id = await anAccount(store)
     const quota = (...flags: string[]) => inlet(store.url, 'accounts', 'quota', id, ...flags)
     const changed = await quota('--endpoints', '3', '--records-per-second', '100', '--weight', '2')
@@ -102,8 +96,7 @@ describeDatabases('inlet accounts', (kind) => {
     for (const value of ['0', 'many', '1e3']) expect(await quota('--records-per-second', value)).toMatchObject(wrong)
   })
 
-  test('every change, and every attempt, is in the audit trail', async () => {
-    await using store = await newStore(kind)
+  test('every change, and every attempt, is in the audit trail', async ({ store }) => {
     await anAccount(store)
     await inlet(store.url, 'accounts', 'create', '--name', 'acme')
     const id = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec((await inlet(store.url, 'accounts', 'list')).out)?.[0] ?? ''
@@ -120,8 +113,7 @@ describeDatabases('inlet accounts', (kind) => {
     expect(items.slice(1).map(({ account_id, resource_id }) => [account_id, resource_id])).toEqual(Array(5).fill([id, id]))
   })
 
-  test('explains what cannot be done, and changes nothing', async () => {
-    await using store = await newStore(kind)
+  test('explains what cannot be done, and changes nothing', async ({ store }) => {
     await anAccount(store)
     await inlet(store.url, 'accounts', 'create', '--name', 'acme')
     const before = await listAccounts(store.db, { limit: 50, offset: 0 })
@@ -135,15 +127,13 @@ describeDatabases('inlet accounts', (kind) => {
     expect(await listAccounts(store.db, { limit: 50, offset: 0 })).toEqual(before)
   })
 
-  test('create waits for the first start, which creates the first account', async () => {
-    await using store = await newStore(kind)
+  test('create waits for the first start, which creates the first account', async ({ store }) => {
     const { code, err } = await inlet(store.url, 'accounts', 'create', '--name', 'acme')
     expect([code, err]).toEqual([1, expect.stringContaining('no account yet')])
     expect(await inlet(store.url, 'accounts', 'list')).toMatchObject({ code: 0, out: 'There are no accounts.\n' })
   })
 
-  test('inlet keys --account manages the keys of one account', async () => {
-    await using store = await newStore(kind)
+  test('inlet keys --account manages the keys of one account', async ({ store }) => {
     const [, second] = [await anAccount(store), await anAccount(store)]
     const created = await inlet(store.url, 'keys', 'create', '--account', second, '--name', 'ci', '--scope', 'ingest')
     const key = await findApiKeyByHash(store.db, hashApiKey(created.out.split('\n')[0] ?? ''))

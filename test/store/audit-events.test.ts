@@ -1,13 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { AuditTrail } from '#control/resources/audit-trail.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { lowestUuidAt } from '#lib/uuid.ts'
 import { newId } from '#model/id.ts'
 import { eventOutsideApi, insertAuditEvent, listAuditEvents, removeAuditEventsBeyond } from '#store/accounts/audit-events.ts'
 import { type Db, transact, withCompanion } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { anAccount, iso, t0 } from './fixtures.ts'
+import { anAccount, describeStores, iso, t0 } from './fixtures.ts'
 
 const keptMs = 365 * 86_400_000
 
@@ -16,9 +15,8 @@ const anEvent = (account_id: string | null, at: number) =>
 const timesOf = async (db: Db, account_id?: string) =>
   (await listAuditEvents(db, account_id, { limit: 200 })).items.map(({ at }) => at)
 
-describeDatabases('audit events', (kind) => {
-  test('are committed with the transactions of their call, once, or not at all', async () => {
-    await using store = await newStore(kind)
+describeStores('audit events', (test) => {
+  test('are committed with the transactions of their call, once, or not at all', async ({ store }) => {
     const event = anEvent(null, t0)
     const change = () => transact(store, async () => undefined)
     const failing = () => transact(store, async () => Promise.reject(new Error('a failed change')))
@@ -39,9 +37,7 @@ describeDatabases('audit events', (kind) => {
     expect(await timesOf(store.db)).toEqual([iso(t0)])
   })
 
-  test('ids that sort by time make pages and bounds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('ids that sort by time make pages and bounds', async ({ store, account }) => {
     for (const at of [3, 1, 2]) await insertAuditEvent(store.db, anEvent(account, t0 + at))
     await insertAuditEvent(store.db, anEvent(await anAccount(store), t0 + 4))
     expect(await timesOf(store.db, account)).toEqual([3, 2, 1].map((at) => iso(t0 + at)))
@@ -51,9 +47,7 @@ describeDatabases('audit events', (kind) => {
     expect(before.items).toHaveLength(2)
   })
 
-  test('too many of one result go, oldest first, a batch at a time', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('too many of one result go, oldest first, a batch at a time', async ({ store, account }) => {
     for (let at = 0; at < 10; at += 1) {
       await insertAuditEvent(store.db, anEvent(account, t0 + at))
       await insertAuditEvent(store.db, { ...anEvent(account, t0 + 100 + at), result: 'failed', error: 'conflict' })
@@ -65,8 +59,7 @@ describeDatabases('audit events', (kind) => {
     expect(items).toHaveLength(13)
   })
 
-  test('a call that failed because the database was away is not recorded; any other is', async () => {
-    await using store = await newStore(kind)
+  test('a call that failed because the database was away is not recorded; any other is', async ({ store }) => {
     const trail = new AuditTrail({ store, keptMs, clock: new ManualClock(t0), logger: createLogger('control', 'silent') })
     const attempt = {
       actor: 'operator',
@@ -81,9 +74,7 @@ describeDatabases('audit events', (kind) => {
     expect(items.map(({ error }) => error)).toEqual(['conflict'])
   })
 
-  test('old ones go, of every account and of none', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('old ones go, of every account and of none', async ({ store, account }) => {
     for (const owner of [account, null]) for (const at of [0, 1, 2]) await insertAuditEvent(store.db, anEvent(owner, t0 + at))
     const trail = new AuditTrail({
       store,

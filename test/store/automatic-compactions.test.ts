@@ -1,5 +1,5 @@
 /** Control starts due compactions by itself, and none twice. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { prepareCompaction } from '#control/fleet/compaction-units.ts'
 import { startDueCompactions } from '#control/upkeep/automatic-compactions.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -18,9 +18,9 @@ import { finishUnit, leaseUnit, listAvailableUnits, lockJob } from '#store/jobs/
 import { insertJob, listJobs, setJobStatus } from '#store/jobs/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, iso } from './fixtures.ts'
+import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, describeStores, iso } from './fixtures.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -64,9 +64,8 @@ async function setUp(store: TestStore, endpoints = 1, compaction: AutomaticCompa
   return { account, clock, endpoint, endpoints: made, deliver, check, jobs, finishAll }
 }
 
-describeDatabases('automatic compactions', (kind) => {
-  test('start once a period is closed, once, and only if there is something to merge', async () => {
-    await using store = await newStore(kind)
+describeStores('automatic compactions', (test) => {
+  test('start once a period is closed, once, and only if there is something to merge', async ({ store }) => {
     const { deliver, check, jobs, finishAll } = await setUp(store)
     await check(midnight + 2 * hourMs)
     for (const seq of [0, 1]) await deliver(seq, midnight + 3 * hourMs + seq)
@@ -92,8 +91,7 @@ describeDatabases('automatic compactions', (kind) => {
     expect((await jobs()).map(({ segments }) => segments.total)).toEqual([1, 1])
   })
 
-  test('several processes that check at once start one job', async () => {
-    await using store = await newStore(kind)
+  test('several processes that check at once start one job', async ({ store }) => {
     const { deliver, check, jobs } = await setUp(store)
     for (const seq of [0, 1]) await deliver(seq, midnight + seq)
     await Promise.all(Array.from({ length: 4 }, () => check(midnight + 2 * dayMs)))
@@ -101,8 +99,7 @@ describeDatabases('automatic compactions', (kind) => {
     expect(await store.db.selectFrom('compactions').select('id').execute()).toHaveLength(1)
   })
 
-  test('do not start for endpoints that did not ask for it; a request that finds nothing leaves no job', async () => {
-    await using store = await newStore(kind)
+  test('do not start for endpoints that did not ask for it; a request that finds nothing leaves no job', async ({ store }) => {
     const { account, endpoint, deliver, check, jobs } = await setUp(store, 1, null)
     for (const seq of [0, 1]) await deliver(seq, midnight + seq)
     await check(midnight + 3 * dayMs)
@@ -114,8 +111,7 @@ describeDatabases('automatic compactions', (kind) => {
     expect(await start(midnight + 2)).toMatchObject({ segments: { total: 1 } })
   })
 
-  test('a job that was canceled, or failed, starts again with the next period at the earliest', async () => {
-    await using store = await newStore(kind)
+  test('a job that was canceled, or failed, starts again with the next period at the earliest', async ({ store }) => {
     const { account, deliver, check, jobs, finishAll } = await setUp(store)
     for (const seq of [0, 1]) await deliver(seq, midnight + seq)
     const [first, second] = [midnight + 2 * dayMs, midnight + 3 * dayMs]
@@ -135,8 +131,7 @@ describeDatabases('automatic compactions', (kind) => {
     expect(await jobs()).toHaveLength(2)
   })
 
-  test('remove what was merged once it is old enough; what failed is tried again a day later', async () => {
-    await using store = await newStore(kind)
+  test('remove what was merged once it is old enough; what failed is tried again a day later', async ({ store }) => {
     const { account, endpoint, deliver, check, jobs, finishAll } = await setUp(store, 1, { ...daily, remove_after_hours: 48 })
     for (const seq of [0, 1]) await deliver(seq, midnight + seq)
     const merged = midnight + 2 * dayMs
@@ -188,8 +183,7 @@ describeDatabases('automatic compactions', (kind) => {
     expect(await moved()).toHaveLength(2)
   })
 
-  test('an account has few at once, and each endpoint its turn', async () => {
-    await using store = await newStore(kind)
+  test('an account has few at once, and each endpoint its turn', async ({ store }) => {
     const { endpoints, deliver, check, jobs, finishAll } = await setUp(store, compactionLimits.automaticPerAccountMax + 2)
     for (const id of endpoints) for (const seq of [0, 1]) await deliver(seq, midnight + seq, id)
     const now = midnight + 2 * dayMs

@@ -1,17 +1,14 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { bindingLimits } from '#model/limits.ts'
 import { applyChange } from '#store/cluster/epoch.ts'
 import { detachBinding } from '#store/endpoints/bindings.ts'
 import { listUnsettledBindings, settleBindings } from '#store/endpoints/unsettled-bindings.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { anAccount, aPublishedView, aStoredEndpoint, attach, t0 } from './fixtures.ts'
+import { aPublishedView, aStoredEndpoint, attach, describeStores, t0 } from './fixtures.ts'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
-describeDatabases('bindings', (kind) => {
-  test('attaching is refused while too many detached views are not settled', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('bindings', (test) => {
+  test('attaching is refused while too many detached views are not settled', async ({ store, account }) => {
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
     for (let count = 0; count < bindingLimits.unsettledMax; count += 1) {
       const { id } = await attach(store, account, endpoint.id, view.id)

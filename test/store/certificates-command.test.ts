@@ -1,11 +1,11 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { applyChange } from '#store/cluster/epoch.ts'
 import { listCertificates, recordCertificate, recordOrderFailure } from '#store/naming/certificates.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
-import { iso, t0 } from './fixtures.ts'
+import { describeStores, iso, t0 } from './fixtures.ts'
 
 const day = 86_400_000
 const name = '*.fra.ingest.test'
@@ -21,9 +21,8 @@ function issue(store: TestStore, issuer: string) {
   return applyChange(store, (db) => recordCertificate(db, keyring, { ...issued, ...times }))
 }
 
-describeDatabases('inlet certificates', (kind) => {
-  test('list shows the end and the next order of each, and why the last one failed', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet certificates', (test) => {
+  test('list shows the end and the next order of each, and why the last one failed', async ({ store }) => {
     expect((await certificates(store.url, 'list')).out).toBe('Control has issued no certificates.\n')
     await issue(store, 'acme https://acme.test')
     await recordOrderFailure(store.db, { name, due_at: t0 + 61 * day, error: 'the zone is gone' })
@@ -33,8 +32,7 @@ describeDatabases('inlet certificates', (kind) => {
     expect(out).not.toContain('the key')
   })
 
-  test('renew makes one due now', async () => {
-    await using store = await newStore(kind)
+  test('renew makes one due now', async ({ store }) => {
     await issue(store, 'acme https://acme.test')
     expect((await certificates(store.url, 'renew', name)).code).toBe(0)
     expect(await listCertificates(store.db)).toMatchObject([{ name, due_at: 0 }])
@@ -42,8 +40,7 @@ describeDatabases('inlet certificates', (kind) => {
     expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('there is no certificate *.iad.ingest.test') })
   })
 
-  test('root prints the root of a development CA, and says where that of another issuer is', async () => {
-    await using store = await newStore(kind)
+  test('root prints the root of a development CA, and says where that of another issuer is', async ({ store }) => {
     expect((await certificates(store.url, 'root')).err).toContain('start control with INLET_CERTIFICATES=development')
     await issue(store, 'acme https://acme.test')
     const { code, out, err } = await certificates(store.url, 'root')

@@ -2,7 +2,7 @@
 import { mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { encodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { decodeUnitMarker, encodeUnitMarker } from '#delivery/jobs/unit-marker.ts'
@@ -23,9 +23,19 @@ import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
 import { transact } from '#store/store.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { aDestination, anAccount, anOutcome, aPublishedView, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import {
+  aDestination,
+  anAccount,
+  anOutcome,
+  aPublishedView,
+  aStoredDestination,
+  aStoredEndpoint,
+  describeStores,
+  iso,
+  t0,
+} from './fixtures.ts'
 
 const now = t0 + 3_600_000
 const node_id = newId()
@@ -165,9 +175,8 @@ async function shown(store: TestStore, { account, endpoint, view }: Place) {
   }
 }
 
-describeDatabases('inlet commits rebuild', (kind) => {
-  test('restores the rows that live commits recorded, and a second run changes nothing', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet commits rebuild', (test) => {
+  test('restores the rows that live commits recorded, and a second run changes nothing', async ({ store }) => {
     const place = await aPlace(store)
     const failed = { accepted: 0, dropped: 0, dlq: 0, failed: 10, errors: { view_failed: 10 } }
     for (const seq of [1, 2, 3, 4]) {
@@ -202,8 +211,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(seq).toBe(4)
   })
 
-  test('restores what jobs added, with its counters: a re-drive, and a backfill of a segment on which the view failed', async () => {
-    await using store = await newStore(kind)
+  test('restores what jobs added, with its counters: a re-drive, and a backfill after the view failed', async ({ store }) => {
     const place = await aPlace(store)
     const { account, view } = place
     const second = await transact(store, async (db) => {
@@ -238,8 +246,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect([await shown(store, place), await shown(store, { ...place, view: second })]).toEqual(before)
   })
 
-  test('inserts lost commits between known ones, each with its own time', async () => {
-    await using store = await newStore(kind)
+  test('inserts lost commits between known ones, each with its own time', async ({ store }) => {
     const place = await aPlace(store)
     for (const seq of [1, 2, 3, 4, 5]) {
       // The node's clock stopped, then jumped an hour ahead.
@@ -263,8 +270,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(newest).toMatchObject({ seq: 6, uploaded_at: iso(now + 1) })
   })
 
-  test('an older error does not replace a newer one', async () => {
-    await using store = await newStore(kind)
+  test('an older error does not replace a newer one', async ({ store }) => {
     const place = await aPlace(store)
     const [older, newer] = [1, 2].map((seq) => ({
       ...aCommit(place, seq),
@@ -280,8 +286,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     ])
   })
 
-  test('rejects and reports markers that no node of this endpoint wrote, and continues', async () => {
-    await using store = await newStore(kind)
+  test('rejects and reports markers that no node of this endpoint wrote, and continues', async ({ store }) => {
     const place = await aPlace(store)
     const other = await aPlace(store)
     const good = await delivered(place, aCommit(place, 1))
@@ -318,8 +323,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await shown(store, other)).commits).toEqual([])
   })
 
-  test('a bucket that is gone holds up the jobs of all, until the operator goes on without it', async () => {
-    await using store = await newStore(kind)
+  test('a bucket that is gone holds up the jobs of all, until the operator goes on without it', async ({ store }) => {
     await transact(store, (db) => noteMissingCommits(db, null, t0, now))
     const missing = async () => (await listMissingCommits(store.db)).length
     // Without a destination there is nothing to read.
@@ -341,8 +345,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(await missing()).toBe(0)
   })
 
-  test('a bucket without any marker of what it had is not read: its disk may not be mounted', async () => {
-    await using store = await newStore(kind)
+  test('a bucket without any marker of what it had is not read: its disk may not be mounted', async ({ store }) => {
     const place = await aPlace(store)
     const commit = await delivered(place, aCommit(place, 1))
     await transact(store, (db) => recordCommit(db, commit, t0))
@@ -360,8 +363,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(await listMissingCommits(store.db)).toEqual([])
   })
 
-  test('a dry run reports and records nothing; --endpoint and --destination narrow the search', async () => {
-    await using store = await newStore(kind)
+  test('a dry run reports and records nothing; --endpoint and --destination narrow the search', async ({ store }) => {
     const place = await aPlace(store)
     const other = await aPlace(store)
     await delivered(place, aCommit(place, 1))
@@ -377,8 +379,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await rebuild(store, '--all')).code).toBe(2)
   })
 
-  test('leaves out what the database would not keep', async () => {
-    await using store = await newStore(kind)
+  test('leaves out what the database would not keep', async ({ store }) => {
     const place = await aPlace(store)
     const keptMs = 400 * 86_400_000
     await delivered(place, aCommit(place, 1, now - keptMs - 1))
@@ -390,8 +391,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await shown(store, place)).commits).toMatchObject([{ seq: 2 }])
   })
 
-  test('a compaction in the bucket displaces one that was only planned, for some of its files or others too', async () => {
-    await using store = await newStore(kind)
+  test('a compaction in the bucket displaces a planned one, for some of its files or others too', async ({ store }) => {
     const place = await aPlace(store)
     const { account, endpoint } = place
     const commits: SegmentCommit[] = []
@@ -420,8 +420,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(await store.db.selectFrom('compactions').select('published_at').execute()).toEqual([{ published_at: now }])
   })
 
-  test('rejects a second compaction of files that another one has merged', async () => {
-    await using store = await newStore(kind)
+  test('rejects a second compaction of files that another one has merged', async ({ store }) => {
     const place = await aPlace(store)
     const commits = await Promise.all([1, 2, 3].map((seq) => delivered(place, aCommit(place, seq))))
     await compacted(place, commits.slice(0, 2))
@@ -432,8 +431,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(text).toContain('another compaction has moved it')
   })
 
-  test('a commit of a deleted destination is recorded with the destination it was found through', async () => {
-    await using store = await newStore(kind)
+  test('a commit of a deleted destination is recorded with the destination it was found through', async ({ store }) => {
     const place = await aPlace(store)
     const { id } = aDestination()
     const commit = aCommit(place, 1)

@@ -1,18 +1,16 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listCommits, recordCommit } from '#store/commits/commits.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { aCommit, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 const record = (store: TestStore, commit: ReturnType<typeof aCommit>, now: number) =>
   transact(store, (db) => recordCommit(db, commit, now))
 
-describeDatabases('commits', (kind) => {
-  test('a repeated report changes nothing', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('commits', (test) => {
+  test('a repeated report changes nothing', async ({ store, account }) => {
     const { id: endpoint } = await aStoredEndpoint(store, account)
     const view = await aPublishedView(store, account)
     const commit = aCommit(endpoint, 1, { views: [anOutcome(view.id)] })
@@ -23,8 +21,7 @@ describeDatabases('commits', (kind) => {
     expect((await getViewMetrics(store.db, account, view.id, t0)).aggregated.all_time.processed).toBe(10)
   })
 
-  test('uploaded_at increases strictly within an endpoint, whatever the clock does', async () => {
-    await using store = await newStore(kind)
+  test('uploaded_at increases strictly within an endpoint, whatever the clock does', async ({ store }) => {
     const [one, two] = [newId(), newId()]
     const clock = [t0, t0, t0 - 60_000, t0 + 1, t0 + 10]
     for (const [seq, now] of clock.entries()) await record(store, aCommit(one, seq), now)
@@ -35,9 +32,7 @@ describeDatabases('commits', (kind) => {
     expect(await times(two)).toEqual([0])
   })
 
-  test('a failed transaction leaves no part of a commit', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a failed transaction leaves no part of a commit', async ({ store, account }) => {
     const { id: endpoint } = await aStoredEndpoint(store, account)
     const view = await aPublishedView(store, account)
     const commit = aCommit(endpoint, 1, { views: [anOutcome(view.id)] })
@@ -51,8 +46,7 @@ describeDatabases('commits', (kind) => {
     expect(await record(store, commit, t0)).toBe('new')
   })
 
-  test('accept everything a node may report: unknown endpoints and views, U+0000 in an error, the largest numbers', async () => {
-    await using store = await newStore(kind)
+  test('accept all that a node may report: unknown endpoints and views, U+0000, the largest numbers', async ({ store }) => {
     const last_error = { code: 'cast_failed', message: 'bad \0 byte', at: iso(t0) }
     const commit = aCommit(newId(), Number.MAX_SAFE_INTEGER, {
       wal_bytes: Number.MAX_SAFE_INTEGER,

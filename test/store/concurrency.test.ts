@@ -1,5 +1,5 @@
 /** Concurrent callers: exclusive changes happen once, and ordered ones in order. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { changeRole, insertMembership, insertPerson, listPeople, removeMembership } from '#store/accounts/people.ts'
 import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
@@ -11,7 +11,7 @@ import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
 import { getViewQuality } from '#store/series/view-quality.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
 import {
@@ -23,6 +23,7 @@ import {
   aStoredDestination,
   aStoredEndpoint,
   aView,
+  describeStores,
   iso,
   t0,
 } from './fixtures.ts'
@@ -38,9 +39,8 @@ async function outcomes<T>(work: readonly Promise<T>[]): Promise<(T | string)[]>
 const times = <T>(count: number, work: (index: number) => Promise<T>) => Array.from({ length: count }, (_, index) => work(index))
 const aDraft = (store: TestStore, account: string) => transact(store, (db) => insertView(db, account, aView(), t0))
 
-describeDatabases('concurrent callers', (kind) => {
-  test('take both owners of an account away: one stays', async () => {
-    await using store = await newStore(kind)
+describeStores('concurrent callers', (test) => {
+  test('take both owners of an account away: one stays', async ({ store }) => {
     for (let round = 0; round < rounds; round += 1) {
       const account_id = await anAccount(store)
       const owners = times(2, async () => {
@@ -59,33 +59,25 @@ describeDatabases('concurrent callers', (kind) => {
     }
   })
 
-  test('delete the same draft: one succeeds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('delete the same draft: one succeeds', async ({ store, account }) => {
     const { id } = await aDraft(store, account)
     const results = await outcomes(times(8, () => transact(store, (db) => removeDraft(db, account, id))))
     expect(results.toSorted()).toEqual([...Array(7).fill('not_found'), undefined])
   })
 
-  test('create views of one name: one succeeds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('create views of one name: one succeeds', async ({ store, account }) => {
     const results = await outcomes(
       times(6, () => transact(store, (db) => insertView(db, account, aView({ name: 'events' }), t0))),
     )
     expect(results.filter((result) => result !== 'validation_error')).toHaveLength(1)
   })
 
-  test('create destinations of one name: one succeeds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('create destinations of one name: one succeeds', async ({ store, account }) => {
     const results = await outcomes(times(6, () => insertDestination(store.db, account, aDestination({ name: 'lake' }), t0)))
     expect(results.filter((result) => result !== 'conflict')).toHaveLength(1)
   })
 
-  test('change the same destination: every effective change increments the revision', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('change the same destination: every effective change increments the revision', async ({ store, account }) => {
     const { id } = await aStoredDestination(store, account)
     await Promise.all(
       times(8, (index) => applyChange(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
@@ -93,9 +85,7 @@ describeDatabases('concurrent callers', (kind) => {
     expect(await transact(store, (db) => claimValidation(db, account, id, t0))).toMatchObject({ revision: 9 })
   })
 
-  test('remove the same drained endpoint: one succeeds, and its destination can be deleted', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('remove the same drained endpoint: one succeeds, and its destination can be deleted', async ({ store, account }) => {
     const destination = await aStoredDestination(store, account)
     const { id } = await aStoredEndpoint(store, account, { destination_id: destination.id })
     const remove = () => applyChange(store, (db) => removeDrainingEndpoint(db, id, t0))
@@ -106,8 +96,7 @@ describeDatabases('concurrent callers', (kind) => {
     await expect(getEndpoint(store.db, account, id)).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
   })
 
-  test('record commits of one endpoint: uploaded_at is unique and increasing', async () => {
-    await using store = await newStore(kind)
+  test('record commits of one endpoint: uploaded_at is unique and increasing', async ({ store }) => {
     const endpoint = newId()
     await Promise.all(times(50, (seq) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0))))
     const { items } = await listCommits(store.db, endpoint, { limit: 100 })
@@ -115,9 +104,7 @@ describeDatabases('concurrent callers', (kind) => {
     expect(new Set(items.map(({ seq }) => seq)).size).toBe(50)
   })
 
-  test('report the same commit: it is counted once', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('report the same commit: it is counted once', async ({ store, account }) => {
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
     const commit = aCommit(endpoint.id, 1, { views: [anOutcome(view.id)] })
     const results = await Promise.all(times(5, () => transact(store, (db) => recordCommit(db, commit, t0))))
@@ -126,8 +113,7 @@ describeDatabases('concurrent callers', (kind) => {
     expect(aggregated).toMatchObject({ last_24h: { processed: 10 }, all_time: { processed: 10 }, total_error_count_24h: 3 })
   })
 
-  test('in separate processes count column quality of one view and endpoint: nothing is lost', async () => {
-    await using store = await newStore(kind)
+  test('in separate processes count column quality of one view and endpoint: nothing is lost', async ({ store }) => {
     const [endpoint, view] = [newId(), newId()]
     const column = { name: 'n', type: 'BIGINT', values: 1, nulls: 0, cast_nulls: 1, cast_dlq: 0, missing: 0 }
     // Every worker reports 8 commits of its own and the same 2 as the others.
@@ -148,8 +134,7 @@ describeDatabases('concurrent callers', (kind) => {
     expect(all_time).toEqual({ ...counted, unmapped: [] })
   })
 
-  test('page through commits while others are recorded: no older commit is missed', async () => {
-    await using store = await newStore(kind)
+  test('page through commits while others are recorded: no older commit is missed', async ({ store }) => {
     const endpoint = newId()
     const record = times(40, (seq) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0)))
     const seen: string[][] = []
@@ -163,9 +148,7 @@ describeDatabases('concurrent callers', (kind) => {
     for (const page of seen) expect(page).toEqual(last.slice(last.length - page.length))
   })
 
-  test('lock rows in opposite order: they wait for each other and all commit', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('lock rows in opposite order: they wait for each other and all commit', async ({ store, account }) => {
     const [one, two] = [await aStoredDestination(store, account), await aStoredDestination(store, account)]
     const both = (first: string, second: string) => async (db: ChangeTx, epoch: number) => {
       await updateDestination(db, account, first, { prefix: newId() }, t0)
@@ -178,8 +161,7 @@ describeDatabases('concurrent callers', (kind) => {
     expect(results.toSorted()).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  test('send heartbeats of one node: the lag of exactly one stays', async () => {
-    await using store = await newStore(kind)
+  test('send heartbeats of one node: the lag of exactly one stays', async ({ store }) => {
     const node_id = newId()
     await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'a:1' }, t0)
     const endpoints = Array.from({ length: 3 }, newId)
@@ -194,8 +176,7 @@ describeDatabases('concurrent callers', (kind) => {
     expect(new Set(lags.map(({ undelivered_segments }) => undelivered_segments)).size).toBe(1)
   })
 
-  test('in separate processes record commits of one endpoint, some of them identical', async () => {
-    await using store = await newStore(kind)
+  test('in separate processes record commits of one endpoint, some of them identical', async ({ store }) => {
     const endpoint = newId()
     // Every worker reports 10 commits of its own and the same 5 as the others.
     const commits = (worker: number) =>

@@ -1,12 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { findCommit, insertAddition } from '#store/commits/commit-additions.ts'
 import { recordCommit } from '#store/commits/commits.ts'
 import { deliveredFiles, type FilesWanted, listEndpointsOfView, type TimeRange } from '#store/commits/delivered-files.ts'
 import { findQueriedColumns, listQueriedEndpoints, listQueriedVersions } from '#store/commits/query-tables.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, attach, describeStores, iso, t0 } from './fixtures.ts'
 
 const file = (key: string, view_id: string) => ({ key, bytes: 10, rows: 1, sha256: 'ab', view_id, view_version: 1 })
 
@@ -16,10 +16,8 @@ async function keys(store: TestStore, endpoint: string, wanted: FilesWanted, ran
   return found
 }
 
-describeDatabases('delivered files', (kind) => {
-  test('are of one view version or raw, newest first, on any number of pages', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('delivered files', (test) => {
+  test('are of one view version or raw, newest first, on any number of pages', async ({ store, account }) => {
     const { id: endpoint } = await aStoredEndpoint(store, account)
     const view = await aPublishedView(store, account)
     const seqs = Array.from({ length: 120 }, (_, seq) => seq)
@@ -43,9 +41,7 @@ describeDatabases('delivered files', (kind) => {
     expect(await keys(store, newId(), 'raw')).toEqual([])
   })
 
-  test('include what a backfill added, also without a binding', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('include what a backfill added, also without a binding', async ({ store, account }) => {
     const { id: endpoint } = await aStoredEndpoint(store, account)
     const view = await aPublishedView(store, account)
     const commit = aCommit(endpoint, 1)
@@ -60,8 +56,7 @@ describeDatabases('delivered files', (kind) => {
     expect(await keys(store, endpoint, { view_id: view.id })).toEqual(['added'])
   })
 
-  test('endpoints of a view are those of the account that have it or had it, with commits', async () => {
-    await using store = await newStore(kind)
+  test('endpoints of a view are those of the account that have it or had it, with commits', async ({ store }) => {
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const view = await aPublishedView(store, account)
     const endpoints = [
@@ -82,8 +77,7 @@ describeDatabases('delivered files', (kind) => {
     expect(await listEndpointsOfView(store.db, other, view.id, null, 10)).toEqual([])
   })
 
-  test('tables are found only in the account', async () => {
-    await using store = await newStore(kind)
+  test('tables are found only in the account', async ({ store }) => {
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const view = await aPublishedView(store, account)
     const endpoint = await aStoredEndpoint(store, account, { name: 'Line 1' })

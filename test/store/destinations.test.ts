@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { applyChange } from '#store/cluster/epoch.ts'
 import {
   claimValidation,
@@ -9,14 +9,12 @@ import {
   updateDestination,
 } from '#store/endpoints/destinations.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { aDestination, anAccount, aStoredDestination, t0 } from './fixtures.ts'
+import { aDestination, anAccount, aStoredDestination, describeStores, t0 } from './fixtures.ts'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
-describeDatabases('destinations', (kind) => {
-  test('the accounts of a bucket are listed, the first one first', async () => {
-    await using store = await newStore(kind)
+describeStores('destinations', (test) => {
+  test('the accounts of a bucket are listed, the first one first', async ({ store }) => {
     const ids: string[] = []
     for (const [index, bucket] of ['lake', 'pond', 'lake', 'lake'].entries()) {
       const { external_id } = await insertDestination(store.db, await anAccount(store), aDestination({ bucket }), t0 - index)
@@ -26,9 +24,7 @@ describeDatabases('destinations', (kind) => {
     expect(await listBucketAccounts(store.db, 'sea')).toEqual([])
   })
 
-  test('a validation is claimed once in 30 seconds', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a validation is claimed once in 30 seconds', async ({ store, account }) => {
     const { id } = await aStoredDestination(store, account)
     const claim = (now: number) => transact(store, (db) => claimValidation(db, account, id, now))
     expect(await claim(t0)).toMatchObject({ destination: { id }, revision: 1 })
@@ -42,9 +38,7 @@ describeDatabases('destinations', (kind) => {
     await expect(claim(t0 + 41_000)).rejects.toThrow(code('too_many_requests'))
   })
 
-  test('the result of a validation is ignored if the settings changed meanwhile', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('the result of a validation is ignored if the settings changed meanwhile', async ({ store, account }) => {
     const { id } = await aStoredDestination(store, account)
     const { revision } = await transact(store, (db) => claimValidation(db, account, id, t0))
     await applyChange(store, (db) => updateDestination(db, account, id, { bucket: 'other' }, t0 + 1))
@@ -52,16 +46,12 @@ describeDatabases('destinations', (kind) => {
     expect(await getDestination(store.db, account, id)).toMatchObject({ status: 'pending', validated_at: null })
   })
 
-  test('text with U+0000 is rejected as a client error', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('text with U+0000 is rejected as a client error', async ({ store, account }) => {
     const bad = insertDestination(store.db, account, aDestination({ name: 'a\0b' }), t0)
     await expect(bad).rejects.toThrow(code('validation_error'))
   })
 
-  test('every other character is stored unchanged', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('every other character is stored unchanged', async ({ store, account }) => {
     const name = `é 漢 🜁 ' " \\ % _ \u0001 \u202e`
     const { id } = await insertDestination(store.db, account, aDestination({ name }), t0)
     expect((await getDestination(store.db, account, id)).name).toBe(name)

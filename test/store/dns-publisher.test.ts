@@ -1,6 +1,6 @@
 /** Publishing in DNS: the order of an attempt, and what is left for the next leader. */
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { nodeLimits } from '#model/limits.ts'
@@ -16,10 +16,10 @@ import { findLastRemoval, listDnsRecords, recordPublished, removalsMax, sendAgai
 import { claimNodeId, deleteNode, revokeNodeCredential } from '#store/nodes/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
-import { type DatabaseKind, describeDatabases, newStore } from '../support/databases.ts'
+import { type DatabaseKind, newStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { ZoneInMemory } from '../support/zone-in-memory.ts'
-import { anAccount, anEndpoint, aStoredEndpoint } from './fixtures.ts'
+import { anAccount, anEndpoint, aStoredEndpoint, describeStores } from './fixtures.ts'
 
 const logger = pino({ level: 'silent' }) as unknown as Logger
 const { signal: never } = new AbortController()
@@ -84,7 +84,7 @@ async function newWorld(kind: DatabaseKind) {
 
 const abc = 'A abc.fra.inlet.test'
 
-describeDatabases('publishing in DNS', (kind) => {
+describeStores('publishing in DNS', (test, kind) => {
   test('follows the healthy nodes, and ends with the endpoint', async () => {
     await using world = await newWorld(kind)
     const id = await world.endpoint('abc')
@@ -263,7 +263,7 @@ describeDatabases('publishing in DNS', (kind) => {
   })
 })
 
-describeDatabases('records that the zone loses', (kind) => {
+describeStores('records that the zone loses', (test, kind) => {
   const name = 'abc.fra.inlet.test'
 
   async function newLossyWorld() {
@@ -315,9 +315,8 @@ describeDatabases('records that the zone loses', (kind) => {
   })
 })
 
-describeDatabases('addresses that were taken from names', (kind) => {
-  test('are remembered while clients may use them, and the newest of each region only', async () => {
-    await using store = await newStore(kind)
+describeStores('addresses that were taken from names', (test) => {
+  test('are remembered while clients may use them, and the newest of each region only', async ({ store }) => {
     const record = (region: string, first: number, count: number, now: number) => {
       const removals = Array.from({ length: count }, (_, index) => ({ region, address: `a${first + index}` }))
       return transact(store, (db) => recordPublished(db, newId(), { ttl: 30, removals, lingerMs: 60_000, now }))
@@ -334,7 +333,7 @@ describeDatabases('addresses that were taken from names', (kind) => {
   })
 })
 
-describeDatabases('a node that leaves', (kind) => {
+describeStores('a node that leaves', (test, kind) => {
   test('is found until no record names it, and the TTL has passed since', async () => {
     await using world = await newWorld(kind)
     await world.endpoint('abc')

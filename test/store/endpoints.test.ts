@@ -1,23 +1,18 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { applyChange } from '#store/cluster/epoch.ts'
 import { insertEndpoint, listEndpointFacts, listEndpoints } from '#store/endpoints/endpoints.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { anAccount, anEndpoint, aStoredEndpoint, t0 } from './fixtures.ts'
+import { anAccount, anEndpoint, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
-describeDatabases('endpoints', (kind) => {
-  test('have unique labels in a region', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('endpoints', (test) => {
+  test('have unique labels in a region', async ({ store, account }) => {
     const { label } = await aStoredEndpoint(store, account)
     await aStoredEndpoint(store, account, { label, region: 'fra', name: 'other' })
     await expect(aStoredEndpoint(store, account, { label })).rejects.toThrow(code('conflict'))
   })
 
-  test('a list pages newest first, without gaps or repetitions', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a list pages newest first, without gaps or repetitions', async ({ store, account }) => {
     // Several in one millisecond: the order must be stable.
     for (let made = 0; made < 7; made += 1)
       await applyChange(store, (db) => insertEndpoint(db, account, anEndpoint(), t0 + Math.floor(made / 3)))

@@ -1,3 +1,4 @@
+import { test } from 'vitest'
 import { newApiKey, newExternalId } from '#auth/secrets.ts'
 import type { ArtifactFiles, SegmentCommit, ViewOutcome } from '#model/commit.ts'
 import { commitId } from '#model/commit.ts'
@@ -11,9 +12,28 @@ import { insertEndpoint, type NewEndpoint, type StoredEndpoint } from '#store/en
 import { insertView, type NewView, publishView } from '#store/endpoints/views.ts'
 import type { NewJob } from '#store/jobs/jobs.ts'
 import { type Store, transact } from '#store/store.ts'
+import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 
 export const t0 = Date.parse('2026-11-20T08:00:00.000Z')
 export const iso = (epochMs: number) => new Date(epochMs).toISOString()
+
+/** The tests of a suite that runs on each database, each with a store of its own, and with an account in it if it asks for one. */
+export function describeStores(name: string, suite: (test: StoreTest, kind: DatabaseKind) => void): void {
+  describeDatabases(name, (kind) => suite(testWithStore(kind), kind))
+}
+
+type StoreTest = ReturnType<typeof testWithStore>
+
+function testWithStore(kind: DatabaseKind) {
+  return test.extend<{ readonly store: TestStore; readonly account: string }>({
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads what a fixture needs from its pattern
+    store: async ({}, use) => {
+      await using store = await newStore(kind)
+      await use(store)
+    },
+    account: async ({ store }, use) => use(await anAccount(store)),
+  })
+}
 
 export async function anAccount(store: Store, now = t0): Promise<string> {
   return (await insertAccount(store.db, { id: newId(), name: `test ${newLabel(12)}`, external_id: newExternalId() }, now)).id

@@ -1,5 +1,5 @@
 /** Housekeeping removes old rows of every table, and leaves others. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { runHousekeeping } from '#control/upkeep/housekeeping.ts'
 import { newId } from '#model/id.ts'
 import { recordCommit } from '#store/commits/commits.ts'
@@ -8,9 +8,9 @@ import { registerNode } from '#store/nodes/nodes.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
 import { getViewQuality } from '#store/series/view-quality.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 const dayMs = 86_400_000
 const keptMs = 400 * dayMs
@@ -34,9 +34,8 @@ async function setUp(store: TestStore) {
   return { account, endpoint, view, deliver, run, seqs }
 }
 
-describeDatabases('housekeeping', (kind) => {
-  test('removes commits that are too old with their dead letter files, of every endpoint; the lifetime sums stay', async () => {
-    await using store = await newStore(kind)
+describeStores('housekeeping', (test) => {
+  test('removes commits that are too old with their dead letter files, everywhere; the lifetime sums stay', async ({ store }) => {
     const { account, view, deliver, run, seqs } = await setUp(store)
     const other = await aStoredEndpoint(store, account)
     for (const seq of [1, 2, 3]) await deliver(seq, t0 + seq)
@@ -50,8 +49,7 @@ describeDatabases('housekeeping', (kind) => {
     expect(await seqs('commits')).toEqual([])
   })
 
-  test('removes compactions once the commits that they merged are gone', async () => {
-    await using store = await newStore(kind)
+  test('removes compactions once the commits that they merged are gone', async ({ store }) => {
     const { account, endpoint, run } = await setUp(store)
     const place = { endpoint_id: endpoint, kind: 'parquet', view: null, date: '2026-11-20', prefix: '' }
     const source = { commit_id: 'c', marker_id: 'c', first_row: 0, rows: 1, bytes: 1, sha256: 'ab' }
@@ -72,8 +70,7 @@ describeDatabases('housekeeping', (kind) => {
     expect(await store.db.selectFrom('compactions').select('id').execute()).toEqual([])
   })
 
-  test('removes more rows than one statement may', async () => {
-    await using store = await newStore(kind)
+  test('removes more rows than one statement may', async ({ store }) => {
     const { deliver, run, seqs } = await setUp(store)
     await deliver(0, t0)
     const first = await store.db.selectFrom('commits').selectAll().executeTakeFirstOrThrow()
@@ -92,8 +89,7 @@ describeDatabases('housekeeping', (kind) => {
     expect(await seqs('commits')).toEqual([2_500])
   })
 
-  test('removes every bucket of counters that is over, and no other; the lifetime sums stay', async () => {
-    await using store = await newStore(kind)
+  test('removes every bucket of counters that is over, and no other; the lifetime sums stay', async ({ store }) => {
     const { account, endpoint, view, deliver, run } = await setUp(store)
     for (const hour of [0, 1, 2, 30]) await deliver(hour, t0 + hour * 3_600_000)
     await run(t0 + 30 * 3_600_000)
@@ -107,8 +103,7 @@ describeDatabases('housekeeping', (kind) => {
     expect([last_24h.sampled_records, all_time.sampled_records]).toEqual([1, 4])
   })
 
-  test('forgets the seqs of nodes that are gone, and keeps those of nodes that still report', async () => {
-    await using store = await newStore(kind)
+  test('forgets the seqs of nodes that are gone, and keeps those of nodes that still report', async ({ store }) => {
     const { deliver, run, seqs } = await setUp(store)
     const [removed, silent, present] = [newId(), newId(), newId()]
     for (const node_id of [silent, present])
@@ -125,8 +120,7 @@ describeDatabases('housekeeping', (kind) => {
     expect(await seqs('committed_seqs')).toEqual([2])
   })
 
-  test('goes on with the other tables after one failed, and reports the failure', async () => {
-    await using store = await newStore(kind)
+  test('goes on with the other tables after one failed, and reports the failure', async ({ store }) => {
     const { deliver, run, seqs } = await setUp(store)
     await deliver(1, t0)
     await store.db.schema.dropTable('view_counters').execute()

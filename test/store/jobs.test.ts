@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { ArtifactFiles, ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import type { Job } from '#model/job.ts'
@@ -19,8 +19,7 @@ import { getJob, insertJob, lockRunningJob, removeJobFinishedBefore, setJobStatu
 import { leaseLimits } from '#store/limits.ts'
 import { getViewMetrics, removeViewCountersBefore } from '#store/series/view-counters.ts'
 import { type Store, transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 async function furnished(store: Store, segments = 4) {
   const account = await anAccount(store)
@@ -39,9 +38,8 @@ const files = (view_id: string): ArtifactFiles => ({
   'dlq/events/v2': { key: 'd', bytes: 1, rows: 1, sha256: 'ab', view_id, view_version: 2 },
 })
 
-describeDatabases('jobs', (kind) => {
-  test('units are the segments of the range, in the order in which they were sealed', async () => {
-    await using store = await newStore(kind)
+describeStores('jobs', (test) => {
+  test('units are the segments of the range, in the order in which they were sealed', async ({ store }) => {
     const { start, commits } = await furnished(store)
     const job = await start({ from: iso(t0 + 1000), to: iso(t0 + 3000) })
     expect(job.segments.total).toBe(2)
@@ -49,8 +47,7 @@ describeDatabases('jobs', (kind) => {
     expect(units.map(({ commit_id }) => commit_id)).toEqual([commits[1]?.id, commits[2]?.id])
   })
 
-  test('a segment that was sealed before the job and is committed after it is added, and a finished job runs again', async () => {
-    await using store = await newStore(kind)
+  test('a segment sealed before the job and committed after it is added, and a finished job runs again', async ({ store }) => {
     const { account, endpoint, view, start } = await furnished(store, 0)
     const job = await start({ from: iso(t0 - 5_000) })
     expect(job).toMatchObject({ status: 'succeeded', segments: { total: 0 } })
@@ -71,8 +68,7 @@ describeDatabases('jobs', (kind) => {
     expect(await getJob(store.db, account, job.id)).toMatchObject({ status: 'canceled', segments: { total: 2 } })
   })
 
-  test('of several jobs of a view, a late segment goes to the unfinished one, or else to the latest', async () => {
-    await using store = await newStore(kind)
+  test('of several jobs of a view, a late segment goes to the unfinished one, or else to the latest', async ({ store }) => {
     const { account, endpoint, start } = await furnished(store, 0)
     const late = (seq: number) =>
       transact(store, (db) => recordCommit(db, aCommit(endpoint.id, seq, { sealed_at: iso(t0 - 1) }), t0))
@@ -91,8 +87,7 @@ describeDatabases('jobs', (kind) => {
     expect(await totals(first, second)).toEqual([1, 2])
   })
 
-  test('a segment that a view was applied to without any file has an output; one that it failed on has none', async () => {
-    await using store = await newStore(kind)
+  test('a segment that a view was applied to without a file has an output; one that it failed on has none', async ({ store }) => {
     const { endpoint, view } = await furnished(store, 0)
     const failing = newId()
     const views = [anOutcome(view.id), anOutcome(failing, { errors: { view_failed: 1 } })]
@@ -101,16 +96,14 @@ describeDatabases('jobs', (kind) => {
     expect(await findCommit(store.db, commit.id)).toMatchObject({ applied: [view.id] })
   })
 
-  test('concurrent callers start one job', async () => {
-    await using store = await newStore(kind)
+  test('concurrent callers start one job', async ({ store }) => {
     const { start } = await furnished(store)
     const results = await Promise.allSettled(Array.from({ length: 5 }, () => start()))
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
   })
 
-  test('concurrent callers take each unit once', async () => {
-    await using store = await newStore(kind)
+  test('concurrent callers take each unit once', async ({ store }) => {
     const { start } = await furnished(store, 12)
     const { id } = await start()
     const take = () =>
@@ -125,8 +118,7 @@ describeDatabases('jobs', (kind) => {
     expect(await take()).toBeUndefined()
   })
 
-  test('a unit is finished and counted once, and the last one ends the job', async () => {
-    await using store = await newStore(kind)
+  test('a unit is finished and counted once, and the last one ends the job', async ({ store }) => {
     const { account, start } = await furnished(store, 2)
     const job = await start()
     const units = await transact(store, (db) => listAvailableUnits(db, job.id, t0))
@@ -145,8 +137,7 @@ describeDatabases('jobs', (kind) => {
     })
   })
 
-  test('a lost lease changes nothing', async () => {
-    await using store = await newStore(kind)
+  test('a lost lease changes nothing', async ({ store }) => {
     const { start } = await furnished(store, 1)
     const job = await start()
     const [first, second] = [lease(), lease()]
@@ -165,8 +156,7 @@ describeDatabases('jobs', (kind) => {
     expect(await listLeasedUnits(store.db, [first.node_id])).toEqual([])
   })
 
-  test('one of two concurrent changes wins: a canceled job is not resumed', async () => {
-    await using store = await newStore(kind)
+  test('one of two concurrent changes wins: a canceled job is not resumed', async ({ store }) => {
     const { account, start } = await furnished(store)
     const { id } = await start()
     await transact(store, (db) => setJobStatus(db, account, id, 'canceled', t0))
@@ -178,8 +168,7 @@ describeDatabases('jobs', (kind) => {
     })
   })
 
-  test('an addition is recorded once, with its DLQ files, and listed with the commit', async () => {
-    await using store = await newStore(kind)
+  test('an addition is recorded once, with its DLQ files, and listed with the commit', async ({ store }) => {
     const { account, endpoint, view, commits } = await furnished(store, 2)
     const id = commits[0]?.id ?? ''
     const add = (job_id: string) =>
@@ -201,8 +190,7 @@ describeDatabases('jobs', (kind) => {
     expect(aggregated).toMatchObject({ last_24h: { processed: 10, dlq: 3 }, all_time: { processed: 10 }, has_errors: true })
   })
 
-  test('a re-drive takes over dead letters where they were counted, so that it hides no later ones', async () => {
-    await using store = await newStore(kind)
+  test('a re-drive takes over dead letters where they were counted, so that it hides no later ones', async ({ store }) => {
     const { account, endpoint, view } = await furnished(store, 0)
     const [repaired, again] = [await aPublishedView(store, account), await aPublishedView(store, account)]
     const dayMs = 86_400_000
@@ -247,8 +235,7 @@ describeDatabases('jobs', (kind) => {
     })
   })
 
-  test('a backfill of a segment on which the view failed stands for its records', async () => {
-    await using store = await newStore(kind)
+  test('a backfill of a segment on which the view failed stands for its records', async ({ store }) => {
     const { account, endpoint, view } = await furnished(store, 0)
     const failed = { accepted: 0, dropped: 0, dlq: 0, failed: 10, errors: { view_failed: 10 } }
     const commits = [0, 1].map((seq) => aCommit(endpoint.id, seq, { views: [anOutcome(view.id, failed)] }))
@@ -265,8 +252,7 @@ describeDatabases('jobs', (kind) => {
     })
   })
 
-  test('finds the latest other version that rejected rows in the range', async () => {
-    await using store = await newStore(kind)
+  test('finds the latest other version that rejected rows in the range', async ({ store }) => {
     const { account, endpoint, view } = await furnished(store, 0)
     const next = async () =>
       transact(store, async (db) => {
@@ -296,8 +282,7 @@ describeDatabases('jobs', (kind) => {
     expect(job).toMatchObject({ kind: 'redrive', from_version: 2, segments: { total: 1 } })
   })
 
-  test('old finished jobs are removed with their units; their artifacts stay', async () => {
-    await using store = await newStore(kind)
+  test('old finished jobs are removed with their units; their artifacts stay', async ({ store }) => {
     const { account, start, view, commits } = await furnished(store, 3)
     const job = await start()
     await transact(store, async (db) => {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { parseJoinToken } from '#auth/join-token.ts'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config/config.ts'
@@ -7,7 +7,8 @@ import { joinTokenPattern } from '#model/patterns.ts'
 import { listAuditEvents } from '#store/accounts/audit-events.ts'
 import { findJoinTokenId } from '#store/nodes/join-tokens.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { newStore, type TestStore } from '../support/databases.ts'
+import { describeStores } from './fixtures.ts'
 
 const chain = join(import.meta.dirname, '../fixtures/tls/chain.crt')
 
@@ -24,9 +25,8 @@ async function created(store: TestStore, args: readonly string[] = [], environme
   return { out, pin, secret, id: (await findJoinTokenId(store.db, hashApiKey(secret))) ?? '' }
 }
 
-describeDatabases('inlet join-tokens', (kind) => {
-  test('create prints a token once, and how to use it', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet join-tokens', (test, kind) => {
+  test('create prints a token once, and how to use it', async ({ store }) => {
     const { out, pin, secret, id } = await created(store)
     expect(pin).toBeNull()
     expect(out).toContain(`Its id is ${id}.\n`)
@@ -38,8 +38,7 @@ describeDatabases('inlet join-tokens', (kind) => {
     expect(listed.out).not.toContain(secret)
   })
 
-  test('create takes region, number of nodes and lifetime, and pins the root of control', async () => {
-    await using store = await newStore(kind)
+  test('create takes region, number of nodes and lifetime, and pins the root of control', async ({ store }) => {
     const key = join(import.meta.dirname, '../fixtures/tls/chain.key')
     const environment = { INLET_NODE_API_CERTIFICATE_FILE: chain, INLET_NODE_API_KEY_FILE: key }
     const { out, pin } = await created(store, ['--region', 'fra', '--uses', 'any', '--ttl', '720h'], environment)
@@ -52,8 +51,7 @@ describeDatabases('inlet join-tokens', (kind) => {
     expect(listed).toMatch(/ any +active +0 of 5 +2/)
   })
 
-  test('revoke ends it, and every change is in the audit trail', async () => {
-    await using store = await newStore(kind)
+  test('revoke ends it, and every change is in the audit trail', async ({ store }) => {
     const { id } = await created(store)
     expect(await inlet(store.url, ['revoke', id])).toMatchObject({
       code: 0,

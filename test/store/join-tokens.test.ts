@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newJoinToken } from '#auth/new-join-token.ts'
 import {
   countJoin,
@@ -8,8 +8,8 @@ import {
   removeJoinTokensExpiredBefore,
 } from '#store/nodes/join-tokens.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { describeStores, t0 } from './fixtures.ts'
 
 const hourMs = 3_600_000
 
@@ -27,9 +27,8 @@ const tryToJoin = (store: TestStore, id: string) =>
     return isActive
   })
 
-describeDatabases('join tokens', (kind) => {
-  test('are used one join after another', async () => {
-    await using store = await newStore(kind)
+describeStores('join tokens', (test) => {
+  test('are used one join after another', async ({ store }) => {
     const id = await aToken(store, 2)
     const joined = await Promise.all(Array.from({ length: 8 }, () => tryToJoin(store, id)))
     expect(joined.filter(Boolean)).toHaveLength(2)
@@ -38,8 +37,7 @@ describeDatabases('join tokens', (kind) => {
     ])
   })
 
-  test('are removed some time after they expired', async () => {
-    await using store = await newStore(kind)
+  test('are removed some time after they expired', async ({ store }) => {
     const id = await aToken(store)
     await removeJoinTokensExpiredBefore(store.db, t0 + hourMs)
     expect(await listJoinTokens(store.db, { limit: 9, offset: 0 }, t0 + hourMs)).toMatchObject({

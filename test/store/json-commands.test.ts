@@ -1,13 +1,12 @@
 /** Commands that change something print it with `--json` as the API does, with its secret, and nothing else. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { z } from 'zod'
 import { readConfig } from '#config/config.ts'
 import { Account, CreatedAccount } from '#model/account.ts'
 import { ApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { CreatedJoinToken, JoinToken } from '#model/join-token.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { anAccount } from './fixtures.ts'
+import { anAccount, describeStores } from './fixtures.ts'
 
 const SignInLink = z.strictObject({
   url: z.url(),
@@ -17,9 +16,8 @@ const SignInLink = z.strictObject({
   operator: z.boolean(),
 })
 
-describeDatabases('--json', (kind) => {
-  test('of commands that create and change', async () => {
-    await using store = await newStore(kind)
+describeStores('--json', (test) => {
+  test('of commands that create and change', async ({ store }) => {
     await anAccount(store)
     const run = async <T>(type: z.ZodType<T>, ...args: string[]): Promise<T> => {
       const { out, err } = await runCli([...args, '--json'], { config: readConfig({ INLET_DATABASE_URL: store.url }) })

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config/config.ts'
 import { newId } from '#model/id.ts'
@@ -8,8 +8,8 @@ import { findApiKeyByHash, listApiKeys } from '#store/accounts/api-keys.ts'
 import { listAuditEvents } from '#store/accounts/audit-events.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { anAccount, aStoredEndpoint } from './fixtures.ts'
+import { newStore, type TestStore } from '../support/databases.ts'
+import { anAccount, aStoredEndpoint, describeStores } from './fixtures.ts'
 
 function keys(url: string, ...args: string[]) {
   return runCli(['keys', ...args], { config: readConfig({ INLET_DATABASE_URL: url }) })
@@ -22,9 +22,8 @@ async function created(store: TestStore, ...args: string[]) {
   return { secret, key: await findApiKeyByHash(store.db, hashApiKey(secret)) }
 }
 
-describeDatabases('inlet keys', (kind) => {
-  test('every change, and every attempt, is in the audit trail', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet keys', (test, kind) => {
+  test('every change, and every attempt, is in the audit trail', async ({ store }) => {
     const account_id = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
     await keys(store.url, 'list')
@@ -39,8 +38,7 @@ describeDatabases('inlet keys', (kind) => {
     ])
   })
 
-  test('a database of another release is refused, and left as it is', async () => {
-    await using store = await newStore(kind)
+  test('a database of another release is refused, and left as it is', async ({ store }) => {
     await anAccount(store)
     const newest = await sql<{ version: number }>`select max(version) as version from schema_migrations`.execute(store.db)
     const version = Number(newest.rows[0]?.version)
@@ -55,23 +53,20 @@ describeDatabases('inlet keys', (kind) => {
     expect(await keys(store.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('run the newer release') })
   })
 
-  test('create stores a key, prints it, and increments the epoch', async () => {
-    await using store = await newStore(kind)
+  test('create stores a key, prints it, and increments the epoch', async ({ store }) => {
     const account_id = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest, metrics')
     expect(key).toMatchObject({ account_id, name: 'ci', scopes: ['ingest', 'metrics'], revoked_at: null })
     expect(await currentEpoch(store.db)).toBe(1)
   })
 
-  test('--scope can be repeated', async () => {
-    await using store = await newStore(kind)
+  test('--scope can be repeated', async ({ store }) => {
     await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest', '--scope', 'admin')
     expect(key?.scopes).toEqual(['ingest', 'admin'])
   })
 
-  test('--endpoint limits the key', async () => {
-    await using store = await newStore(kind)
+  test('--endpoint limits the key', async ({ store }) => {
     const { id } = await aStoredEndpoint(store, await anAccount(store))
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest', '--endpoint', id.toUpperCase())
     expect(key?.endpoint_ids).toEqual([id])
@@ -79,8 +74,7 @@ describeDatabases('inlet keys', (kind) => {
     expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('the account has no endpoint ') })
   })
 
-  test('--origin makes a public key, where the operator allows them', async () => {
-    await using store = await newStore(kind)
+  test('--origin makes a public key, where the operator allows them', async ({ store }) => {
     const { id } = await aStoredEndpoint(store, await anAccount(store))
     const args = ['--name', 'web', '--scope', 'ingest', '--endpoint', id, '--origin', 'https://a.example']
     const create = (settings: Record<string, string>) => {
@@ -94,8 +88,7 @@ describeDatabases('inlet keys', (kind) => {
     expect(key?.origins).toEqual(['https://a.example'])
   })
 
-  test('list prints everything but the secrets', async () => {
-    await using store = await newStore(kind)
+  test('list prints everything but the secrets', async ({ store }) => {
     await anAccount(store)
     const { secret, key } = await created(store, '--name', 'ci', '--scope', 'ingest')
     const { code, out } = await keys(store.url, 'list')
@@ -104,9 +97,7 @@ describeDatabases('inlet keys', (kind) => {
     expect(out).not.toContain(secret)
   })
 
-  test('revoke revokes a key and increments the epoch', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('revoke revokes a key and increments the epoch', async ({ store, account }) => {
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
     const { code, out } = await keys(store.url, 'revoke', key?.id ?? '')
     expect([code, out]).toEqual([0, expect.stringContaining('The key "ci" was revoked at 20')])
@@ -124,15 +115,13 @@ describeDatabases('inlet keys', (kind) => {
     expect(items).toMatchObject([{ operation: 'revokeKeyNow', actor: 'cli' }])
   })
 
-  test('revoke of an unknown key changes nothing, not even the epoch', async () => {
-    await using store = await newStore(kind)
+  test('revoke of an unknown key changes nothing, not even the epoch', async ({ store }) => {
     await anAccount(store)
     expect(await keys(store.url, 'revoke', 'nobody')).toEqual({ code: 1, out: '', err: 'no such API key\n' })
     expect(await currentEpoch(store.db)).toBe(0)
   })
 
-  test('an empty database is reported', async () => {
-    await using store = await newStore(kind)
+  test('an empty database is reported', async ({ store }) => {
     expect(await keys(store.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('no account yet') })
   })
 

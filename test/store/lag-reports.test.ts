@@ -1,6 +1,6 @@
 /** The database follows the reports of a node about many logs, whatever gets lost in between. */
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { LagReports } from '#delivery/report/lag-report.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
@@ -8,10 +8,9 @@ import { listLags } from '#store/nodes/node-reports.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/nodes/quiet-heartbeats.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { t0 } from './fixtures.ts'
+import { describeStores, t0 } from './fixtures.ts'
 
 const beat = { process: 'delivery' as const, applied_epoch: 1, healthy: true, reasons: [] }
 const logs = 60
@@ -26,9 +25,8 @@ const step = fc.record({
   waitMs: fc.constantFrom(2_000, 70_000),
 })
 
-describeDatabases('reports of many logs', (kind) => {
-  test('leave the database with every row, and with what a drain or a status depends on', async () => {
-    await using store = await newStore(kind)
+describeStores('reports of many logs', (test) => {
+  test('leave the database with every row, and with what a drain or a status depends on', async ({ store }) => {
     const property = fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
       const [node_id, ids] = [newId(), Array.from({ length: logs }, newId)]
       await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)

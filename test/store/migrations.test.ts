@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { SeriesStep } from '#model/limits.ts'
 import { seriesWindow } from '#model/series.ts'
@@ -14,11 +14,11 @@ import { up as listFormOfDrafts } from '#store/migrations/0039-list-form-of-draf
 import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '#store/migrations/migrate.ts'
 import { listEndpointBuckets } from '#store/series/endpoint-series.ts'
 import { openStore, transact } from '#store/store.ts'
-import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
+import { newDatabase } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
-import { aKey, anAccount, aPublishedView, aStoredEndpoint, aView, iso, t0 } from './fixtures.ts'
+import { aKey, anAccount, aPublishedView, aStoredEndpoint, aView, describeStores, iso, t0 } from './fixtures.ts'
 
-describeDatabases('migrations', (kind) => {
+describeStores('migrations', (test, kind) => {
   test('a new database gets all of them, and none the second time', async () => {
     await using database = await newDatabase(kind)
     const store = await openStore(database.url)
@@ -45,9 +45,7 @@ describeDatabases('migrations', (kind) => {
     }
   })
 
-  test('a later release applies its own migration over an existing database, in order and once', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a later release applies its own migration over an existing database, in order and once', async ({ store, account }) => {
     const { version } = await store.db
       .selectFrom('schema_migrations')
       .select(({ fn }) => fn.max('version').as('version'))
@@ -72,9 +70,7 @@ describeDatabases('migrations', (kind) => {
     await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
   })
 
-  test('a key that was revoked before there was a choice has ended with all that it opened', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a key that was revoked before there was a choice has ended with all that it opened', async ({ store, account }) => {
     const [revoked, active] = [aKey(account), aKey(account)]
     for (const key of [revoked, active]) await applyChange(store, (db) => insertApiKey(db, key, t0))
     await applyChange(store, (db) => revokeApiKey(db, account, revoked.id, { at: t0 + 5, endsAccess: false }))
@@ -84,8 +80,7 @@ describeDatabases('migrations', (kind) => {
     expect([await endOf(revoked), await endOf(active)]).toEqual([iso(t0 + 5), null])
   })
 
-  test('buckets of series are kept when rows of several are introduced, but for those of ten seconds', async () => {
-    await using store = await newStore(kind)
+  test('buckets of series are kept when rows of several are introduced, but for those of ten seconds', async ({ store }) => {
     const { id } = await aStoredEndpoint(store, await anAccount(store))
     await store.db.schema.alterTable('endpoint_series').dropColumn('writes').execute()
     for (const step of ['10s', '1m', '1h'])
@@ -99,8 +94,7 @@ describeDatabases('migrations', (kind) => {
     expect(await Promise.all((['10s', '1m', '1h'] as const).map(recordsOf))).toEqual([[], [5], [5]])
   })
 
-  test('dead letters that jobs rejected before jobs were counted are told from those that count', async () => {
-    await using store = await newStore(kind)
+  test('dead letters that jobs rejected before jobs were counted are told from those that count', async ({ store }) => {
     const { db } = store
     for (const table of ['view_counters', 'view_totals']) await db.schema.alterTable(table).dropColumn('redriven').execute()
     await db.schema.alterTable('commits').dropColumn('failed_views').execute()
@@ -134,9 +128,7 @@ describeDatabases('migrations', (kind) => {
     )
   })
 
-  test('drafts get aligned lists, and published versions keep theirs', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('drafts get aligned lists, and published versions keep theirs', async ({ store, account }) => {
     const definition = { columns: [{ name: 'skus', type: 'VARCHAR[]', path: '$.items[*].sku' }] }
     const published = await aPublishedView(store, account, { definition })
     const drafts = [definition, { ...definition, lists: 'packed' as const }, aView().definition].map((each) =>
@@ -168,8 +160,7 @@ describeDatabases('migrations', (kind) => {
     await store.close()
   })
 
-  test('a database of a newer release is not changed', async () => {
-    await using store = await newStore(kind)
+  test('a database of a newer release is not changed', async ({ store }) => {
     await store.db.insertInto('schema_migrations').values({ version: 9_999, name: 'from-the-future', applied_at: 0 }).execute()
     await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
     await expect(migrate(store)).rejects.toThrow(/version 9999, and this release of Inlet supports versions up to \d+/)

@@ -1,17 +1,15 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId, newLabel } from '#model/id.ts'
 import { NameRound } from '#naming/checks/name-round.ts'
 import { markProvisioned } from '#store/endpoints/endpoints.ts'
 import { listEndpointsToLookUp } from '#store/naming/dns-checks.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { anAccount, aStoredEndpoint, t0 } from './fixtures.ts'
+import { anAccount, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 const count = 900
 
-describeDatabases('rounds of look-ups', (kind) => {
-  test('give each name its turn within a few ticks, unless fewer are allowed; a new endpoint has one in each', async () => {
-    await using store = await newStore(kind)
+describeStores('rounds of look-ups', (test) => {
+  test('give each name a turn within a few ticks unless fewer are allowed, and a new endpoint one in each', async ({ store }) => {
     const account_id = await anAccount(store)
     const row = { account_id, region: 'loc', since_epoch: 0, desired_state: 'active', created_at: t0 }
     const labels = Array.from({ length: count }, () => newLabel(12))
@@ -51,8 +49,7 @@ describeDatabases('rounds of look-ups', (kind) => {
     expect(seldom.sizes).toEqual([1, 1, 1])
   })
 
-  test('begin four seconds after each other at the earliest', async () => {
-    await using store = await newStore(kind)
+  test('begin four seconds after each other at the earliest', async ({ store }) => {
     const { id } = await aStoredEndpoint(store, await anAccount(store))
     await markProvisioned(store.db, [id], t0)
     const clock = new ManualClock()

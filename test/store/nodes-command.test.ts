@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { systemClock } from '#lib/clock.ts'
@@ -8,9 +8,9 @@ import { claimNodeId } from '#store/nodes/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
-import { t0 } from './fixtures.ts'
+import { describeStores, t0 } from './fixtures.ts'
 
 const clock: Clock = { ...systemClock, now: () => t0 + 60_000 }
 
@@ -35,9 +35,8 @@ async function aNode(store: TestStore, lag = [aLag(newId())]): Promise<string> {
   return node_id
 }
 
-describeDatabases('inlet nodes', (kind) => {
-  test('list shows when each process last reported, and what is on the disk', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet nodes', (test) => {
+  test('list shows when each process last reported, and what is on the disk', async ({ store }) => {
     expect((await inlet(store.url, 'list')).out).toBe('There are no nodes.\n')
     const id = await aNode(store)
     const beat = { node_id: id, applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
@@ -51,8 +50,7 @@ describeDatabases('inlet nodes', (kind) => {
     )
   })
 
-  test('remove says what would be abandoned, and removes the node only with --yes', async () => {
-    await using store = await newStore(kind)
+  test('remove says what would be abandoned, and removes the node only with --yes', async ({ store }) => {
     const endpoint = newId()
     const id = await aNode(store, [aLag(endpoint, { parked_segments: 1 })])
     const asked = await inlet(store.url, 'remove', id)
@@ -72,8 +70,7 @@ describeDatabases('inlet nodes', (kind) => {
     expect(items).toMatchObject([{ operation: 'removeNode', actor: 'cli', resource_id: id, result: 'succeeded' }])
   })
 
-  test('release lets another machine have the id', async () => {
-    await using store = await newStore(kind)
+  test('release lets another machine have the id', async ({ store }) => {
     const id = await aNode(store, [])
     const claim = (hash: string) => transact(store, (db) => claimNodeId(db, id, { hash, previousHash: null, joinTokenId: null }))
     expect(await claim('cd')).toBe('taken')

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
 import { listLargestLags, sumLags } from '#store/nodes/lag-totals.ts'
@@ -14,9 +14,9 @@ import {
 } from '#store/nodes/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/nodes/quiet-heartbeats.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { newStore, type TestStore } from '../support/databases.ts'
 import { aLag as lagOf } from '../support/lags.ts'
-import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { anAccount, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 const aNode = (change = {}) => {
   const node_id = newId()
@@ -32,9 +32,8 @@ async function registered(store: TestStore, change = {}): Promise<string> {
   return node.node_id
 }
 
-describeDatabases('nodes', (kind) => {
-  test('register with their addresses, and again with others', async () => {
-    await using store = await newStore(kind)
+describeStores('nodes', (test, kind) => {
+  test('register with their addresses, and again with others', async ({ store }) => {
     const node_id = await registered(store)
     expect(await listNodes(store.db, ['loc'])).toEqual([
       {
@@ -48,8 +47,7 @@ describeDatabases('nodes', (kind) => {
     expect(await getNodeRegion(store.db, node_id)).toBe('fra')
   })
 
-  test('store the last heartbeat of each process', async () => {
-    await using store = await newStore(kind)
+  test('store the last heartbeat of each process', async ({ store }) => {
     const node_id = await registered(store)
     await registered(store, { region: 'fra' })
     const say = (heartbeat: Parameters<typeof recordHeartbeat>[1], now: number) =>
@@ -80,8 +78,7 @@ describeDatabases('nodes', (kind) => {
     expect(await listNodes(store.db, ['loc'])).toMatchObject([{ ingest: { healthy: true, leaving: false } }])
   })
 
-  test('say which Inlet they run, and now and then what room their disk has', async () => {
-    await using store = await newStore(kind)
+  test('say which Inlet they run, and now and then what room their disk has', async ({ store }) => {
     const node_id = newId()
     await registerNode(store.db, aNode({ node_id, version: '1.2.3' }), t0)
     const inventory = async () => (await listNodeInventories(store.db, { limit: 10, offset: 0 })).items
@@ -95,8 +92,7 @@ describeDatabases('nodes', (kind) => {
     expect(await inventory()).toMatchObject([{ version: null, disk }])
   })
 
-  test('what a node received is kept for each region, at its highest epoch', async () => {
-    await using store = await newStore(kind)
+  test('what a node received is kept for each region, at its highest epoch', async ({ store }) => {
     const [moved, other] = [await registered(store), await registered(store, { region: 'fra' })]
     const send = (...sent: readonly (readonly [string, number])[]) =>
       transact(store, (db) =>
@@ -116,8 +112,7 @@ describeDatabases('nodes', (kind) => {
     expect(await listNodesOnceIn(store.db, ['nil'], [])).toEqual([])
   })
 
-  test('a node that never registered is not found', async () => {
-    await using store = await newStore(kind)
+  test('a node that never registered is not found', async ({ store }) => {
     const stranger = { process: 'ingest' as const, node_id: newId(), ...beat, disk_full: false, blocked: [] }
     await expect(transact(store, (db) => recordHeartbeat(db, stranger, t0))).rejects.toThrow(
       expect.objectContaining({ code: 'not_found' }),
@@ -125,8 +120,7 @@ describeDatabases('nodes', (kind) => {
     await expect(getNodeRegion(store.db, newId())).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
   })
 
-  test('a heartbeat of delivery replaces the lag of the node', async () => {
-    await using store = await newStore(kind)
+  test('a heartbeat of delivery replaces the lag of the node', async ({ store }) => {
     const [one, two] = [await registered(store), await registered(store)]
     const [first, second, third] = [newId(), newId(), newId()]
     const say = (node_id: string, lag: readonly EndpointLag[]) =>
@@ -150,8 +144,7 @@ describeDatabases('nodes', (kind) => {
     expect(await listLags(store.db, [second, third])).toEqual([])
   })
 
-  test('a heartbeat of delivery may have only the logs that changed since a report, and is refused on another one', async () => {
-    await using store = await newStore(kind)
+  test('a heartbeat of delivery may have only what changed since a report, and is refused on another one', async ({ store }) => {
     const node_id = await registered(store)
     const [first, second, third] = [newId(), newId(), newId()]
     const say = (
@@ -239,8 +232,7 @@ describeDatabases('nodes', (kind) => {
     expect(loud.map(isQuiet)).toEqual(loud.map(() => false))
   })
 
-  test('a heartbeat of ingest replaces the blocked logs of the node, of endpoints that exist or not', async () => {
-    await using store = await newStore(kind)
+  test('a heartbeat of ingest replaces the blocked logs of the node, of endpoints that exist or not', async ({ store }) => {
     const [one, two] = [await registered(store), await registered(store)]
     const [first, second] = [newId(), newId()]
     const say = (node_id: string, ...blocked: { endpoint_id: string; reason: string }[]) =>
@@ -256,9 +248,7 @@ describeDatabases('nodes', (kind) => {
     )
   })
 
-  test('the largest log of a node is found with its account, if its endpoint is known', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('the largest log of a node is found with its account, if its endpoint is known', async ({ store, account }) => {
     const endpoint = await aStoredEndpoint(store, account)
     const [node_id, other] = [await registered(store), await registered(store)]
     const say = (...lag: EndpointLag[]) =>
@@ -272,8 +262,7 @@ describeDatabases('nodes', (kind) => {
     expect(await findLargestLag(store.db, other)).toBeUndefined()
   })
 
-  test('what all nodes hold is summed up, with the largest logs', async () => {
-    await using store = await newStore(kind)
+  test('what all nodes hold is summed up, with the largest logs', async ({ store }) => {
     const none = { open_segments: 0, undelivered_segments: 0, parked_segments: 0, logs_held_by_views: 0, blocked_logs: 0 }
     const nothing = {
       ...none,
@@ -312,8 +301,7 @@ describeDatabases('nodes', (kind) => {
     })
   })
 
-  test('ten thousand endpoints can lag at once', async () => {
-    await using store = await newStore(kind)
+  test('ten thousand endpoints can lag at once', async ({ store }) => {
     const node_id = await registered(store)
     const ids = Array.from({ length: 10_000 }, newId)
     const lag = ids.map((id) => aLag(id))

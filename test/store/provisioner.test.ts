@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { Provisioner } from '#control/status/provisioner.ts'
 import { noteProvisioned } from '#control/upkeep/new-endpoints.ts'
 import { newId } from '#model/id.ts'
@@ -7,9 +7,8 @@ import { recordDnsChecks } from '#store/naming/dns-checks.ts'
 import { claimNodeId } from '#store/nodes/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { anAccount, aStoredEndpoint } from './fixtures.ts'
+import { anAccount, aStoredEndpoint, describeStores } from './fixtures.ts'
 
 const baseDomain = 'inlet.test'
 
@@ -24,9 +23,8 @@ async function aServingNode(store: Store, now: number): Promise<void> {
   await transact(store, (db) => recordHeartbeat(db, { process: 'delivery', ...well, lag: [] }, now))
 }
 
-describeDatabases('an endpoint whose record is removed', (kind) => {
-  test('is deploying if nobody saw it served, and degraded at once if a reader or the leader did', async () => {
-    await using store = await newStore(kind)
+describeStores('an endpoint whose record is removed', (test) => {
+  test('is deploying if nobody saw it served, and degraded at once if a reader or the leader did', async ({ store }) => {
     const clock = new ManualClock()
     const account = await anAccount(store)
     await aServingNode(store, clock.now())

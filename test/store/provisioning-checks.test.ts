@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { applyChange } from '#store/cluster/epoch.ts'
 import {
@@ -19,8 +19,7 @@ import {
 } from '#store/naming/dns-checks.ts'
 import { listTlsNodes, newestHeartbeat, recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 async function aNode(store: Store, tls_ports?: number[]): Promise<string> {
   const node_id = newId()
@@ -31,9 +30,8 @@ async function aNode(store: Store, tls_ports?: number[]): Promise<string> {
 
 const answer = { server: '198.51.100.1', A: ['192.0.2.1'], AAAA: [], error: null }
 
-describeDatabases('checks of names and certificates', (kind) => {
-  test('what was seen of a certificate is replaced, and goes with its node', async () => {
-    await using store = await newStore(kind)
+describeStores('checks of names and certificates', (test) => {
+  test('what was seen of a certificate is replaced, and goes with its node', async ({ store }) => {
     await aNode(store)
     const node_id = await aNode(store, [443, 8883])
     expect(await listTlsNodes(store.db)).toMatchObject([{ id: node_id, tls_ports: [443, 8883] }])
@@ -53,9 +51,7 @@ describeDatabases('checks of names and certificates', (kind) => {
     expect(await listCertificateChecks(store.db, [node_id])).toEqual([])
   })
 
-  test('names have their turn by id, those that were never served by the time of their look-up; deleted endpoints are forgotten', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('names have turns by id, never served ones by look-up; deleted endpoints are forgotten', async ({ store, account }) => {
     const [old, recent, served] = [
       await aStoredEndpoint(store, account),
       await aStoredEndpoint(store, account),
@@ -86,9 +82,7 @@ describeDatabases('checks of names and certificates', (kind) => {
     expect(await listDnsChecks(store.db, [old.id])).toEqual([])
   })
 
-  test('an endpoint is provisioned once', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('an endpoint is provisioned once', async ({ store, account }) => {
     const { id } = await aStoredEndpoint(store, account, { label: 'abc', region: 'fra' })
     await aStoredEndpoint(store, account, { label: 'abb', region: 'fra' })
     expect(await listUnprovisionedEndpoints(store.db, 10)).toHaveLength(2)
@@ -99,8 +93,7 @@ describeDatabases('checks of names and certificates', (kind) => {
     expect(await listLabelsByRegion(store.db)).toEqual(new Map([['fra', 'abc']]))
   })
 
-  test('the newest heartbeat of all nodes', async () => {
-    await using store = await newStore(kind)
+  test('the newest heartbeat of all nodes', async ({ store }) => {
     expect(await newestHeartbeat(store.db)).toBeNull()
     for (const at of [t0 + 5, t0]) {
       const node_id = await aNode(store)

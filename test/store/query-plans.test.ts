@@ -1,6 +1,6 @@
 /** Lists for clients must find their rows by an index: checked with the query planners of the databases. */
 import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { UsageReport } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
@@ -48,8 +48,8 @@ import { getViewMetrics, removeViewCountersBefore } from '#store/series/view-cou
 import { getViewQuality, removeViewQualityBefore } from '#store/series/view-quality.ts'
 import { listVersionSeries } from '#store/series/view-series.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
-import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
+import { type DatabaseKind, newStore, type TestStore } from '../support/databases.ts'
+import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 const page = { limit: 50, offset: 0 }
 const accounts = 20
@@ -289,7 +289,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
   })
 }
 
-describeDatabases('query plans', (kind) => {
+describeStores('query plans', (test, kind) => {
   test('no list reads a whole table or sorts its pages', async () => {
     const { store, account, endpoint, view, commit, job } = await filled(kind)
     try {

@@ -2,14 +2,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { applyChange, beginGeneration, currentPosition } from '#store/cluster/epoch.ts'
 import { clearMissingCommits, findMissingSince, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { applyRestore, writeRestored } from '#store/commits/restored.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { iso, t0 } from './fixtures.ts'
+import { describeStores, iso, t0 } from './fixtures.ts'
 
 let directory = ''
 beforeEach(async () => {
@@ -17,9 +16,8 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-describeDatabases('a restored database', (kind) => {
-  test('begins a generation once, and may lack commits of every region since the backup', async () => {
-    await using store = await newStore(kind)
+describeStores('a restored database', (test) => {
+  test('begins a generation once, and may lack commits of every region since the backup', async ({ store }) => {
     const path = join(directory, 'restored.json')
     const before = await currentPosition(store.db)
     expect(before).toMatchObject({ generation: 0, database: expect.stringMatching(/^[\da-f-]{36}$/) })
@@ -46,8 +44,7 @@ describeDatabases('a restored database', (kind) => {
     )
   })
 
-  test('that was accepted while the clock was ahead begins a generation all the same', async () => {
-    await using store = await newStore(kind)
+  test('that was accepted while the clock was ahead begins a generation all the same', async ({ store }) => {
     await applyChange(store, (db) => beginGeneration(db, t0 + 60_000))
     const path = join(directory, 'restored.json')
     await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
@@ -56,8 +53,7 @@ describeDatabases('a restored database', (kind) => {
     expect(await findMissingSince(store.db, ['loc'])).toEqual(new Map([['loc', t0 - 5_000]]))
   })
 
-  test('what is noted while commits are rebuilt stays noted', async () => {
-    await using store = await newStore(kind)
+  test('what is noted while commits are rebuilt stays noted', async ({ store }) => {
     const note = (region: string, since: number, now: number) =>
       transact(store, (db) => noteMissingCommits(db, region, since, now))
     await note('loc', t0 - 10, t0)

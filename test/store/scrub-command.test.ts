@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { encodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { encodeMarker, withMarker } from '#delivery/publish/marker.ts'
@@ -18,9 +18,9 @@ import { recordCommit } from '#store/commits/commits.ts'
 import { insertCompaction, publishCompaction } from '#store/jobs/compactions.ts'
 import { transact } from '#store/store.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import type { TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { anAccount, anOutcome, aPublishedView, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { anAccount, anOutcome, aPublishedView, aStoredDestination, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 const hour = 3_600_000
 const now = t0 + 100 * hour
@@ -134,17 +134,15 @@ async function compact(store: TestStore, place: Place, commits: readonly Segment
   return { file, marker }
 }
 
-describeDatabases('inlet scrub', (kind) => {
-  test('finds nothing in what was delivered, and counts it', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet scrub', (test) => {
+  test('finds nothing in what was delivered, and counts it', async ({ store }) => {
     const place = await aPlace(store)
     for (let seq = 0; seq < 51; seq += 1) await deliver(store, place, seq)
     expect(await scrub(store)).toMatchObject({ code: 0, findings: [], buckets: { commits: 51, files: 153, readFiles: 153 } })
     expect(await scrub(store, '--sizes-only')).toMatchObject({ code: 0, buckets: { commits: 51, files: 153, readFiles: 51 } })
   })
 
-  test('finds files and markers that are missing, changed, cut or without a commit, and no other', async () => {
-    await using store = await newStore(kind)
+  test('finds files and markers that are missing, changed, cut or without a commit, and no other', async ({ store }) => {
     const place = await aPlace(store)
     const commits: SegmentCommit[] = []
     for (let seq = 0; seq < 6; seq += 1) commits.push(await deliver(store, place, seq))
@@ -173,8 +171,7 @@ describeDatabases('inlet scrub', (kind) => {
     expect(sizes.findings).toHaveLength(5)
   })
 
-  test('merged files stand in for those that are removed, and are verified with their marker', async () => {
-    await using store = await newStore(kind)
+  test('merged files stand in for those that are removed, and are verified with their marker', async ({ store }) => {
     const place = await aPlace(store)
     const commits = [await deliver(store, place, 1), await deliver(store, place, 2)]
     const { file, marker } = await compact(store, place, commits, now)
@@ -190,8 +187,7 @@ describeDatabases('inlet scrub', (kind) => {
     expect((await scrub(store)).seen).toContainEqual(['commit_missing', marker.split('/').slice(3).join('/')])
   })
 
-  test('a merged file without its sources is missed, with its marker', async () => {
-    await using store = await newStore(kind)
+  test('a merged file without its sources is missed, with its marker', async ({ store }) => {
     const place = await aPlace(store)
     const { file, marker } = await compact(store, place, [await deliver(store, place, 1), await deliver(store, place, 2)], null)
     await place.bucket.remove(file.key)
@@ -199,8 +195,7 @@ describeDatabases('inlet scrub', (kind) => {
     expect((await scrub(store)).seen.map(([what]) => what)).toEqual(['file_missing', 'marker_missing'])
   })
 
-  test('files that a rule of the bucket removed by their age have expired; a bucket that was emptied is reported', async () => {
-    await using store = await newStore(kind)
+  test('files that a rule of the bucket removed by age have expired; an emptied bucket is reported', async ({ store }) => {
     const place = await aPlace(store)
     const commits: SegmentCommit[] = []
     for (let seq = 0; seq < 4; seq += 1) commits.push(await deliver(store, place, seq))
@@ -214,8 +209,7 @@ describeDatabases('inlet scrub', (kind) => {
     expect(findings).toHaveLength(12)
   })
 
-  test('a marker whose commit may still be on its way, or that is of another endpoint, is no finding', async () => {
-    await using store = await newStore(kind)
+  test('a marker whose commit may still be on its way, or that is of another endpoint, is no finding', async ({ store }) => {
     const place = await aPlace(store)
     const early = await deliver(store, place, 100, { isRecorded: false })
     expect(early.uploaded_at).toBe(iso(now))

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { Keyring, newSecretKey } from '#lib/keyring.ts'
 import { insertSigningKey, listSigningKeys } from '#store/accounts/signing-keys.ts'
 import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
@@ -7,9 +7,8 @@ import * as encryptedSecrets from '#store/migrations/0012-encrypted-secrets.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import type { Db } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { keyring, secretKey } from '../support/keyring.ts'
-import { iso, t0 } from './fixtures.ts'
+import { describeStores, iso, t0 } from './fixtures.ts'
 
 const signingKey = { kid: 'kid', private_jwk: { kty: 'EC', d: 'the private half' }, created_at: iso(t0) }
 const generate = () => 'the download secret'
@@ -20,9 +19,8 @@ const textOf = async (db: Db) =>
     await db.selectFrom('signing_keys').selectAll().execute(),
   ])
 
-describeDatabases('secrets', (kind) => {
-  test('are never stored as plain text, and are the same for every process', async () => {
-    await using store = await newStore(kind)
+describeStores('secrets', (test) => {
+  test('are never stored as plain text, and are the same for every process', async ({ store }) => {
     expect(await findKeyInUse(store.db)).toBeUndefined()
     expect(await getOrInsertSecret(store.db, keyring, 'downloads', generate)).toBe('the download secret')
     expect(await getOrInsertSecret(store.db, keyring, 'downloads', () => 'another')).toBe('the download secret')
@@ -32,8 +30,7 @@ describeDatabases('secrets', (kind) => {
     expect(await findKeyInUse(store.db)).toBe(keyring.keyId)
   })
 
-  test('of a database from before encryption are encrypted once, and its signing keys count as old', async () => {
-    await using store = await newStore(kind)
+  test('of a database from before encryption are encrypted once, and its signing keys count as old', async ({ store }) => {
     for (const table of ['secrets', 'signing_keys']) await store.db.schema.alterTable(table).dropColumn('key_id').execute()
     await sql`insert into secrets (name, value) values ('downloads', 'the download secret')`.execute(store.db)
     const jwk = JSON.stringify(signingKey.private_jwk)
@@ -47,8 +44,7 @@ describeDatabases('secrets', (kind) => {
     expect(migrated).toEqual({ ...signingKey, created_at: iso(t0 - 31 * 86_400_000) })
   })
 
-  test('are encrypted again after the key has changed, without an epoch', async () => {
-    await using store = await newStore(kind)
+  test('are encrypted again after the key has changed, without an epoch', async ({ store }) => {
     await getOrInsertSecret(store.db, keyring, 'downloads', generate)
     await applyChange(store, (db) => insertSigningKey(db, keyring, signingKey))
     const epoch = await currentEpoch(store.db)
@@ -60,8 +56,7 @@ describeDatabases('secrets', (kind) => {
     expect(await currentEpoch(store.db)).toBe(epoch)
   })
 
-  test('do not open with another key, or in another row; nothing is changed then', async () => {
-    await using store = await newStore(kind)
+  test('do not open with another key, or in another row; nothing is changed then', async ({ store }) => {
     await getOrInsertSecret(store.db, keyring, 'downloads', generate)
     const before = await textOf(store.db)
     const other = new Keyring(newSecretKey(), 'INLET_SECRET_KEY')

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { seriesLimits } from '#model/limits.ts'
 import type { SeriesReport } from '#model/node-protocol.ts'
@@ -9,8 +9,8 @@ import { listEndpointBuckets, recordSeriesReport } from '#store/series/endpoint-
 import { seriesRemovals } from '#store/series/series-retention.ts'
 import { listVersionSeries } from '#store/series/view-series.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { newStore, type TestStore } from '../support/databases.ts'
+import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 type Item = SeriesReport['items'][number]
 
@@ -37,9 +37,8 @@ async function setUp(store: TestStore) {
   return { account_id, id, region, node: await aNode(store, region), item, report, buckets }
 }
 
-describeDatabases('the series of an endpoint', (kind) => {
-  test('are the sum of all nodes, in buckets of every length', async () => {
-    await using store = await newStore(kind)
+describeStores('the series of an endpoint', (test) => {
+  test('are the sum of all nodes, in buckets of every length', async ({ store }) => {
     const { region, node, item, report, buckets } = await setUp(store)
     await report(node, [item(), item({ at: iso(t0 - 10_000), records: 1, acknowledged_after: { 60: 1 } })])
     await report(await aNode(store, region), [item({ refused: { no_room: 3 } })])
@@ -51,16 +50,14 @@ describeDatabases('the series of an endpoint', (kind) => {
     expect(await buckets({ step: '1h', since: iso(t0) }, inAnHour)).toMatchObject([{ at: iso(t0), records: 20 }])
   })
 
-  test('count a report once that arrives twice, and those of every start of a node', async () => {
-    await using store = await newStore(kind)
+  test('count a report once that arrives twice, and those of every start of a node', async ({ store }) => {
     const { node, item, report, buckets } = await setUp(store)
     for (const number of [1, 1, 2, 1]) await report(node, [item({ records: number })], { number })
     await report(node, [item({ records: 10 })], { run: 'b', number: 1 })
     expect(await buckets()).toMatchObject([{ records: 13 }])
   })
 
-  test('leave out endpoints of other regions, those that do not exist, and times that are too far ahead', async () => {
-    await using store = await newStore(kind)
+  test('leave out endpoints of other regions, those that do not exist, and times that are too far ahead', async ({ store }) => {
     const { id, node, item, report, buckets } = await setUp(store)
     const elsewhere = await aNode(store, 'else')
     await report(elsewhere, [item()])
@@ -70,8 +67,7 @@ describeDatabases('the series of an endpoint', (kind) => {
     expect(rows.filter(({ endpoint_id }) => endpoint_id !== id)).toEqual([])
   })
 
-  test('a late report counts in the buckets that are still kept', async () => {
-    await using store = await newStore(kind)
+  test('a late report counts in the buckets that are still kept', async ({ store }) => {
     const { node, item, report, buckets } = await setUp(store)
     const later = t0 + 2 * 3_600_000
     await report(node, [item()], {}, later)
@@ -79,8 +75,7 @@ describeDatabases('the series of an endpoint', (kind) => {
     expect(await buckets({ step: '1m', since: iso(t0) }, later)).toMatchObject([{ records: 10 }])
   })
 
-  test('nodes that report at the same time lose nothing', async () => {
-    await using store = await newStore(kind)
+  test('nodes that report at the same time lose nothing', async ({ store }) => {
     const { region, node, item, report, buckets } = await setUp(store)
     const nodes = [node, ...(await Promise.all([1, 2, 3].map(() => aNode(store, region))))]
     const items = Array.from({ length: 6 }, (_, index) => item({ at: iso(t0 - index * 10_000) }))
@@ -88,8 +83,7 @@ describeDatabases('the series of an endpoint', (kind) => {
     expect((await buckets({ step: '1h', since: iso(t0 - 3_600_000) })).map(({ records }) => records)).toEqual([200, 40])
   })
 
-  test('a minute of a node is four rows, each written once for each report', async () => {
-    await using store = await newStore(kind)
+  test('a minute of a node is four rows, each written once for each report', async ({ store }) => {
     const { region, node, item, report, buckets } = await setUp(store)
     const minute = Array.from({ length: 6 }, (_, index) => item({ at: iso(t0 + index * 10_000) }))
     const now = t0 + 60_000
@@ -102,8 +96,7 @@ describeDatabases('the series of an endpoint', (kind) => {
     )
   })
 
-  test('have commits with their lag, each once', async () => {
-    await using store = await newStore(kind)
+  test('have commits with their lag, each once', async ({ store }) => {
     const { id, buckets } = await setUp(store)
     for (const [seq, lagMs] of [
       [1, 1_000],
@@ -122,9 +115,8 @@ describeDatabases('the series of an endpoint', (kind) => {
   })
 })
 
-describeDatabases('the series of views', (kind) => {
-  test('have the versions of a view beside each other, in sum or for one endpoint', async () => {
-    await using store = await newStore(kind)
+describeStores('the series of views', (test) => {
+  test('have the versions of a view beside each other, in sum or for one endpoint', async ({ store }) => {
     const { account_id, id } = await setUp(store)
     const other = await aStoredEndpoint(store, account_id)
     const view = await aPublishedView(store, account_id)
@@ -141,7 +133,7 @@ describeDatabases('the series of views', (kind) => {
   })
 })
 
-describeDatabases('housekeeping of series', (kind) => {
+describeStores('housekeeping of series', (test, kind) => {
   test.each(Object.entries(seriesLimits.keptMs))('removes buckets of %s when their time is over', async (step, keptMs) => {
     await using store = await newStore(kind)
     const { account_id, id } = await setUp(store)

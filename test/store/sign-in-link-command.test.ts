@@ -1,18 +1,16 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { newId } from '#model/id.ts'
 import { listAuditEvents } from '#store/accounts/audit-events.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
-import { anAccount } from './fixtures.ts'
+import { anAccount, describeStores } from './fixtures.ts'
 
 function signInLink(url: string, ...args: string[]) {
   return runCli(['sign-in-link', ...args], { config: readConfig({ INLET_DATABASE_URL: url }) })
 }
 
-describeDatabases('inlet sign-in-link', (kind) => {
-  test('is for an operator who owns the first account, or for the owner of another one, who operates nothing', async () => {
-    await using store = await newStore(kind)
+describeStores('inlet sign-in-link', (test) => {
+  test('is for an operator who owns the first account, or the owner of another one, who operates nothing', async ({ store }) => {
     const [first, other] = [await anAccount(store), await anAccount(store)]
     const links = () =>
       store.db.selectFrom('sign_in_links').selectAll().orderBy('created_at').orderBy('makes_operator', 'desc').execute()
@@ -29,8 +27,7 @@ describeDatabases('inlet sign-in-link', (kind) => {
     expect(items).toMatchObject([{ actor: 'cli', operation: 'createSignInLink', result: 'succeeded' }])
   })
 
-  test('names an account and a person that do not exist', async () => {
-    await using store = await newStore(kind)
+  test('names an account and a person that do not exist', async ({ store }) => {
     await anAccount(store)
     expect(await signInLink(store.url, '--account', newId())).toMatchObject({ code: 1, err: expect.stringContaining('account') })
     const { code, err } = await signInLink(store.url, '--email', 'ada@example.com')

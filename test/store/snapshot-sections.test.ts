@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { toSentView } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
@@ -17,7 +17,6 @@ import { listUnsettledBindings, settleBindings, type UnsettledBinding } from '#s
 import { archiveView } from '#store/endpoints/views.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/snapshot-sections.ts'
 import { type Db, readConsistently, type Store, transact } from '#store/store.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
 import {
   aCommit,
@@ -28,6 +27,7 @@ import {
   aStoredEndpoint,
   attach,
   aView,
+  describeStores,
   iso,
   t0,
 } from './fixtures.ts'
@@ -62,10 +62,8 @@ async function touchedBy(store: Store, region: string, work: () => Promise<unkno
   return [...after].flatMap(([name, version]) => (before.get(name) === version ? [] : [name])).toSorted()
 }
 
-describeDatabases('sections of a region', (kind) => {
-  test('contain everything that a node needs about its endpoints', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('sections of a region', (test) => {
+  test('contain everything that a node needs about its endpoints', async ({ store, account }) => {
     const destination = await aStoredDestination(store, account)
     const endpoint = await aStoredEndpoint(store, account, { destination_id: destination.id })
     const [first, second, gone] = [
@@ -116,8 +114,7 @@ describeDatabases('sections of a region', (kind) => {
     expect(await viewsOf(store.db, 'fra')).toEqual([])
   })
 
-  test('contain the endpoints of all accounts, and of no other region', async () => {
-    await using store = await newStore(kind)
+  test('contain the endpoints of all accounts, and of no other region', async ({ store }) => {
     const made = [await aStoredEndpoint(store, await anAccount(store)), await aStoredEndpoint(store, await anAccount(store))]
     await aStoredEndpoint(store, await anAccount(store), { region: 'fra' })
     const endpoints = await endpointsOf(store.db, 'loc')
@@ -129,8 +126,7 @@ describeDatabases('sections of a region', (kind) => {
     expect(await endpointsOf(store.db, 'zzz')).toEqual([])
   })
 
-  test('contain only active and recently revoked keys of accounts with an endpoint there', async () => {
-    await using store = await newStore(kind)
+  test('contain only active and recently revoked keys of accounts with an endpoint there', async ({ store }) => {
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const [active, lately, longAgo, elsewhere] = [aKey(one), aKey(one), aKey(one), aKey(two)]
     for (const key of [active, lately, longAgo, elsewhere]) await applyChange(store, (db) => insertApiKey(db, key, t0))
@@ -148,8 +144,7 @@ describeDatabases('sections of a region', (kind) => {
     expect((await keysOf(store.db, 'loc', t0 + 200)).revoked).toEqual([{ id: longAgo.id, tokens_until: null }])
   })
 
-  test('say of an endpoint whether its account is suspended, and keep the keys of the account', async () => {
-    await using store = await newStore(kind)
+  test('say of an endpoint whether its account is suspended, and keep the keys of the account', async ({ store }) => {
     const [one, two] = [await anAccount(store), await anAccount(store)]
     for (const account of [one, two]) await applyChange(store, (db) => insertApiKey(db, aKey(account), t0))
     const [suspended, active] = [await aStoredEndpoint(store, one), await aStoredEndpoint(store, two)]
@@ -164,8 +159,7 @@ describeDatabases('sections of a region', (kind) => {
     expect((await keysOf(store.db, 'loc')).keys).toHaveLength(2)
   })
 
-  test('listCommittedSeqs returns the highest committed seq of each endpoint on the node', async () => {
-    await using store = await newStore(kind)
+  test('listCommittedSeqs returns the highest committed seq of each endpoint on the node', async ({ store }) => {
     const { id } = await aStoredEndpoint(store, await anAccount(store))
     const [one, two] = [newId(), newId()]
     for (const [node_id, seq] of [
@@ -182,10 +176,8 @@ describeDatabases('sections of a region', (kind) => {
   })
 })
 
-describeDatabases('versions of sections', (kind) => {
-  test('a change gives a new version to the sections it affects, only in the affected regions', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('versions of sections', (test) => {
+  test('a change gives a new version to the sections it affects, only in the affected regions', async ({ store, account }) => {
     const key = aKey(account)
     const touched = (region: string, work: () => Promise<unknown>) => touchedBy(store, region, work)
     expect(await touched('loc', () => applyChange(store, (db) => insertApiKey(db, key, t0)))).toEqual([])
@@ -249,8 +241,7 @@ describeDatabases('versions of sections', (kind) => {
     )
   })
 
-  test('a version identifies one content, and a reader at an epoch sees every change up to it', async () => {
-    await using store = await newStore(kind)
+  test('a version identifies one content, and a reader at an epoch sees every change up to it', async ({ store }) => {
     const seed = Number(process.env['INLET_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
     const accounts = [await anAccount(store), await anAccount(store)]
     const regions = ['loc', 'fra']

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { Snapshots } from '#control/fleet/snapshots.ts'
 import { must } from '#lib/assert.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
@@ -9,20 +9,17 @@ import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
 import { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { setDesiredState } from '#store/endpoints/endpoints.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
-import { describeDatabases, newStore } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
-import { anAccount, aStoredEndpoint, t0 } from './fixtures.ts'
+import { aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 /** One buffer may have several lines. */
 function linesOf(answer: readonly Buffer[] | undefined): readonly string[] {
   return Buffer.concat(must(answer, 'an answer')).toString().trimEnd().split('\n')
 }
 
-describeDatabases('Snapshots', (kind) => {
-  test('an answer has the epoch of its sections also if another change follows while the versions are read', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('Snapshots', (test) => {
+  test('an answer has the epoch of its sections also if a change follows while versions are read', async ({ store, account }) => {
     const { id, region } = await aStoredEndpoint(store, account)
     const node_id = newId()
     await registerNode(store.db, { node_id, region, ipv4: [], ipv6: [], ingest_address: 'node.example:443' }, t0)
@@ -58,8 +55,7 @@ describeDatabases('Snapshots', (kind) => {
     expect(answers.map((lines) => lines.at(-1).epoch)).toEqual([epoch, epoch])
   })
 
-  test('of the nodes that ask at the same time, one has a section built', async () => {
-    await using store = await newStore(kind)
+  test('of the nodes that ask at the same time, one has a section built', async ({ store }) => {
     const node_id = newId()
     await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }, t0)
     const signingKey = { kid: 'k', private_jwk: {}, created_at: new Date(t0).toISOString() }

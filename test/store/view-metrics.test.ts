@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { recordCommit } from '#store/commits/commits.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -24,9 +24,8 @@ async function setUp(store: TestStore) {
 
 const clean = { dlq: 0, accepted: 9, errors: {}, last_error: null }
 
-describeDatabases('view metrics', (kind) => {
-  test('the window moves in five-minute steps; the lifetime sums stay', async () => {
-    await using store = await newStore(kind)
+describeStores('view metrics', (test) => {
+  test('the window moves in five-minute steps; the lifetime sums stay', async ({ store }) => {
     const { count, metrics } = await setUp(store)
     await count(t0 + 4 * minuteMs)
     await count(t0 + 5 * minuteMs)
@@ -44,8 +43,7 @@ describeDatabases('view metrics', (kind) => {
     expect(later.aggregated.all_time.processed).toBe(20)
   })
 
-  test('a commit without errors keeps the last error; a new error replaces it', async () => {
-    await using store = await newStore(kind)
+  test('a commit without errors keeps the last error; a new error replaces it', async ({ store }) => {
     const { count, metrics } = await setUp(store)
     await count(t0)
     await count(t0 + 1, clean)

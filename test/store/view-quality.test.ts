@@ -1,12 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { qualityLimits } from '#model/limits.ts'
 import type { ColumnQuality, ViewQuality } from '#model/view-quality.ts'
 import { recordCommit } from '#store/commits/commits.ts'
 import { getViewQuality } from '#store/series/view-quality.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anOutcome, t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { aCommit, anOutcome, describeStores, t0 } from './fixtures.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -33,9 +33,8 @@ function setUp(store: TestStore) {
   return { endpoint, view, count, quality: (now: number) => getViewQuality(store.db, view, endpoint, now) }
 }
 
-describeDatabases('column quality', (kind) => {
-  test('the window of values, minimum, maximum and paths moves in five-minute steps; the lifetime sums stay', async () => {
-    await using store = await newStore(kind)
+describeStores('column quality', (test) => {
+  test('the window of values, bounds and paths moves in five-minute steps; the lifetime sums stay', async ({ store }) => {
     const { count, quality } = setUp(store)
     await count(t0 + 4 * minuteMs, aQuality())
     await count(t0 + 5 * minuteMs, aQuality({ columns: [column({ min: '100', max: '200' })], unmapped: [] }))
@@ -51,8 +50,7 @@ describeDatabases('column quality', (kind) => {
     ])
   })
 
-  test('the stored size is bounded, whatever names the records have', async () => {
-    await using store = await newStore(kind)
+  test('the stored size is bounded, whatever names the records have', async ({ store }) => {
     const { view, endpoint, count } = setUp(store)
     for (let commit = 0; commit < 5; commit += 1) {
       const unmapped = Array.from({ length: qualityLimits.pathsMax }, (_, index) => ({

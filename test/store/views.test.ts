@@ -1,27 +1,23 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { getView, insertVersion, insertView, listViews } from '#store/endpoints/views.ts'
 import { transact } from '#store/store.ts'
-import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { anAccount, aView, t0 } from './fixtures.ts'
+import type { TestStore } from '../support/databases.ts'
+import { aView, describeStores, t0 } from './fixtures.ts'
 
 const aDraft = (store: TestStore, account: string, change: Parameters<typeof aView>[0]) =>
   transact(store, (db) => insertView(db, account, aView(change), t0))
 const aVersion = (store: TestStore, account: string, id: string) =>
   transact(store, (db) => insertVersion(db, account, id, { id: newId(), created_by: 'me' }, undefined, t0))
 
-describeDatabases('views', (kind) => {
-  test('store a definition unchanged', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+describeStores('views', (test) => {
+  test('store a definition unchanged', async ({ store, account }) => {
     const definition = { columns: [{ name: 'a', type: 'VARCHAR', path: '$."\0 \u2028 漢"', required: false }] }
     const { id } = await aDraft(store, account, { definition })
     expect((await getView(store.db, account, id)).definition).toEqual(definition)
   })
 
-  test('a page of large definitions is short, and the next one goes on after it', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
+  test('a page of large definitions is short, and the next one goes on after it', async ({ store, account }) => {
     const columns = Array.from({ length: 100 }, (_, index) => ({
       name: `c${index}`,
       type: 'DATE',
