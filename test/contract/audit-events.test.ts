@@ -1,13 +1,23 @@
 import { sql } from 'kysely'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { AuditEvent } from '#model/audit-event.ts'
 import { newId } from '#model/id.ts'
 import { auditLimits } from '#model/limits.ts'
-import { type ApiClient, clientOf, createAccount, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
+import {
+  type ApiClient,
+  clientOf,
+  createAccount,
+  newControl,
+  newRegion,
+  operatorToken,
+  testWithAccount,
+  useControl,
+} from '../support/control.ts'
 import { credentialsOf, newPerson } from '../support/people.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 const operator = () => clientOf(control().call, operatorToken)
 
 const eventsOf = async (client: ApiClient, query = ''): Promise<readonly AuditEvent[]> => {
@@ -19,8 +29,7 @@ const operations = (events: readonly AuditEvent[]) => events.map(({ operation })
 const key = (name: string) => ({ name, scopes: ['ingest'] })
 
 describe('GET /v1/audit-events', () => {
-  test('200 lists changes newest first: who, from where, what, and with what result', async () => {
-    const account = await control().newAccount()
+  test('200 lists changes newest first: who, from where, what, and with what result', async ({ account }) => {
     const { body: made, headers } = await account.post('/v1/keys', key('a name of a key'))
     await account.post(`/v1/keys/${made.id}/revoke`)
     await account.get('/v1/keys')
@@ -49,8 +58,7 @@ describe('GET /v1/audit-events', () => {
     expect(body.items[0]).toMatchObject({ resource_name: 'shop', actor_name: expect.any(String) })
   })
 
-  test('200 names bindings, jobs, invitations and people who left, in their own account only', async () => {
-    const account = await control().newAccount()
+  test('200 names bindings, jobs, invitations and people who left, in their own account only', async ({ account }) => {
     const { account_id } = account
     const { body: endpoint } = await account.post('/v1/endpoints', { name: 'shop', region: newRegion() })
     const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
@@ -108,8 +116,7 @@ describe('GET /v1/audit-events', () => {
     ])
   })
 
-  test('200 names the revoked key that somebody still tries', async () => {
-    const account = await control().newAccount()
+  test('200 names the revoked key that somebody still tries', async ({ account }) => {
     const { body: made } = await account.post('/v1/keys', { name: 'next', scopes: ['admin'] })
     const { body: token } = await control().call('POST', '/v1/token/exchange', { api_key: made.api_key, scope: 'admin' })
     await account.post(`/v1/keys/${made.id}/revoke?now=true`)
@@ -123,8 +130,7 @@ describe('GET /v1/audit-events', () => {
     })
   })
 
-  test('200 in pages, filtered by operation, result and time', async () => {
-    const account = await control().newAccount()
+  test('200 in pages, filtered by operation, result and time', async ({ account }) => {
     for (const name of ['1', '2', '', '3']) await account.post('/v1/keys', key(name))
     await account.post('/v1/views', { name: 'v', definition: {} })
     const all = await eventsOf(account)
@@ -154,8 +160,7 @@ describe('GET /v1/audit-events', () => {
     expect((await eventsOf(mine))[0]).toMatchObject({ actor: 'operator', address: null })
   })
 
-  test('422 names the parameter', async () => {
-    const account = await control().newAccount()
+  test('422 names the parameter', async ({ account }) => {
     for (const query of ['before=x', 'result=maybe', 'since=soon', 'account_id=x']) {
       expect(await account.get(`/v1/audit-events?${query}`)).toMatchObject({
         status: 422,
@@ -166,8 +171,7 @@ describe('GET /v1/audit-events', () => {
 })
 
 describe('GET /v1/installation/audit-events', () => {
-  test('200 has the events of every account, and those of nobody', async () => {
-    const account = await control().newAccount()
+  test('200 has the events of every account, and those of nobody', async ({ account }) => {
     await account.post('/v1/keys', key('k'))
     await account.as('nobody').post('/v1/keys', key('k'))
     await clientOf(control().call, 'a guessed token').post('/v1/accounts', { name: 'x' })
@@ -189,8 +193,7 @@ describe('GET /v1/installation/audit-events', () => {
 describe('the audit trail', () => {
   type Operations = Record<string, { readonly operationId: string; readonly 'x-scope': string }>
 
-  test('records every operation that may change something', async () => {
-    const account = await control().newAccount()
+  test('records every operation that may change something', async ({ account }) => {
     const credentials = await credentialsOf(control(), account)
     const { body: description } = await control().call('GET', '/openapi/openapi.json')
     const expected = ['joinAccount']
@@ -225,8 +228,7 @@ describe('the audit trail', () => {
     expect(operations(await eventsOf(account))).toEqual(['createKey'])
   })
 
-  test('records a bounded number of failed calls, and counts the others', async () => {
-    const account = await control().newAccount()
+  test('records a bounded number of failed calls, and counts the others', async ({ account }) => {
     const calls = auditLimits.failuresBurst + 30
     await Promise.all(Array.from({ length: calls }, () => account.post(`/v1/keys/${newId()}/revoke`)))
     const failed = await eventsOf(account)

@@ -1,11 +1,12 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
-import { newControl, type TestAccount, useControl } from '../support/control.ts'
+import { newControl, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const aDestination = (more: object = {}) => ({
   name: 'lake',
@@ -22,8 +23,7 @@ async function made(account: TestAccount, more: object = {}) {
 }
 
 describe('POST /v1/destinations', () => {
-  test('201 starts pending, with defaults', async () => {
-    const account = await control().newAccount()
+  test('201 starts pending, with defaults', async ({ account }) => {
     const answer = await account.post('/v1/destinations', aDestination())
     expect(answer).toMatchObject({
       status: 201,
@@ -88,21 +88,18 @@ describe('POST /v1/destinations', () => {
     }
   })
 
-  test('201 for other names of buckets', async () => {
-    const account = await control().newAccount()
+  test('201 for other names of buckets', async ({ account }) => {
     for (const bucket of ['abc', 'a'.repeat(63), '1-2-3', '1.2.3', '1.2.3.4.5', 'lake.example.com', 'lake-s3alias-2'])
       expect((await made(account, { name: bucket, bucket })).bucket).toBe(bucket)
   })
 
-  test('409 if the name is used in the account; names of other accounts do not matter', async () => {
-    const account = await control().newAccount()
+  test('409 if the name is used in the account; names of other accounts do not matter', async ({ account }) => {
     await made(account)
     expect(await account.post('/v1/destinations', aDestination())).toMatchObject({ status: 409, body: { error: 'conflict' } })
     await made(await control().newAccount())
   })
 
-  test('422 for a prefix below which no object could be written, also in a change', async () => {
-    const account = await control().newAccount()
+  test('422 for a prefix below which no object could be written, also in a change', async ({ account }) => {
     const { id } = await made(account)
     for (const prefix of ['ü'.repeat(301), `a/${'b'.repeat(256)}`, '%'.repeat(86), 'a/../b', 'a\u0000b', 'p'.repeat(513)]) {
       const refused = { status: 422, body: { errors: [{ path: 'prefix' }] } }
@@ -115,8 +112,7 @@ describe('POST /v1/destinations', () => {
     expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ body: { status: 'valid', last_error: null } })
   })
 
-  test('422 names a field that is given twice', async () => {
-    const account = await control().newAccount()
+  test('422 names a field that is given twice', async ({ account }) => {
     const { body: token } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
     const headers = { authorization: `Bearer ${token.access_token}`, 'content-type': 'application/json' }
     const text = JSON.stringify(aDestination()).replace('{', '{"prefix":"a","prefix":"b",')
@@ -132,8 +128,7 @@ describe('POST /v1/destinations', () => {
     expect((await account.get('/v1/destinations')).body.total).toBe(0)
   })
 
-  test('422 names each invalid field', async () => {
-    const account = await control().newAccount()
+  test('422 names each invalid field', async ({ account }) => {
     const bad = {
       name: ' ',
       bucket: 'No_Bucket',
@@ -150,8 +145,7 @@ describe('POST /v1/destinations', () => {
 })
 
 describe('GET /v1/destinations', () => {
-  test('200 pages newest first, with ref_count, to a null next_offset', async () => {
-    const account = await control().newAccount()
+  test('200 pages newest first, with ref_count, to a null next_offset', async ({ account }) => {
     for (const name of ['a', 'b', 'c']) {
       await made(account, { name })
       control().clock.advance(1)
@@ -168,16 +162,14 @@ describe('GET /v1/destinations', () => {
 })
 
 describe('GET /v1/destinations/{id}', () => {
-  test('200 counts the endpoints that use it', async () => {
-    const account = await control().newAccount()
+  test('200 counts the endpoints that use it', async ({ account }) => {
     const { id } = await made(account)
     expect(await account.get(`/v1/destinations/${id}`)).toMatchObject({ status: 200, body: { id, ref_count: 0 } })
     await account.post('/v1/endpoints', { region: 'loc', destination_id: id })
     expect(await account.get(`/v1/destinations/${id}`)).toMatchObject({ status: 200, body: { ref_count: 1 } })
   })
 
-  test('404 for what is no id', async () => {
-    const account = await control().newAccount()
+  test('404 for what is no id', async ({ account }) => {
     expect(await account.get('/v1/destinations/no-uuid')).toMatchObject({ status: 404, body: { error: 'not_found' } })
   })
 })
@@ -221,15 +213,13 @@ describe('PATCH /v1/destinations/{id}', () => {
 
   const kms_key_arn = 'arn:aws:kms:eu-central-1:123456789012:key/abc'
 
-  test('200 with kms_key_arn null restores SSE-S3', async () => {
-    const account = await control().newAccount()
+  test('200 with kms_key_arn null restores SSE-S3', async ({ account }) => {
     const { id } = await made(account, { kms_key_arn })
     const restored = { encryption: 'sse-s3', kms_key_arn: null }
     expect(await account.patch(`/v1/destinations/${id}`, { kms_key_arn: null })).toMatchObject({ body: restored })
   })
 
-  test('200: a key implies the encryption kms, and another encryption removes the key', async () => {
-    const account = await control().newAccount()
+  test('200: a key implies the encryption kms, and another encryption removes the key', async ({ account }) => {
     const { id, encryption } = await made(account, { kms_key_arn })
     expect(encryption).toBe('kms')
     const path = `/v1/destinations/${id}`
@@ -250,8 +240,7 @@ describe('PATCH /v1/destinations/{id}', () => {
     expect(await account.post('/v1/destinations', { ...aDestination({ name: 'other' }), ...change })).toMatchObject(wrong)
   })
 
-  test('409, 422', async () => {
-    const account = await control().newAccount()
+  test('409, 422', async ({ account }) => {
     await made(account, { name: 'taken' })
     const { id } = await made(account)
     const path = `/v1/destinations/${id}`
@@ -262,15 +251,13 @@ describe('PATCH /v1/destinations/{id}', () => {
 })
 
 describe('DELETE /v1/destinations/{id}', () => {
-  test('204, and 404 afterwards', async () => {
-    const account = await control().newAccount()
+  test('204, and 404 afterwards', async ({ account }) => {
     const { id } = await made(account)
     expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 204, body: '' })
     expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 404 })
   })
 
-  test('409 while an endpoint uses it', async () => {
-    const account = await control().newAccount()
+  test('409 while an endpoint uses it', async ({ account }) => {
     const { id } = await made(account)
     const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc', destination_id: id })
     expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 409, body: { error: 'conflict' } })
@@ -278,8 +265,7 @@ describe('DELETE /v1/destinations/{id}', () => {
     expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 204 })
   })
 
-  test('only one of two concurrent requests, deleting and binding it, succeeds', async () => {
-    const account = await control().newAccount()
+  test('only one of two concurrent requests, deleting and binding it, succeeds', async ({ account }) => {
     for (let round = 0; round < 10; round += 1) {
       const { id } = await made(account, { name: `round ${round}` })
       const [removal, binding] = await Promise.all([
@@ -295,8 +281,7 @@ describe('DELETE /v1/destinations/{id}', () => {
 })
 
 describe('POST /v1/destinations/{id}/validate', () => {
-  test('200 writes and deletes a test object', async () => {
-    const account = await control().newAccount()
+  test('200 writes and deletes a test object', async ({ account }) => {
     const { id, bucket } = await made(account, { prefix: 'deep/down' })
     const answer = await account.post(`/v1/destinations/${id}/validate`)
     expect(answer).toMatchObject({ status: 200, body: { status: 'valid', last_error: null } })
@@ -309,8 +294,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(left.filter((entry) => entry.isFile())).toEqual([])
   })
 
-  test('200 with last_error, still pending, if the bucket rejects the write', async () => {
-    const account = await control().newAccount()
+  test('200 with last_error, still pending, if the bucket rejects the write', async ({ account }) => {
     const { id, bucket } = await made(account)
     const buckets = join(control().directory, 'buckets')
     await mkdir(buckets, { recursive: true })
@@ -326,8 +310,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     ])
   })
 
-  test('429 with Retry-After within 30 seconds; 200 afterwards', async () => {
-    const account = await control().newAccount()
+  test('429 with Retry-After within 30 seconds; 200 afterwards', async ({ account }) => {
     const { id } = await made(account)
     expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200 })
     const answer = await account.post(`/v1/destinations/${id}/validate`)
@@ -337,8 +320,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200 })
   })
 
-  test('one of two concurrent requests is rejected', async () => {
-    const account = await control().newAccount()
+  test('one of two concurrent requests is rejected', async ({ account }) => {
     const { id } = await made(account)
     const both = await Promise.all([1, 2].map(() => account.post(`/v1/destinations/${id}/validate`)))
     expect(both.map(({ status }) => status).toSorted()).toEqual([200, 429])
@@ -346,8 +328,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
 })
 
 describe('GET /v1/object-store', () => {
-  test('200 has the external id of the account, and settings that fit a directory', async () => {
-    const account = await control().newAccount()
+  test('200 has the external id of the account, and settings that fit a directory', async ({ account }) => {
     const answer = await account.as('metrics').get('/v1/object-store')
     expect(answer).toMatchObject({ status: 200, body: { kind: 'directory', principal_arn: null } })
     const { suggested, external_id } = answer.body

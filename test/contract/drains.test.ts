@@ -1,12 +1,21 @@
 /** When a deleted endpoint is removed, by the reports of its nodes: test nodes say what they hold. */
-import { describe, expect, test } from 'vitest'
-import { clientOf, newControl, newRegion, type TestAccount, type TestControl, useControl } from '../support/control.ts'
+import { describe, expect } from 'vitest'
+import {
+  clientOf,
+  newControl,
+  newRegion,
+  type TestAccount,
+  type TestControl,
+  testWithAccount,
+  useControl,
+} from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { aLag, closedLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const nothing = { undelivered_segments: 0, undelivered_bytes: 0 }
 const daysMs = 86_400_000
@@ -91,8 +100,7 @@ describe('a deleted endpoint', () => {
     await until('the end of the endpoint', isGone(owner, id))
   })
 
-  test('waits for a node that received it and never sent a heartbeat, and not for one that never received it', async () => {
-    const account = await control().newAccount()
+  test('waits for a node that received it and sent no heartbeat, and not for one that never received it', async ({ account }) => {
     const region = newRegion()
     const old = await TestNode.register(control(), region)
     await old.heartbeat()
@@ -106,8 +114,7 @@ describe('a deleted endpoint', () => {
     await until('the end of the endpoint', isGone(account, id))
   })
 
-  test('waits for parked and quarantined segments, and says what to do', async () => {
-    const account = await control().newAccount()
+  test('waits for parked and quarantined segments, and says what to do', async ({ account }) => {
     const { id, region } = await made(account)
     const node = await TestNode.register(control(), region)
     await node.heartbeat()
@@ -119,8 +126,7 @@ describe('a deleted endpoint', () => {
 })
 
 describe('DELETE /v1/endpoints/{id}?force=true', () => {
-  test('200 removes a draining endpoint and says what it abandons; nodes go on reporting it', async () => {
-    const account = await control().newAccount()
+  test('200 removes a draining endpoint and says what it abandons; nodes go on reporting it', async ({ account }) => {
     const { id, region } = await made(account)
     const [lost, clean] = [await TestNode.register(control(), region), await TestNode.register(control(), region)]
     const held = { open_segments: 1, parked_segments: 3, quarantined_segments: 4 }
@@ -147,8 +153,7 @@ describe('DELETE /v1/endpoints/{id}?force=true', () => {
     expect(rows).toContainEqual({ node_id: lost.id, parked_segments: 3 })
   })
 
-  test('200 removes an active endpoint; every node that had it may hold data', async () => {
-    const account = await control().newAccount()
+  test('200 removes an active endpoint; every node that had it may hold data', async ({ account }) => {
     const { id, region } = await made(account)
     const node = await TestNode.register(control(), region)
     await node.heartbeat()
@@ -180,8 +185,7 @@ describe('DELETE /v1/endpoints/{id}?force=true', () => {
     ])
   })
 
-  test('422 for anything but true and false', async () => {
-    const account = await control().newAccount()
+  test('422 for anything but true and false', async ({ account }) => {
     const { id } = await made(account)
     expect(await account.delete(`/v1/endpoints/${id}?force=yes`)).toMatchObject({ status: 422 })
     expect(await account.delete(`/v1/endpoints/${id}?forced=true`)).toMatchObject({ status: 422 })

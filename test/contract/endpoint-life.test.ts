@@ -1,11 +1,12 @@
 /** Pausing, resuming and deleting an endpoint. */
-import { describe, expect, test } from 'vitest'
-import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { describe, expect } from 'vitest'
+import { newControl, newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { aLag, closedLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 async function made(account: TestAccount, more: object = {}) {
   const { status, body } = await account.post('/v1/endpoints', { region: newRegion(), ...more })
@@ -26,8 +27,7 @@ async function stateSeenBy(node: TestNode, endpoint_id: string) {
 }
 
 describe.each(['pause', 'resume'] as const)('POST /v1/endpoints/{id}/%s', (verb) => {
-  test('409 while it is being deleted', async () => {
-    const account = await control().newAccount()
+  test('409 while it is being deleted', async ({ account }) => {
     const { id } = await received(account)
     await account.delete(`/v1/endpoints/${id}`)
     expect(await account.post(`/v1/endpoints/${id}/${verb}`)).toMatchObject({ status: 409, body: { error: 'conflict' } })
@@ -35,8 +35,7 @@ describe.each(['pause', 'resume'] as const)('POST /v1/endpoints/{id}/%s', (verb)
 })
 
 describe('a paused endpoint', () => {
-  test('200 has the status paused, in lists and snapshots too, until it is resumed', async () => {
-    const account = await control().newAccount()
+  test('200 has the status paused, in lists and snapshots too, until it is resumed', async ({ account }) => {
     const { id, region } = await made(account)
     await made(account)
     const node = await TestNode.register(control(), region)
@@ -50,8 +49,7 @@ describe('a paused endpoint', () => {
     expect(await stateSeenBy(node, id)).toMatchObject({ desired_state: 'active' })
   })
 
-  test('can be changed', async () => {
-    const account = await control().newAccount()
+  test('can be changed', async ({ account }) => {
     const { id } = await made(account)
     await account.post(`/v1/endpoints/${id}/pause`)
     expect(await account.patch(`/v1/endpoints/${id}`, { segment_max_age_seconds: 7 })).toMatchObject({
@@ -62,8 +60,7 @@ describe('a paused endpoint', () => {
 })
 
 describe('DELETE /v1/endpoints/{id}', () => {
-  test('204 drains: nodes seal at once, nothing can be attached, and DELETE is idempotent', async () => {
-    const account = await control().newAccount()
+  test('204 drains: nodes seal at once, nothing can be attached, and DELETE is idempotent', async ({ account }) => {
     const { id, node } = await received(account)
     const { body: view } = await account.post('/v1/views', {
       name: 'events',
@@ -81,8 +78,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
     })
   })
 
-  test('drains if pause and delete run concurrently', async () => {
-    const account = await control().newAccount()
+  test('drains if pause and delete run concurrently', async ({ account }) => {
     for (let round = 0; round < 10; round += 1) {
       const { id } = await received(account)
       const [paused, deleted] = await Promise.all([

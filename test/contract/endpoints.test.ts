@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
-import { clientOf, newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { clientOf, newControl, newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 async function aDestination(account: TestAccount, name = 'lake') {
   const { body } = await account.post('/v1/destinations', {
@@ -26,8 +27,7 @@ const label = /^[a-z][a-z0-9]{11}$/
 const mqtt = { enabled: true, max_connections: 1000, keepalive_max_s: 300, qos_max: 1 }
 
 describe('POST /v1/endpoints', () => {
-  test('201 is deploying, with defaults', async () => {
-    const account = await control().newAccount()
+  test('201 is deploying, with defaults', async ({ account }) => {
     const region = newRegion()
     expect(await account.post('/v1/endpoints', { region })).toMatchObject({
       status: 201,
@@ -49,8 +49,7 @@ describe('POST /v1/endpoints', () => {
     })
   })
 
-  test('201 with all settings', async () => {
-    const account = await control().newAccount()
+  test('201 with all settings', async ({ account }) => {
     const { id: destination_id } = await aDestination(account)
     const given = {
       region: 'loc',
@@ -70,8 +69,7 @@ describe('POST /v1/endpoints', () => {
     expect(await made(await control().newAccount(), { mqtt_config: {} })).toMatchObject({ mqtt_config: mqtt })
   })
 
-  test('201 keeps the names of headers in lower case', async () => {
-    const account = await control().newAccount()
+  test('201 keeps the names of headers in lower case', async ({ account }) => {
     const { id } = await made(account, { kept_headers: ['X-Hub-Signature-256', 'X-GitHub-Event'] })
     const kept_headers = ['x-hub-signature-256', 'x-github-event']
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ body: { kept_headers } })
@@ -87,8 +85,7 @@ describe('POST /v1/endpoints', () => {
     expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'kept_headers.1', message }] } })
   })
 
-  test('201 with a name; 409 if another endpoint of the account has it, and none once that is deleted', async () => {
-    const account = await control().newAccount()
+  test('201 with a name; 409 if another endpoint of the account has it, and none once that is deleted', async ({ account }) => {
     const { id } = await made(account, { name: ' checkout ' })
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ body: { name: 'checkout' } })
     const taken = { status: 409, body: { error: 'conflict' } }
@@ -104,8 +101,7 @@ describe('POST /v1/endpoints', () => {
     expect(await made(account, { name: 'checkout' })).toMatchObject({ name: 'checkout' })
   })
 
-  test('201 without a name has its label, which null restores unless another endpoint has taken it', async () => {
-    const account = await control().newAccount()
+  test('201 without a name has its label, which null restores unless another endpoint has taken it', async ({ account }) => {
     const { id, name } = await made(account)
     expect(name).toMatch(label)
     const path = `/v1/endpoints/${id}`
@@ -159,8 +155,7 @@ describe('POST /v1/endpoints', () => {
 })
 
 describe('GET /v1/endpoints', () => {
-  test('200 for any token, newest first', async () => {
-    const account = await control().newAccount()
+  test('200 for any token, newest first', async ({ account }) => {
     const ids = [(await made(account)).id, (await made(account)).id, (await made(account)).id]
     for (const scope of ['admin', 'metrics', 'ingest'] as const) {
       const { status, body } = await account.as(scope).get('/v1/endpoints?limit=2')
@@ -171,8 +166,7 @@ describe('GET /v1/endpoints', () => {
     }
   })
 
-  test('200 filters by the computed status, and pages the result', async () => {
-    const account = await control().newAccount()
+  test('200 filters by the computed status, and pages the result', async ({ account }) => {
     for (let index = 0; index < 3; index += 1) await made(account, { region: newRegion() })
     expect(await account.get('/v1/endpoints?status=deploying&limit=2')).toMatchObject({
       status: 200,
@@ -182,8 +176,7 @@ describe('GET /v1/endpoints', () => {
     expect(await account.get('/v1/endpoints?status=all')).toMatchObject({ body: { total: 3 } })
   })
 
-  test('200 finds a name in each of its Unicode forms, which is one name', async () => {
-    const account = await control().newAccount()
+  test('200 finds a name in each of its Unicode forms, which is one name', async ({ account }) => {
     const { id, name } = await made(account, { name: 'caf\u00e9' })
     expect(await account.post('/v1/endpoints', { region: 'loc', name: 'cafe\u0301' })).toMatchObject({ status: 409 })
     expect(await account.get('/v1/endpoints?name=cafe%CC%81')).toMatchObject({ body: { items: [{ id, name }] } })
@@ -203,8 +196,7 @@ describe('GET /v1/endpoints', () => {
     expect(await account.get('/v1/endpoints?name=nobody')).toMatchObject({ status: 200, body: { total: 0, items: [] } })
   })
 
-  test('422 for an unknown status', async () => {
-    const account = await control().newAccount()
+  test('422 for an unknown status', async ({ account }) => {
     expect(await account.get('/v1/endpoints?status=broken')).toMatchObject({
       status: 422,
       body: { errors: [{ path: 'status' }] },
@@ -213,8 +205,7 @@ describe('GET /v1/endpoints', () => {
 })
 
 describe('GET /v1/regions', () => {
-  test('200 lists the regions that have nodes, for any token', async () => {
-    const account = await control().newAccount()
+  test('200 lists the regions that have nodes, for any token', async ({ account }) => {
     const region = newRegion()
     await TestNode.register(control(), region)
     for (const scope of ['admin', 'metrics', 'ingest'] as const) {
@@ -228,8 +219,7 @@ describe('GET /v1/regions', () => {
 })
 
 describe('PATCH /v1/endpoints/{id}', () => {
-  test('200 changes the given settings, and null restores a default', async () => {
-    const account = await control().newAccount()
+  test('200 changes the given settings, and null restores a default', async ({ account }) => {
     const { id } = await made(account, { segment_bytes: 8_000_000, segment_max_age_seconds: 5, mqtt_config: {} })
     const { id: destination_id } = await aDestination(account)
     const path = `/v1/endpoints/${id}`
@@ -252,8 +242,7 @@ describe('PATCH /v1/endpoints/{id}', () => {
     expect(await account.patch(path, {})).toMatchObject({ status: 200 })
   })
 
-  test('200 replaces compaction, with defaults, and null turns it off; 422 for what is out of bounds', async () => {
-    const account = await control().newAccount()
+  test('200 replaces compaction, with defaults, and null turns it off; 422 for what is out of bounds', async ({ account }) => {
     const path = `/v1/endpoints/${(await made(account)).id}`
     const patch = async (compaction: unknown) => account.patch(path, { compaction })
     expect(await patch({ period: 'day', except_views: ['a'], remove_after_hours: 1 })).toMatchObject({ status: 200 })
@@ -272,8 +261,7 @@ describe('PATCH /v1/endpoints/{id}', () => {
     expect(await patch(null)).toMatchObject({ status: 200, body: { compaction: null } })
   })
 
-  test('200 merges mqtt_config: fields that are left out keep their values, and null restores a default', async () => {
-    const account = await control().newAccount()
+  test('200 merges mqtt_config: fields that are left out keep their values, and null restores a default', async ({ account }) => {
     const { id } = await made(account)
     const patched = async (mqtt_config: object | null) => {
       const { status, body } = await account.patch(`/v1/endpoints/${id}`, { mqtt_config })
@@ -288,8 +276,7 @@ describe('PATCH /v1/endpoints/{id}', () => {
     expect(await patched({})).toEqual(mqtt)
   })
 
-  test('422 for another region and an unknown destination', async () => {
-    const account = await control().newAccount()
+  test('422 for another region and an unknown destination', async ({ account }) => {
     const { id } = await made(account)
     const path = `/v1/endpoints/${id}`
     expect(await account.patch(path, { region: 'xyz' })).toMatchObject({ status: 422, body: { errors: [{ path: 'region' }] } })

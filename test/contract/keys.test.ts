@@ -1,14 +1,14 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { newId } from '#model/id.ts'
 import { keyLimits } from '#model/limits.ts'
-import { type ApiClient, clientOf, newRegion, useControl } from '../support/control.ts'
+import { type ApiClient, clientOf, newRegion, testWithAccount, useControl } from '../support/control.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 describe('POST /v1/keys', () => {
-  test('201 returns the key once, and the key works', async () => {
-    const account = await control().newAccount()
+  test('201 returns the key once, and the key works', async ({ account }) => {
     const answer = await account.post('/v1/keys', { name: 'sensors', scopes: ['ingest'] })
     const key = { name: 'sensors', scopes: ['ingest'], endpoint_ids: null, revoked_at: null }
     expect(answer).toMatchObject({ status: 201, body: key })
@@ -19,8 +19,7 @@ describe('POST /v1/keys', () => {
     expect(JSON.stringify((await account.get('/v1/keys')).body)).not.toContain(answer.body.api_key)
   })
 
-  test('422 names each invalid field', async () => {
-    const account = await control().newAccount()
+  test('422 names each invalid field', async ({ account }) => {
     const answer = await account.post('/v1/keys', { name: '', scopes: ['ingest', 'ingest'], secret: 'mine' })
     expect(answer.status).toBe(422)
     expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(['name', 'scopes', 'secret'])
@@ -31,8 +30,7 @@ describe('a public key', () => {
   const page = 'https://app.example.com'
   const body = { name: 'shop', scopes: ['ingest'], endpoint_ids: [newId()], public: true, origins: [page] }
 
-  test('422 unless it is for ingest, one endpoint, and origins; and while the operator does not allow it', async () => {
-    const account = await control().newAccount()
+  test('422 unless it is for ingest, one endpoint and origins; and while the operator forbids it', async ({ account }) => {
     const pathsOf = async (change: object) => {
       const { status, body: problem } = await account.post('/v1/keys', { ...body, ...change })
       expect(status).toBe(422)
@@ -49,8 +47,7 @@ describe('a public key', () => {
 })
 
 describe('GET /v1/keys', () => {
-  test('200 includes revoked keys', async () => {
-    const account = await control().newAccount()
+  test('200 includes revoked keys', async ({ account }) => {
     const { body: key } = await account.post('/v1/keys', { name: 'gone', scopes: ['metrics'] })
     await account.post(`/v1/keys/${key.id}/revoke`)
     const { status, body } = await account.get('/v1/keys')
@@ -62,8 +59,7 @@ describe('GET /v1/keys', () => {
 })
 
 describe('POST /v1/keys/{id}/revoke', () => {
-  test('200 is permanent and idempotent', async () => {
-    const account = await control().newAccount()
+  test('200 is permanent and idempotent', async ({ account }) => {
     const { body: key } = await account.post('/v1/keys', { name: 'k', scopes: ['admin'] })
     const first = await account.post(`/v1/keys/${key.id}/revoke`)
     expect(first).toMatchObject({ status: 200, body: { id: key.id, revoked_at: expect.stringMatching(/Z$/) } })
@@ -77,8 +73,7 @@ describe('POST /v1/keys/{id}/revoke', () => {
     expect(await control().call('POST', '/v1/token/exchange', { api_key: key.api_key })).toMatchObject({ status: 401 })
   })
 
-  test('422 for anything but true and false, and for a body', async () => {
-    const account = await control().newAccount()
+  test('422 for anything but true and false, and for a body', async ({ account }) => {
     const path = `/v1/keys/${account.key_id}/revoke`
     expect(await account.post(`${path}?now=yes`)).toMatchObject({ status: 422, body: { errors: [{ path: 'now' }] } })
     const withBody = await account.post(path, { now: true })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { controlLimits } from '#control/limits.ts'
 import { newId } from '#model/id.ts'
@@ -15,6 +15,7 @@ import {
   nodeToken,
   operatorToken,
   type TestAccount,
+  testWithAccount,
   useControl,
 } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
@@ -22,6 +23,7 @@ import { aLag } from '../support/lags.ts'
 import { everyKind, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
 
@@ -271,8 +273,7 @@ describe('GET /internal/v1/heartbeat', () => {
 })
 
 describe('GET /internal/v1/destinations/{id}', () => {
-  test('200 has what delivery needs to write there, and the account', async () => {
-    const account = await control().newAccount()
+  test('200 has what delivery needs to write there, and the account', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     await account.post('/v1/endpoints', { region })
@@ -298,8 +299,7 @@ describe('GET /internal/v1/destinations/{id}', () => {
 })
 
 describe('POST /internal/v1/snapshot', () => {
-  test('200 has everything that a node of the region needs, and nothing of another region', async () => {
-    const account = await control().newAccount()
+  test('200 has everything that a node of the region needs, and nothing of another region', async ({ account }) => {
     const region = newRegion()
     const destination = await aDestination(account)
     const view = await published(account)
@@ -370,8 +370,7 @@ describe('POST /internal/v1/snapshot', () => {
     )
   })
 
-  test('a key is sent to the regions in which its account has an endpoint; a revoked key while one of its tokens may be valid', async () => {
-    const account = await control().newAccount()
+  test('a key is sent where its account has an endpoint; a revoked one while a token may be valid', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     const keys = async () => (await node.snapshot()).keys.map(({ id }) => id)
@@ -386,8 +385,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect((await node.snapshot()).revoked_keys).toEqual([{ id: account.key_id, tokens_until: null }])
   })
 
-  test('a node of an older release ends the access of every revoked key', async () => {
-    const account = await control().newAccount()
+  test('a node of an older release ends the access of every revoked key', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     await account.post('/v1/endpoints', { region })
@@ -400,8 +398,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(sections.flatMap(({ revoked_keys = [] }) => revoked_keys)).toEqual([account.key_id])
   })
 
-  test('an update has only the changed sections', async () => {
-    const account = await control().newAccount()
+  test('an update has only the changed sections', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     const { body: endpoint } = await account.post('/v1/endpoints', { region })
@@ -416,8 +413,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await changed()).toEqual([`keys/${key.id.slice(-2)}`])
   })
 
-  test('a process learns whether it has the newest sections of its kinds', async () => {
-    const account = await control().newAccount()
+  test('a process learns whether it has the newest sections of its kinds', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     const { body: endpoint } = await account.post('/v1/endpoints', { region })
@@ -433,8 +429,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await node.call('POST', 'snapshot/check', {})).toMatchObject({ status: 422 })
   })
 
-  test('a process may name its sections by their digest; 409 for one that control does not know', async () => {
-    const account = await control().newAccount()
+  test('a process may name its sections by their digest; 409 for one that control does not know', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     const { body: endpoint } = await account.post('/v1/endpoints', { region })
@@ -456,8 +451,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await ask(node.digest)).toMatchObject({ status: 204 })
   })
 
-  test('a process receives the kinds that it requests', async () => {
-    const account = await control().newAccount()
+  test('a process receives the kinds that it requests', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     await account.post('/v1/endpoints', { region })
@@ -466,8 +460,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(lines.map((line) => JSON.parse(line).kind)).toEqual(['endpoints', 'end'])
   })
 
-  test('a moved node receives the sections of its new region, and the names of those to remove', async () => {
-    const account = await control().newAccount()
+  test('a moved node receives the sections of its new region, and the names of those to remove', async ({ account }) => {
     const [from, to] = [newRegion(), newRegion()]
     const node = await TestNode.register(control(), from)
     const { body: old } = await account.post('/v1/endpoints', { region: from })
@@ -511,8 +504,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await node.call('POST', 'snapshot', request)).toMatchObject({ status: 422 })
   })
 
-  test('204 if nothing changed in time; 200 at once for unknown versions, as after a restored backup', async () => {
-    const account = await control().newAccount()
+  test('204 if nothing changed in time; 200 at once for unknown versions, as after a restored backup', async ({ account }) => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     await account.post('/v1/endpoints', { region })

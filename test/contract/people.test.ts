@@ -1,11 +1,12 @@
 /** Signing in to the console, and who belongs to an account. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { signInLimits } from '#model/limits.ts'
-import { useControl } from '../support/control.ts'
+import { testWithAccount, useControl } from '../support/control.ts'
 import { newLink, newPerson, TestBrowser } from '../support/people.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 const password = 'correct horse battery'
 
 const newBrowser = (account_id?: string) => new TestBrowser(control(), account_id)
@@ -45,8 +46,7 @@ test('HEAD is not an operation of the sign-in', async () => {
 })
 
 describe('GET /v1/people', () => {
-  test('tells senders no e-mail addresses', async () => {
-    const account = await control().newAccount()
+  test('tells senders no e-mail addresses', async ({ account }) => {
     expect(await account.as('ingest').get('/v1/people')).toMatchObject({ status: 403 })
     expect(await account.as('metrics').get('/v1/people')).toMatchObject({ status: 200 })
   })
@@ -180,8 +180,7 @@ describe('a session calls the management API', () => {
     expect(await control().call('GET', '/v1/endpoints', undefined, own)).toMatchObject({ status: 200 })
   })
 
-  test('a program with a token may send any origin', async () => {
-    const account = await control().newAccount()
+  test('a program with a token may send any origin', async ({ account }) => {
     const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'metrics' })
     const headers = { authorization: `Bearer ${body.access_token}`, origin: 'https://app.example.com' }
     expect(await control().call('GET', '/v1/endpoints', undefined, headers)).toMatchObject({ status: 200 })

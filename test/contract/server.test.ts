@@ -1,14 +1,15 @@
 import { connect } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { controlLimits } from '#control/limits.ts'
 import { KiB } from '#lib/bytes.ts'
 import { newId } from '#model/id.ts'
-import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { newControl, newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { RawClient } from '../support/raw-http.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const problemType = 'application/problem+json'
 
@@ -180,8 +181,7 @@ describe('request bodies', () => {
     expect(await response.json()).toMatchObject({ detail: 'the body must be UTF-8' })
   })
 
-  test('422 for a body with too many values, fields or levels', async () => {
-    const account = await control().newAccount()
+  test('422 for a body with too many values, fields or levels', async ({ account }) => {
     const post = (body: unknown) => account.post('/v1/endpoints', body)
     const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`field${index}`, 1]))
     expect((await post({ region: 'loc', output_formats: new Array(10_001).fill(1) })).body.detail).toContain('too many parts')
@@ -208,8 +208,7 @@ describe('request bodies', () => {
     })
   })
 
-  test('an operation without a body accepts an empty one with the content type of JSON', async () => {
-    const account = await control().newAccount()
+  test('an operation without a body accepts an empty one with the content type of JSON', async ({ account }) => {
     const headers = { ...(await authorized(account)), 'content-type': 'application/json' }
     expect(await control().call('POST', `/v1/keys/${account.key_id}/revoke`, '', headers)).toMatchObject({ status: 200 })
   })
@@ -401,8 +400,7 @@ describe('health', () => {
     expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
   })
 
-  test('GET /metrics has request metrics by route, never by id', async () => {
-    const account = await control().newAccount()
+  test('GET /metrics has request metrics by route, never by id', async ({ account }) => {
     await account.get(`/v1/views/${account.account_id}`)
     const { status, headers, body } = await control().call('GET', '/metrics')
     expect(status).toBe(200)

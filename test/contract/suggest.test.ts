@@ -2,12 +2,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
-import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const samples = ['{"id":9007199254740993,"user":{"e-mail":"x"}}', '{"id":2,"user":{"e-mail":"y"},"at":"2026-11-20T08:00:00Z"}']
 
@@ -49,8 +50,7 @@ async function writeRaw(path: string, payloads: readonly (string | null)[]): Pro
 }
 
 describe('POST /v1/views/suggest', () => {
-  test('200 from samples, for any token; the suggestion previews without errors', async () => {
-    const account = await control().newAccount()
+  test('200 from samples, for any token; the suggestion previews without errors', async ({ account }) => {
     for (const scope of ['admin', 'metrics', 'ingest'] as const) {
       const answer = await suggest(account.as(scope), { samples })
       expect(answer).toMatchObject({
@@ -130,8 +130,7 @@ describe('POST /v1/views/suggest', () => {
     expect(await refusal(large.account, large.endpoint.id)).toContain('lower segment_bytes')
   })
 
-  test('403 for the records of an endpoint with a token that only sends, 404 for an unknown one and one of another account', async () => {
-    const account = await control().newAccount()
+  test("403 for an endpoint with a token that only sends, 404 for an unknown one and another account's", async ({ account }) => {
     const other = await control().newAccount()
     const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion() })
     expect(await suggest(account.as('ingest'), { endpoint_id: endpoint.id })).toMatchObject({ status: 403 })

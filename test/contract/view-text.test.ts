@@ -1,8 +1,9 @@
 /** Definitions sent as text: YAML and JSON. */
-import { describe, expect, test } from 'vitest'
-import { useControl } from '../support/control.ts'
+import { describe, expect } from 'vitest'
+import { testWithAccount, useControl } from '../support/control.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const yaml = `columns:
   - name: event      # what happened
@@ -30,23 +31,20 @@ const problems = [
 ]
 
 describe('a definition as text', () => {
-  test('201 on create from YAML; the response has the object', async () => {
-    const account = await control().newAccount()
+  test('201 on create from YAML; the response has the object', async ({ account }) => {
     const made = await account.post('/v1/views', { name: 'a', format: 'yaml', definition: yaml })
     expect(made).toMatchObject({ status: 201, body: { format: 'yaml', definition } })
     expect(await account.get(`/v1/views/${made.body.id}`)).toMatchObject({ status: 200, body: { format: 'yaml', definition } })
     expect(await account.post(`/v1/views/${made.body.id}/publish`)).toMatchObject({ status: 200, body: { definition } })
   })
 
-  test('201 on create from JSON text, the default format', async () => {
-    const account = await control().newAccount()
+  test('201 on create from JSON text, the default format', async ({ account }) => {
     const text = JSON.stringify(definition, null, 2)
     const made = await account.post('/v1/views', { name: 'a', definition: text })
     expect(made).toMatchObject({ status: 201, body: { format: 'json', definition } })
   })
 
-  test('200 on change, in the format of the view or another one', async () => {
-    const account = await control().newAccount()
+  test('200 on change, in the format of the view or another one', async ({ account }) => {
     const { body: view } = await account.post('/v1/views', { name: 'a', format: 'yaml', definition: yaml })
     const changed = { columns: [{ name: 'b', type: 'DATE', path: '$.b' }] }
     const change = (body: object) => account.patch(`/v1/views/${view.id}`, body)
@@ -62,8 +60,7 @@ describe('a definition as text', () => {
     expect(await change({ definition: changed })).toMatchObject({ status: 200, body: { definition: changed } })
   })
 
-  test('200 on preview', async () => {
-    const account = await control().newAccount()
+  test('200 on preview', async ({ account }) => {
     expect(await account.post('/v1/views/preview', { definition: yaml, format: 'yaml', samples })).toMatchObject({
       status: 200,
       body: { success: true, rows: [{ event: 'a', amount: '1.50' }] },
@@ -74,8 +71,7 @@ describe('a definition as text', () => {
     })
   })
 
-  test('200 on preview with warnings about names, and where they are in the text', async () => {
-    const account = await control().newAccount()
+  test('200 on preview with warnings about names, and where they are in the text', async ({ account }) => {
     const definition = 'columns:\n  - {name: fine, type: DATE, path: $.a}\n  - {name: user, type: DATE, path: $.a}\n'
     expect(await account.post('/v1/views/preview', { definition, format: 'yaml', samples })).toMatchObject({
       status: 200,
@@ -93,8 +89,7 @@ describe('a definition as text', () => {
     })
   })
 
-  test('422 locates problems of the shape by line and column', async () => {
-    const account = await control().newAccount()
+  test('422 locates problems of the shape by line and column', async ({ account }) => {
     const post = (text: string) => account.post('/v1/views', { name: 'a', format: 'yaml', definition: text })
     const refused = async (text: string) => {
       const { status, body } = await post(text)
@@ -127,8 +122,7 @@ describe('a definition as text', () => {
     expect(await refused('a: &a [x]\nb: *a\n'.repeat(1))).toMatchObject([{}, {}, {}])
   })
 
-  test('422 lists the first hundred problems of a hostile text', async () => {
-    const account = await control().newAccount()
+  test('422 lists the first hundred problems of a hostile text', async ({ account }) => {
     const keys = Array.from({ length: 11_000 }, (_, index) => `k${index}:\n`).join('')
     for (const send of [
       () => account.post('/v1/views', { name: 'a', format: 'yaml', definition: keys }),
@@ -141,8 +135,7 @@ describe('a definition as text', () => {
     }
   })
 
-  test('422 for anything but an object or text', async () => {
-    const account = await control().newAccount()
+  test('422 for anything but an object or text', async ({ account }) => {
     for (const given of [1, true, null, []]) {
       const answer = await account.post('/v1/views', { name: 'a', definition: given })
       expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'definition' }] } })

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
-import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { describe, expect } from 'vitest'
+import { newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 
 const control = useControl()
+const test = testWithAccount(control)
 
 const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }], filters: [{ condition: "event != 'x'" }] }
 
@@ -19,8 +20,7 @@ async function published(account: TestAccount, more: object = {}) {
 }
 
 describe('POST /v1/views', () => {
-  test('201 is a draft, version 1, with defaults', async () => {
-    const account = await control().newAccount()
+  test('201 is a draft, version 1, with defaults', async ({ account }) => {
     expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject({
       status: 201,
       body: {
@@ -71,8 +71,7 @@ describe('POST /v1/views', () => {
     expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(paths)
   })
 
-  test('422 for a name that the account already uses, also once the first version is deleted', async () => {
-    const account = await control().newAccount()
+  test('422 for a name that the account already uses, also once the first version is deleted', async ({ account }) => {
     const { id } = await made(account)
     const refused = { status: 422, body: { errors: [{ path: 'name' }] } }
     expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject(refused)
@@ -83,8 +82,7 @@ describe('POST /v1/views', () => {
 })
 
 describe('GET /v1/views', () => {
-  test('200 lists published views by default, for any token', async () => {
-    const account = await control().newAccount()
+  test('200 lists published views by default, for any token', async ({ account }) => {
     await made(account, { name: 'draft' })
     await published(account, { name: 'published' })
     const { id } = await published(account, { name: 'archived' })
@@ -97,8 +95,7 @@ describe('GET /v1/views', () => {
     expect(await names('?status=all')).toEqual(['archived', 'draft', 'published'])
   })
 
-  test('200 filters by name and by all tags', async () => {
-    const account = await control().newAccount()
+  test('200 filters by name and by all tags', async ({ account }) => {
     await published(account, { name: 'one', tags: ['a', 'b'] })
     await published(account, { name: 'two', tags: ['b'] })
     await published(account, { name: 'odd', tags: ['100%', "o'clock", 'B'] })
@@ -114,8 +111,7 @@ describe('GET /v1/views', () => {
     expect(await names('tag=100_')).toEqual([])
   })
 
-  test('200 pages newest first, and counts the endpoints that use a view', async () => {
-    const account = await control().newAccount()
+  test('200 pages newest first, and counts the endpoints that use a view', async ({ account }) => {
     const { id } = await published(account, { name: 'used' })
     control().clock.advance(1)
     await published(account, { name: 'idle' })
@@ -129,8 +125,7 @@ describe('GET /v1/views', () => {
     ])
   })
 
-  test('422 names each invalid parameter', async () => {
-    const account = await control().newAccount()
+  test('422 names each invalid parameter', async ({ account }) => {
     expect(await account.get('/v1/views?status=gone&limit=500')).toMatchObject({
       status: 422,
       body: {
@@ -141,8 +136,7 @@ describe('GET /v1/views', () => {
 })
 
 describe('GET /v1/views/{id}', () => {
-  test('200 has all versions of the view and the endpoints of this one', async () => {
-    const account = await control().newAccount()
+  test('200 has all versions of the view and the endpoints of this one', async ({ account }) => {
     const first = await published(account)
     const { body: second } = await account.post(`/v1/views/${first.id}/versions`)
     const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc', name: 'checkout' })
@@ -174,8 +168,7 @@ describe('GET /v1/views/{id}', () => {
 })
 
 describe('PATCH /v1/views/{id}', () => {
-  test('200 changes a draft', async () => {
-    const account = await control().newAccount()
+  test('200 changes a draft', async ({ account }) => {
     const { id } = await made(account, { tags: ['old'] })
     const change = {
       description: 'new',
@@ -189,8 +182,7 @@ describe('PATCH /v1/views/{id}', () => {
     expect(await account.patch(`/v1/views/${id}`, {})).toMatchObject({ status: 200, body: changed })
   })
 
-  test('422 for a published view, a bad definition, and an unknown field', async () => {
-    const account = await control().newAccount()
+  test('422 for a published view, a bad definition, and an unknown field', async ({ account }) => {
     const { id } = await made(account)
     const path = `/v1/views/${id}`
     expect(await account.patch(path, { name: 'other' })).toMatchObject({ status: 422, body: { errors: [{ path: 'name' }] } })
@@ -206,8 +198,7 @@ describe('PATCH /v1/views/{id}', () => {
 })
 
 describe('DELETE /v1/views/{id}', () => {
-  test('204 for a draft, then 404; 422 if published or archived', async () => {
-    const account = await control().newAccount()
+  test('204 for a draft, then 404; 422 if published or archived', async ({ account }) => {
     const draft = await made(account, { name: 'draft' })
     expect(await account.delete(`/v1/views/${draft.id}`)).toMatchObject({ status: 204 })
     expect(await account.delete(`/v1/views/${draft.id}`)).toMatchObject({ status: 404 })
@@ -219,8 +210,7 @@ describe('DELETE /v1/views/{id}', () => {
 })
 
 describe('POST /v1/views/{id}/publish', () => {
-  test('reads no body: an empty one is fine, and one with fields is refused', async () => {
-    const account = await control().newAccount()
+  test('reads no body: an empty one is fine, and one with fields is refused', async ({ account }) => {
     const path = `/v1/views/${(await made(account)).id}/publish`
     expect(await account.post(path, { force: true })).toMatchObject({
       status: 422,
@@ -229,16 +219,14 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.post(path, {})).toMatchObject({ status: 200 })
   })
 
-  test('200 once, then 422', async () => {
-    const account = await control().newAccount()
+  test('200 once, then 422', async ({ account }) => {
     const { id } = await made(account)
     const answer = await account.post(`/v1/views/${id}/publish`)
     expect(answer).toMatchObject({ status: 200, body: { status: 'published', published_at: expect.any(String) } })
     expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 422 })
   })
 
-  test('200 with warnings about names, as when it was created and changed', async () => {
-    const account = await control().newAccount()
+  test('200 with warnings about names, as when it was created and changed', async ({ account }) => {
     const reserved = { columns: [{ name: 'at', type: 'TIMESTAMP', path: '$.at' }] }
     const warnings = [{ path: 'definition.columns.0.name', code: 'reserved_word', message: expect.stringContaining('BigQuery') }]
     const { id, ...created } = await made(account, { definition: reserved })
@@ -248,8 +236,7 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 200, body: { warnings } })
   })
 
-  test('200 with a warning if lists hold NULLs that the version before, which is older than the choice, leaves out', async () => {
-    const account = await control().newAccount()
+  test('200 with a warning if lists hold NULLs that the version before the choice leaves out', async ({ account }) => {
     const skus = { columns: [{ name: 'skus', type: 'VARCHAR[]', path: '$.items[*].sku' }] }
     const first = await published(account, { definition: skus })
     expect(first).toMatchObject({ definition: { ...skus, lists: 'aligned' }, warnings: [] })
@@ -270,8 +257,7 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await publishNext({ definition: packed })).toMatchObject({ definition: packed, warnings: [] })
   })
 
-  test('422 for a draft with the name of the folders, which was allowed when it was created', async () => {
-    const account = await control().newAccount()
+  test('422 for a draft with the name of the folders, which was allowed when it was created', async ({ account }) => {
     const { id } = await made(account)
     const taken = { columns: [{ name: 'Dt', type: 'DATE', path: '$.dt' }] }
     await control()
@@ -288,8 +274,7 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.get(`/v1/views/${id}`)).toMatchObject({ status: 200, body: { definition: taken } })
   })
 
-  test('one of concurrent publishing and deleting succeeds', async () => {
-    const account = await control().newAccount()
+  test('one of concurrent publishing and deleting succeeds', async ({ account }) => {
     for (let round = 0; round < 10; round += 1) {
       const { id } = await made(account, { name: `round_${round}` })
       const both = [account.post(`/v1/views/${id}/publish`), account.delete(`/v1/views/${id}`)]
@@ -301,8 +286,7 @@ describe('POST /v1/views/{id}/publish', () => {
     }
   })
 
-  test('one of ten concurrent requests succeeds', async () => {
-    const account = await control().newAccount()
+  test('one of ten concurrent requests succeeds', async ({ account }) => {
     const { id } = await made(account)
     const all = await Promise.all(Array.from({ length: 10 }, () => account.post(`/v1/views/${id}/publish`)))
     expect(all.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(422)])
@@ -310,8 +294,7 @@ describe('POST /v1/views/{id}/publish', () => {
 })
 
 describe('POST /v1/views/{id}/versions', () => {
-  test('201 copies the latest version, or the given one', async () => {
-    const account = await control().newAccount()
+  test('201 copies the latest version, or the given one', async ({ account }) => {
     const first = await published(account, { description: 'first', tags: ['t'] })
     const path = `/v1/views/${first.id}/versions`
     const second = await account.post(path)
@@ -331,15 +314,13 @@ describe('POST /v1/views/{id}/versions', () => {
     })
   })
 
-  test('201 numbers ten concurrent versions differently', async () => {
-    const account = await control().newAccount()
+  test('201 numbers ten concurrent versions differently', async ({ account }) => {
     const { id } = await published(account)
     const all = await Promise.all(Array.from({ length: 10 }, () => account.post(`/v1/views/${id}/versions`)))
     expect(all.map(({ body }) => body.version).toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   })
 
-  test('422 for a version that does not exist, and a body that is no object', async () => {
-    const account = await control().newAccount()
+  test('422 for a version that does not exist, and a body that is no object', async ({ account }) => {
     const { id } = await published(account)
     const path = `/v1/views/${id}/versions`
     expect(await account.post(path, 'null')).toMatchObject({ status: 422, body: { detail: expect.stringContaining('null') } })
@@ -353,8 +334,7 @@ describe('POST /v1/views/{id}/versions', () => {
 })
 
 describe('POST /v1/views/{id}/archive', () => {
-  test('200 detaches the view everywhere, and prevents attaching it again', async () => {
-    const account = await control().newAccount()
+  test('200 detaches the view everywhere, and prevents attaching it again', async ({ account }) => {
     const { id } = await published(account)
     const endpoints = []
     for (const region of ['loc', 'abc']) endpoints.push((await account.post('/v1/endpoints', { region })).body)
@@ -368,8 +348,7 @@ describe('POST /v1/views/{id}/archive', () => {
     expect(again).toMatchObject({ status: 422, body: { errors: [{ path: 'view_id' }] } })
   })
 
-  test('422 unless it is published; nothing changes an archived one', async () => {
-    const account = await control().newAccount()
+  test('422 unless it is published; nothing changes an archived one', async ({ account }) => {
     const { id } = await made(account)
     const path = `/v1/views/${id}`
     const refused = (status: string) => ({ status: 422, body: { detail: expect.stringContaining(`this version is ${status}`) } })

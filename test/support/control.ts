@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, test } from 'vitest'
 import { newApiKey, newExternalId } from '#auth/secrets.ts'
 import { type App, startControl } from '#control/app.ts'
 import type { Bootstrapped } from '#control/resources/bootstrap.ts'
@@ -138,6 +138,14 @@ export function useControl(options?: ControlOptions): () => TestControl {
   })
   afterAll(() => control?.[Symbol.asyncDispose]())
   return () => must(control, 'control')
+}
+
+/** Tests that get an account of their own if they ask for one. */
+export function testWithAccount(control: () => TestControl) {
+  return test.extend<{ readonly account: TestAccount }>({
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads what a fixture needs from its pattern
+    account: async ({}, use) => use(await control().newAccount()),
+  })
 }
 
 /** A control belongs to one test file, so regions are counted per file. */
