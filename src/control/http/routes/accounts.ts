@@ -8,111 +8,77 @@ import type { People } from '../../resources/people.ts'
 import type { Quotas } from '../../resources/quotas.ts'
 import { problem } from '../openapi/openapi.ts'
 import { ById } from './parameters.ts'
-import { type ResourceApp, resource } from './resource.ts'
+import { type AddOperation, resource } from './resource.ts'
 
 const notFound = problem('there is no such account')
 const conflict = problem('another account has this name')
 
 /** The operator's view of the accounts. */
 export function accountRoutes(accounts: Accounts, quotas: Quotas, people: People): FastifyPluginCallbackZod {
-  return resource('Accounts', (app) => {
-    addAccounts(app, accounts)
-    addMembership(app, quotas, people)
+  return resource('Accounts', (operation) => {
+    addAccounts(operation, accounts)
+    addMembership(operation, quotas, people)
   })
 }
 
-function addAccounts(app: ResourceApp, accounts: Accounts): void {
-  app.post(
-    '/accounts',
-    {
-      config: { scope: 'operator' },
-      schema: {
-        operationId: 'createAccount',
-        summary: 'Create an account and its first API key; only this response contains the secret',
-        body: CreateAccount,
-        response: { 201: CreatedAccount, 409: conflict },
-      },
-    },
-    (request, reply) => {
-      reply.header('cache-control', 'no-store')
-      return accounts.create(request.body)
-    },
-  )
+function addAccounts(operation: AddOperation, accounts: Accounts): void {
+  operation('POST /accounts', {
+    operationId: 'createAccount',
+    scope: 'operator',
+    summary: 'Create an account and its first API key; only this response contains the secret',
+    body: CreateAccount,
+    response: { 201: CreatedAccount, 409: conflict },
+    noStore: true,
+    run: (request) => accounts.create(request.body),
+  })
 
-  app.get(
-    '/accounts',
-    {
-      config: { scope: 'operator' },
-      schema: {
-        operationId: 'listAccounts',
-        summary: 'List accounts, newest first',
-        querystring: PageQuery,
-        response: { 200: pageOf(Account) },
-      },
-    },
-    (request) => accounts.list(request.query),
-  )
+  operation('GET /accounts', {
+    operationId: 'listAccounts',
+    scope: 'operator',
+    summary: 'List accounts, newest first',
+    query: PageQuery,
+    response: { 200: pageOf(Account) },
+    run: (request) => accounts.list(request.query),
+  })
 
-  app.get(
-    '/accounts/:id',
-    {
-      config: { scope: 'operator' },
-      schema: {
-        operationId: 'getAccount',
-        summary: 'Get an account',
-        params: ById,
-        response: { 200: Account, 404: notFound },
-      },
-    },
-    (request) => accounts.get(request.params.id),
-  )
+  operation('GET /accounts/:id', {
+    operationId: 'getAccount',
+    scope: 'operator',
+    summary: 'Get an account',
+    params: ById,
+    response: { 200: Account, 404: notFound },
+    run: (request) => accounts.get(request.params.id),
+  })
 
-  app.patch(
-    '/accounts/:id',
-    {
-      config: { scope: 'operator' },
-      schema: {
-        operationId: 'changeAccount',
-        summary: 'Rename, suspend or resume an account, or change its weight, quotas and buckets',
-        params: ById,
-        body: ChangeAccount,
-        response: { 200: Account, 404: notFound, 409: conflict },
-      },
-    },
-    (request) => accounts.change(request.params.id, request.body),
-  )
+  operation('PATCH /accounts/:id', {
+    operationId: 'changeAccount',
+    scope: 'operator',
+    summary: 'Rename, suspend or resume an account, or change its weight, quotas and buckets',
+    params: ById,
+    body: ChangeAccount,
+    response: { 200: Account, 404: notFound, 409: conflict },
+    run: (request) => accounts.change(request.params.id, request.body),
+  })
 }
 
-function addMembership(app: ResourceApp, quotas: Quotas, people: People): void {
-  app.get(
-    '/accounts/:id/quotas',
-    {
-      config: { scope: 'operator' },
-      schema: {
-        operationId: 'getAccountQuotas',
-        summary: 'Get the quotas of an account and how much of them is used',
-        params: ById,
-        response: { 200: QuotaUse, 404: notFound },
-      },
-    },
-    (request) => quotas.get(request.params.id),
-  )
+function addMembership(operation: AddOperation, quotas: Quotas, people: People): void {
+  operation('GET /accounts/:id/quotas', {
+    operationId: 'getAccountQuotas',
+    scope: 'operator',
+    summary: 'Get the quotas of an account and how much of them is used',
+    params: ById,
+    response: { 200: QuotaUse, 404: notFound },
+    run: (request) => quotas.get(request.params.id),
+  })
 
-  app.post(
-    '/accounts/:id/invitations',
-    {
-      config: { scope: 'operator' },
-      schema: {
-        operationId: 'createAccountInvitation',
-        summary: 'Create a link with which somebody joins an account, such as its first owner; only this response contains it',
-        params: ById,
-        body: Invite,
-        response: { 201: CreatedInvitation, 404: notFound, 409: problem('the account has too many open invitations') },
-      },
-    },
-    ({ params, signedIn, body }, reply) => {
-      reply.header('cache-control', 'no-store')
-      return people.inviteTo(params.id, signedIn, body)
-    },
-  )
+  operation('POST /accounts/:id/invitations', {
+    operationId: 'createAccountInvitation',
+    scope: 'operator',
+    summary: 'Create a link with which somebody joins an account, such as its first owner; only this response contains it',
+    params: ById,
+    body: Invite,
+    response: { 201: CreatedInvitation, 404: notFound, 409: problem('the account has too many open invitations') },
+    noStore: true,
+    run: ({ params, signedIn, body }) => people.inviteTo(params.id, signedIn, body),
+  })
 }

@@ -6,54 +6,39 @@ import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
 export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
-  return resource('Bindings', (app) => {
-    app.post(
-      '/endpoints/:endpoint_id/views',
-      {
-        config: { scope: 'admin' },
-        schema: {
-          operationId: 'attachView',
-          summary: 'Attach a published view to an endpoint',
-          params: ByEndpoint,
-          body: AttachView,
-          response: {
-            201: AttachedView,
-            409: problem(
-              'the view is attached to the endpoint already, the endpoint is being deleted, or nodes may still need too many detached views of it',
-            ),
-          },
-        },
+  return resource('Bindings', (operation) => {
+    operation('POST /endpoints/:endpoint_id/views', {
+      operationId: 'attachView',
+      scope: 'admin',
+      summary: 'Attach a published view to an endpoint',
+      params: ByEndpoint,
+      body: AttachView,
+      response: {
+        201: AttachedView,
+        409: problem(
+          'the view is attached to the endpoint already, the endpoint is being deleted, or nodes may still need too many detached views of it',
+        ),
       },
-      (request) => bindings.attach(request.principal, request.params.endpoint_id, request.body),
-    )
+      run: (request) => bindings.attach(request.principal, request.params.endpoint_id, request.body),
+    })
 
-    app.get(
-      '/endpoints/:endpoint_id/views',
-      {
-        config: { scope: 'any' },
-        schema: {
-          operationId: 'listBindings',
-          summary: 'List the views of an endpoint, attached and detached: all of them, or a page',
-          params: ByEndpoint,
-          querystring: BindingsQuery,
-          response: { 200: BindingList },
-        },
-      },
-      (request) => bindings.list(request.principal, request.params.endpoint_id, request.query),
-    )
+    operation('GET /endpoints/:endpoint_id/views', {
+      operationId: 'listBindings',
+      scope: 'any',
+      summary: 'List the views of an endpoint, attached and detached: all of them, or a page',
+      params: ByEndpoint,
+      query: BindingsQuery,
+      response: { 200: BindingList },
+      run: (request) => bindings.list(request.principal, request.params.endpoint_id, request.query),
+    })
 
-    app.delete(
-      '/endpoints/:endpoint_id/views/:binding_id',
-      {
-        config: { scope: 'admin' },
-        schema: {
-          operationId: 'detachView',
-          summary: 'Detach a view from an endpoint',
-          params: ByBinding,
-          response: { 204: Empty },
-        },
-      },
-      (request) => bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id),
-    )
+    operation('DELETE /endpoints/:endpoint_id/views/:binding_id', {
+      operationId: 'detachView',
+      scope: 'admin',
+      summary: 'Detach a view from an endpoint',
+      params: ByBinding,
+      response: { 204: Empty },
+      run: (request) => bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id),
+    })
   })
 }

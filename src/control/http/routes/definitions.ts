@@ -16,9 +16,9 @@ import type { Views } from '../../resources/views.ts'
 import { problem } from '../openapi/openapi.ts'
 import { validatorCompiler } from '../requests/problem.ts'
 import { RequestShares } from '../requests/request-shares.ts'
-import { sendJson, signalDisconnect, within } from './own-process.ts'
+import { sendJson, signalDisconnect } from './own-process.ts'
 import { ById } from './parameters.ts'
-import { type ResourceApp, resource } from './resource.ts'
+import { type AddOperation, resource } from './resource.ts'
 
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
@@ -35,100 +35,75 @@ export type DefinitionRoutesOptions = {
 }
 
 export function definitionRoutes({ views, previews, suggestions }: DefinitionRoutesOptions): FastifyPluginCallbackZod {
-  return resource('Views', (app) => {
+  return resource('Views', (operation, app) => {
     keepBodies(app)
     const shares = new RequestShares({ what: 'create, change or publish views', perAccountMax: definitionLimits.perAccountMax })
 
-    app.post(
-      '/views',
-      {
-        config: { scope: 'admin' },
-        onRequest: within(shares),
-        schema: {
-          operationId: 'createView',
-          summary: 'Create a view, as a draft',
-          body: CreateView,
-          response: { 201: CheckedView },
-        },
-      },
-      (request, reply) => views.create(request.principal, bodyOf(request), signalDisconnect(reply)),
-    )
+    operation('POST /views', {
+      operationId: 'createView',
+      scope: 'admin',
+      summary: 'Create a view, as a draft',
+      body: CreateView,
+      response: { 201: CheckedView },
+      shares,
+      run: (request, reply) => views.create(request.principal, bodyOf(request), signalDisconnect(reply)),
+    })
 
-    app.patch(
-      '/views/:id',
-      {
-        config: { scope: 'admin' },
-        onRequest: within(shares),
-        schema: {
-          operationId: 'changeView',
-          summary: 'Change a draft',
-          params: ById,
-          body: ChangeView,
-          response: { 200: CheckedView, 422: notDraft },
-        },
-      },
-      (request, reply) => views.change(request.principal, request.params.id, bodyOf(request), signalDisconnect(reply)),
-    )
+    operation('PATCH /views/:id', {
+      operationId: 'changeView',
+      scope: 'admin',
+      summary: 'Change a draft',
+      params: ById,
+      body: ChangeView,
+      response: { 200: CheckedView, 422: notDraft },
+      shares,
+      run: (request, reply) => views.change(request.principal, request.params.id, bodyOf(request), signalDisconnect(reply)),
+    })
 
-    app.post(
-      '/views/:id/publish',
-      {
-        config: { scope: 'admin' },
-        onRequest: within(shares),
-        schema: {
-          operationId: 'publishView',
-          summary: 'Publish a draft: its definition can no longer change',
-          params: ById,
-          response: { 200: CheckedView, 422: notDraft },
-        },
-      },
-      (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
-    )
-    addTrials(app, previews, suggestions)
+    operation('POST /views/:id/publish', {
+      operationId: 'publishView',
+      scope: 'admin',
+      summary: 'Publish a draft: its definition can no longer change',
+      params: ById,
+      response: { 200: CheckedView, 422: notDraft },
+      shares,
+      run: (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
+    })
+    addTrials(operation, previews, suggestions)
   })
 }
 
 /** Operations that save nothing. */
-function addTrials(app: ResourceApp, previews: PreviewRunner, suggestions: Suggestions): void {
+function addTrials(operation: AddOperation, previews: PreviewRunner, suggestions: Suggestions): void {
   const shares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
 
-  app.post(
-    '/views/preview',
-    {
-      config: { scope: 'any' },
-      bodyLimit: previewLimits.bodyBytesMax,
-      onRequest: within(shares),
-      schema: {
-        operationId: 'previewView',
-        summary: 'Try a definition on samples; nothing is saved',
-        body: PreviewRequest,
-        response: { 200: PreviewResult },
-      },
-    },
-    async (request, reply) =>
+  operation('POST /views/preview', {
+    operationId: 'previewView',
+    scope: 'any',
+    summary: 'Try a definition on samples; nothing is saved',
+    body: PreviewRequest,
+    response: { 200: PreviewResult },
+    bodyLimit: previewLimits.bodyBytesMax,
+    shares,
+    run: async (request, reply) =>
       sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
-  )
+  })
 
-  app.post(
-    '/views/suggest',
-    {
-      config: { scope: 'any' },
-      bodyLimit: previewLimits.bodyBytesMax,
-      onRequest: within(shares),
-      schema: {
-        operationId: 'suggestView',
-        summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
-        body: SuggestRequest,
-        response: {
-          200: Suggestion,
-          403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
-          404: problem('the account has no such endpoint'),
-        },
-      },
+  operation('POST /views/suggest', {
+    operationId: 'suggestView',
+    scope: 'any',
+    summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
+    body: SuggestRequest,
+    response: {
+      200: Suggestion,
+      403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
+      404: problem('the account has no such endpoint'),
     },
-    async (request, reply) =>
+    bodyLimit: previewLimits.bodyBytesMax,
+    shares,
+    run: async (request, reply) =>
       sendJson(reply, await suggestions.suggest(request.principal, bodyOf(request), signalDisconnect(reply))),
-  )
+  })
 }
 
 /** Passes the bytes of a body on. The schemas of bodies only describe them here. */

@@ -12,7 +12,7 @@ import { previewLimits } from '#model/limits.ts'
 import type { DeliveredRecords } from '../../resources/delivered-records.ts'
 import { problem } from '../openapi/openapi.ts'
 import { RequestShares } from '../requests/request-shares.ts'
-import { sendJson, signalDisconnect, within } from './own-process.ts'
+import { sendJson, signalDisconnect } from './own-process.ts'
 import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
@@ -23,59 +23,44 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
   const shares = new RequestShares({ what: 'read records', perAccountMax: previewLimits.perAccountMax })
   return (app, _options, done) => {
     app.register(
-      resource('Endpoints', (endpoints) => {
-        endpoints.get(
-          '/endpoints/:id/records',
-          {
-            config: { scope: 'query' },
-            onRequest: within(shares),
-            schema: {
-              operationId: 'listRecords',
-              summary: 'Show the latest records delivered, from raw Parquet in the bucket: for looking at a few',
-              params: ById,
-              querystring: RecordsQuery,
-              response: { 200: Delivered, 409: unreadable },
-            },
-          },
-          async ({ principal, params, query }, reply) =>
+      resource('Endpoints', (operation) => {
+        operation('GET /endpoints/:id/records', {
+          operationId: 'listRecords',
+          scope: 'query',
+          summary: 'Show the latest records delivered, from raw Parquet in the bucket: for looking at a few',
+          params: ById,
+          query: RecordsQuery,
+          response: { 200: Delivered, 409: unreadable },
+          shares,
+          run: async ({ principal, params, query }, reply) =>
             sendPayloads(reply, await records.list(principal, params.id, query, signalDisconnect(reply))),
-        )
+        })
       }),
     )
     app.register(
-      resource('Views', (views) => {
-        views.get(
-          '/views/:id/dlq-records',
-          {
-            config: { scope: 'query' },
-            onRequest: within(shares),
-            schema: {
-              operationId: 'listDlqRecords',
-              summary: 'Show the latest records that a view rejected, from dead letter files in the bucket',
-              params: ById,
-              querystring: DlqRecordsQuery,
-              response: { 200: DlqRecords, 409: unreadable },
-            },
-          },
-          async ({ principal, params, query }, reply) =>
+      resource('Views', (operation) => {
+        operation('GET /views/:id/dlq-records', {
+          operationId: 'listDlqRecords',
+          scope: 'query',
+          summary: 'Show the latest records that a view rejected, from dead letter files in the bucket',
+          params: ById,
+          query: DlqRecordsQuery,
+          response: { 200: DlqRecords, 409: unreadable },
+          shares,
+          run: async ({ principal, params, query }, reply) =>
             sendPayloads(reply, await records.listRejected(principal, params.id, query, signalDisconnect(reply))),
-        )
-        views.get(
-          '/views/:id/dlq-reasons',
-          {
-            config: { scope: 'query' },
-            onRequest: within(shares),
-            schema: {
-              operationId: 'listDlqReasons',
-              summary: 'Count why a view rejected records, in its newest dead letter files in the bucket',
-              params: ById,
-              querystring: DlqReasonsQuery,
-              response: { 200: DlqReasons, 409: unreadable },
-            },
-          },
-          async ({ principal, params, query }, reply) =>
+        })
+        operation('GET /views/:id/dlq-reasons', {
+          operationId: 'listDlqReasons',
+          scope: 'query',
+          summary: 'Count why a view rejected records, in its newest dead letter files in the bucket',
+          params: ById,
+          query: DlqReasonsQuery,
+          response: { 200: DlqReasons, 409: unreadable },
+          shares,
+          run: async ({ principal, params, query }, reply) =>
             sendPayloads(reply, await records.listReasons(principal, params.id, query, signalDisconnect(reply))),
-        )
+        })
       }),
     )
     done()

@@ -8,53 +8,35 @@ import { resource } from './resource.ts'
 
 /** Tokens with which nodes join, for the operator. */
 export function joinTokenRoutes(tokens: JoinTokens): FastifyPluginCallbackZod {
-  return resource('Join tokens', (app) => {
-    app.post(
-      '/join-tokens',
-      {
-        config: { scope: 'operator' },
-        schema: {
-          operationId: 'createJoinToken',
-          summary: 'Create a token with which nodes join; only this response contains it',
-          body: CreateJoinToken,
-          response: { 201: CreatedJoinToken },
-        },
-      },
-      (request, reply) => {
-        reply.header('cache-control', 'no-store')
-        return tokens.create(request.body)
-      },
-    )
+  return resource('Join tokens', (operation) => {
+    operation('POST /join-tokens', {
+      operationId: 'createJoinToken',
+      scope: 'operator',
+      summary: 'Create a token with which nodes join; only this response contains it',
+      body: CreateJoinToken,
+      response: { 201: CreatedJoinToken },
+      noStore: true,
+      run: (request) => tokens.create(request.body),
+    })
 
-    app.get(
-      '/join-tokens',
-      {
-        config: { scope: 'operator' },
-        schema: {
-          operationId: 'listJoinTokens',
-          summary: 'List join tokens, newest first, also those that can no longer be used',
-          querystring: PageQuery,
-          response: { 200: pageOf(JoinToken) },
-        },
-      },
-      (request) => tokens.list(request.query),
-    )
+    operation('GET /join-tokens', {
+      operationId: 'listJoinTokens',
+      scope: 'operator',
+      summary: 'List join tokens, newest first, also those that can no longer be used',
+      query: PageQuery,
+      response: { 200: pageOf(JoinToken) },
+      run: (request) => tokens.list(request.query),
+    })
 
-    app.delete(
-      '/join-tokens/:id',
-      {
-        config: { scope: 'operator' },
-        schema: {
-          operationId: 'revokeJoinToken',
-          summary: 'Revoke a join token; nodes that joined with it stay',
-          params: ById,
-          response: { 204: Empty, 404: problem('there is no such join token') },
-        },
-      },
-      async ({ params }, reply) => {
+    operation('DELETE /join-tokens/:id', {
+      operationId: 'revokeJoinToken',
+      scope: 'operator',
+      summary: 'Revoke a join token; nodes that joined with it stay',
+      params: ById,
+      response: { 204: Empty, 404: problem('there is no such join token') },
+      run: async ({ params }) => {
         await tokens.revoke(params.id)
-        return reply.code(204).send()
       },
-    )
+    })
   })
 }

@@ -6,54 +6,39 @@ import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
 export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
-  return resource('Keys', (app) => {
-    app.post(
-      '/keys',
-      {
-        config: { scope: 'admin', grantsAccess: true },
-        schema: {
-          operationId: 'createKey',
-          summary: 'Create an API key; only this response contains the secret',
-          body: CreateApiKey,
-          response: { 201: CreatedApiKey },
-        },
-      },
-      (request, reply) => {
-        reply.header('cache-control', 'no-store')
-        return keys.create(request.principal, request.body)
-      },
-    )
+  return resource('Keys', (operation) => {
+    operation('POST /keys', {
+      operationId: 'createKey',
+      scope: 'admin',
+      grantsAccess: true,
+      summary: 'Create an API key; only this response contains the secret',
+      body: CreateApiKey,
+      response: { 201: CreatedApiKey },
+      noStore: true,
+      run: (request) => keys.create(request.principal, request.body),
+    })
 
-    app.get(
-      '/keys',
-      {
-        config: { scope: 'admin' },
-        schema: {
-          operationId: 'listKeys',
-          summary: 'List API keys, newest first, including revoked ones',
-          querystring: PageQuery,
-          response: { 200: pageOf(ApiKey) },
-        },
-      },
-      (request) => keys.list(request.principal, request.query),
-    )
+    operation('GET /keys', {
+      operationId: 'listKeys',
+      scope: 'admin',
+      summary: 'List API keys, newest first, including revoked ones',
+      query: PageQuery,
+      response: { 200: pageOf(ApiKey) },
+      run: (request) => keys.list(request.principal, request.query),
+    })
 
-    app.post(
-      '/keys/:id/revoke',
-      {
-        config: { scope: 'admin', auditedAs: ({ query }) => (isNow(query) ? 'revokeKeyNow' : 'revokeKey') },
-        schema: {
-          operationId: 'revokeKey',
-          summary: 'Revoke an API key permanently',
-          description:
-            'Calls with the key are refused. Access tokens that were issued for it stay valid until they expire, 15 minutes at most, and MQTT connections until they next authenticate: this is how a key is replaced without an outage. If the key leaked, end all of it at once with `now=true`.',
-          params: ById,
-          querystring: RevokeKeyQuery,
-          response: { 200: ApiKey },
-        },
-      },
-      (request) => keys.revoke(request.principal, request.params.id, { now: isNow(request.query) }),
-    )
+    operation('POST /keys/:id/revoke', {
+      operationId: 'revokeKey',
+      scope: 'admin',
+      auditedAs: ({ query }) => (isNow(query) ? 'revokeKeyNow' : 'revokeKey'),
+      summary: 'Revoke an API key permanently',
+      description:
+        'Calls with the key are refused. Access tokens that were issued for it stay valid until they expire, 15 minutes at most, and MQTT connections until they next authenticate: this is how a key is replaced without an outage. If the key leaked, end all of it at once with `now=true`.',
+      params: ById,
+      query: RevokeKeyQuery,
+      response: { 200: ApiKey },
+      run: (request) => keys.revoke(request.principal, request.params.id, { now: isNow(request.query) }),
+    })
   })
 }
 

@@ -17,89 +17,62 @@ import {
 import type { People } from '../../resources/people.ts'
 import { problem } from '../openapi/openapi.ts'
 import { ById, Empty } from './parameters.ts'
-import { type ResourceApp, resource } from './resource.ts'
+import { type AddOperation, resource } from './resource.ts'
 
 const noPerson = problem('nobody with this id belongs to the account')
 const lastOwner = problem('the account would have no owner')
 
 export function sessionRoutes(people: People): FastifyPluginCallbackZod {
-  return resource('People', (app) => {
-    app.get(
-      '/session',
-      {
-        config: { scope: 'person' },
-        schema: { operationId: 'getSession', summary: 'Get who is signed in, and their accounts', response: { 200: Session } },
-      },
-      (request) => people.session(signedInOf(request)),
-    )
+  return resource('People', (operation) => {
+    operation('GET /session', {
+      operationId: 'getSession',
+      scope: 'person',
+      summary: 'Get who is signed in, and their accounts',
+      response: { 200: Session },
+      run: (request) => people.session(signedInOf(request)),
+    })
   })
 }
 
 export function ownSessionRoutes(people: People): FastifyPluginCallbackZod {
-  return resource('People', (app) => {
-    app.get(
-      '/sessions',
-      {
-        config: { scope: 'person' },
-        schema: {
-          operationId: 'listSessions',
-          summary: 'List the browsers in which you are signed in, the last seen first',
-          response: { 200: z.object({ items: z.array(OpenSession) }) },
-        },
-      },
-      (request) => people.sessions(signedInOf(request)),
-    )
+  return resource('People', (operation) => {
+    operation('GET /sessions', {
+      operationId: 'listSessions',
+      scope: 'person',
+      summary: 'List the browsers in which you are signed in, the last seen first',
+      response: { 200: z.object({ items: z.array(OpenSession) }) },
+      run: (request) => people.sessions(signedInOf(request)),
+    })
 
-    app.delete(
-      '/sessions',
-      {
-        config: { scope: 'person' },
-        schema: {
-          operationId: 'endOtherSessions',
-          summary: 'End all your sessions but this one',
-          response: { 204: Empty },
-        },
-      },
-      async (request, reply) => {
-        await people.endOtherSessions(signedInOf(request))
-        return reply.code(204).send()
-      },
-    )
+    operation('DELETE /sessions', {
+      operationId: 'endOtherSessions',
+      scope: 'person',
+      summary: 'End all your sessions but this one',
+      response: { 204: Empty },
+      run: (request) => people.endOtherSessions(signedInOf(request)),
+    })
 
-    app.delete(
-      '/sessions/:id',
-      {
-        config: { scope: 'person' },
-        schema: {
-          operationId: 'endSession',
-          summary: 'End one of your sessions',
-          params: ById,
-          response: { 204: Empty, 404: problem('you have no such session, or it has ended') },
-        },
-      },
-      async (request, reply) => {
-        await people.endSession(signedInOf(request), request.params.id)
-        return reply.code(204).send()
-      },
-    )
+    operation('DELETE /sessions/:id', {
+      operationId: 'endSession',
+      scope: 'person',
+      summary: 'End one of your sessions',
+      params: ById,
+      response: { 204: Empty, 404: problem('you have no such session, or it has ended') },
+      run: (request) => people.endSession(signedInOf(request), request.params.id),
+    })
 
-    app.post(
-      '/accepted-invitations',
-      {
-        config: { scope: 'person' },
-        schema: {
-          operationId: 'acceptInvitation',
-          summary: 'Join one more account with the link of an invitation',
-          body: AcceptInvitation,
-          response: {
-            200: Membership,
-            404: problem('the invitation was used, revoked, or is too old'),
-            409: problem('you belong to the account already'),
-          },
-        },
+    operation('POST /accepted-invitations', {
+      operationId: 'acceptInvitation',
+      scope: 'person',
+      summary: 'Join one more account with the link of an invitation',
+      body: AcceptInvitation,
+      response: {
+        200: Membership,
+        404: problem('the invitation was used, revoked, or is too old'),
+        409: problem('you belong to the account already'),
       },
-      (request) => people.accept(signedInOf(request), request.body),
-    )
+      run: (request) => people.accept(signedInOf(request), request.body),
+    })
   })
 }
 
@@ -108,108 +81,67 @@ function signedInOf({ signedIn }: FastifyRequest): SignedIn {
 }
 
 export function peopleRoutes(people: People): FastifyPluginCallbackZod {
-  return resource('People', (app) => {
-    addPeople(app, people)
-    addInvitations(app, people)
+  return resource('People', (operation) => {
+    addPeople(operation, people)
+    addInvitations(operation, people)
   })
 }
 
-function addPeople(app: ResourceApp, people: People): void {
-  app.get(
-    '/people',
-    {
-      // E-mail addresses are not for senders.
-      config: { scope: 'metrics' },
-      schema: {
-        operationId: 'listPeople',
-        summary: 'List who belongs to the account, in the order in which they joined',
-        response: { 200: z.object({ items: z.array(Person) }) },
-      },
-    },
-    (request) => people.list(request.principal),
-  )
+function addPeople(operation: AddOperation, people: People): void {
+  operation('GET /people', {
+    operationId: 'listPeople',
+    // E-mail addresses are not for senders.
+    scope: 'metrics',
+    summary: 'List who belongs to the account, in the order in which they joined',
+    response: { 200: z.object({ items: z.array(Person) }) },
+    run: (request) => people.list(request.principal),
+  })
 
-  app.patch(
-    '/people/:id',
-    {
-      config: { scope: 'owner' },
-      schema: {
-        operationId: 'changePerson',
-        summary: 'Change the role of somebody in the account',
-        params: ById,
-        body: ChangePerson,
-        response: { 204: Empty, 404: noPerson, 409: lastOwner },
-      },
-    },
-    async ({ principal, params, body }, reply) => {
-      await people.change(principal, params.id, body)
-      return reply.code(204).send()
-    },
-  )
+  operation('PATCH /people/:id', {
+    operationId: 'changePerson',
+    scope: 'owner',
+    summary: 'Change the role of somebody in the account',
+    params: ById,
+    body: ChangePerson,
+    response: { 204: Empty, 404: noPerson, 409: lastOwner },
+    run: ({ principal, params, body }) => people.change(principal, params.id, body),
+  })
 
-  app.delete(
-    '/people/:id',
-    {
-      config: { scope: 'owner' },
-      schema: {
-        operationId: 'removePerson',
-        summary: 'Take somebody out of the account; the person stays in others',
-        params: ById,
-        response: { 204: Empty, 404: noPerson, 409: lastOwner },
-      },
-    },
-    async ({ principal, params }, reply) => {
-      await people.remove(principal, params.id)
-      return reply.code(204).send()
-    },
-  )
+  operation('DELETE /people/:id', {
+    operationId: 'removePerson',
+    scope: 'owner',
+    summary: 'Take somebody out of the account; the person stays in others',
+    params: ById,
+    response: { 204: Empty, 404: noPerson, 409: lastOwner },
+    run: ({ principal, params }) => people.remove(principal, params.id),
+  })
 }
 
-function addInvitations(app: ResourceApp, people: People): void {
-  app.post(
-    '/invitations',
-    {
-      config: { scope: 'owner' },
-      schema: {
-        operationId: 'createInvitation',
-        summary: 'Create a link with which somebody joins the account; only this response contains it',
-        body: Invite,
-        response: { 201: CreatedInvitation, 409: problem('the account has too many open invitations') },
-      },
-    },
-    (request, reply) => {
-      reply.header('cache-control', 'no-store')
-      return people.invite(request.principal, request.body)
-    },
-  )
+function addInvitations(operation: AddOperation, people: People): void {
+  operation('POST /invitations', {
+    operationId: 'createInvitation',
+    scope: 'owner',
+    summary: 'Create a link with which somebody joins the account; only this response contains it',
+    body: Invite,
+    response: { 201: CreatedInvitation, 409: problem('the account has too many open invitations') },
+    noStore: true,
+    run: (request) => people.invite(request.principal, request.body),
+  })
 
-  app.get(
-    '/invitations',
-    {
-      config: { scope: 'owner' },
-      schema: {
-        operationId: 'listInvitations',
-        summary: 'List the invitations that can still be used, newest first',
-        response: { 200: z.object({ items: z.array(Invitation) }) },
-      },
-    },
-    (request) => people.invitations(request.principal),
-  )
+  operation('GET /invitations', {
+    operationId: 'listInvitations',
+    scope: 'owner',
+    summary: 'List the invitations that can still be used, newest first',
+    response: { 200: z.object({ items: z.array(Invitation) }) },
+    run: (request) => people.invitations(request.principal),
+  })
 
-  app.delete(
-    '/invitations/:id',
-    {
-      config: { scope: 'owner' },
-      schema: {
-        operationId: 'revokeInvitation',
-        summary: 'Revoke an invitation',
-        params: ById,
-        response: { 204: Empty, 404: problem('there is no such invitation, or it was used') },
-      },
-    },
-    async ({ principal, params }, reply) => {
-      await people.revokeInvitation(principal, params.id)
-      return reply.code(204).send()
-    },
-  )
+  operation('DELETE /invitations/:id', {
+    operationId: 'revokeInvitation',
+    scope: 'owner',
+    summary: 'Revoke an invitation',
+    params: ById,
+    response: { 204: Empty, 404: problem('there is no such invitation, or it was used') },
+    run: ({ principal, params }) => people.revokeInvitation(principal, params.id),
+  })
 }

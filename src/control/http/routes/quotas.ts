@@ -4,18 +4,13 @@ import type { Quotas } from '../../resources/quotas.ts'
 import { resource } from './resource.ts'
 
 export function quotaRoutes(quotas: Quotas): FastifyPluginCallbackZod {
-  return resource('Quotas', (app) => {
-    app.get(
-      '/quotas',
-      {
-        config: { scope: 'metrics' },
-        schema: {
-          operationId: 'getQuotas',
-          summary: 'Get the quotas of the account and how much of them is used',
-          response: { 200: QuotaUse },
-        },
-      },
-      (request) => quotas.get(request.principal.account_id),
-    )
+  return resource('Quotas', (operation) => {
+    operation('GET /quotas', {
+      operationId: 'getQuotas',
+      scope: 'metrics',
+      summary: 'Get the quotas of the account and how much of them is used',
+      response: { 200: QuotaUse },
+      run: (request) => quotas.get(request.principal.account_id),
+    })
   })
 }

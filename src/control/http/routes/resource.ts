@@ -1,28 +1,109 @@
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import type { z } from 'zod'
 import { AppError } from '#errors.ts'
+import type { problem } from '../openapi/openapi.ts'
+import type { RouteScope } from '../requests/authenticate.ts'
+import type { RequestShares } from '../requests/request-shares.ts'
 
-export type ResourceApp = Parameters<FastifyPluginCallbackZod>[0]
+type Call<Params, Query, Body> = Omit<FastifyRequest, 'params' | 'query' | 'body'> & {
+  readonly params: z.output<Params>
+  readonly query: z.output<Query>
+  readonly body: z.output<Body>
+}
+
+/** A success by its schema, an error by its description. */
+type Responses = Readonly<Record<number, z.ZodType | ReturnType<typeof problem>>>
+type Returned<Declared> = {
+  [Status in keyof Declared]: Declared[Status] extends z.ZodUndefined
+    ? // biome-ignore lint/suspicious/noConfusingVoidType: a service that returns nothing
+      void
+    : Declared[Status] extends z.ZodType
+      ? z.input<Declared[Status]>
+      : never
+}
+type Result<Declared> = Returned<Declared>[keyof Declared] | FastifyReply
+
+/** An operation of the management API: what it takes, who may call it, and what it does. */
+export type Operation<Params, Query, Body, Declared> = Pick<FastifyContextConfig, 'grantsAccess' | 'auditedAs' | 'rateLimit'> & {
+  readonly operationId: string
+  readonly scope: RouteScope
+  readonly summary: string
+  readonly description?: string
+  readonly params?: Params
+  readonly query?: Query
+  readonly body?: Body
+  /** It responds with the only success, unless `run` sets another status. */
+  readonly response: Declared
+  readonly bodyLimit?: number
+  /** Bounds the calls of an account at the same time. */
+  readonly shares?: RequestShares
+  /** No cache may keep the response: it has a secret. */
+  readonly noStore?: true
+  readonly run: (call: Call<Params, Query, Body>, reply: FastifyReply) => Result<Declared> | Promise<Result<Declared>>
+}
+
+export type AddOperation = <
+  Params extends z.ZodType,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  const Declared extends Responses,
+>(
+  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
+  operation: Operation<Params, Query, Body, Declared>,
+) => void
 
 /**
  * The operations of one resource.
  *
- * Each has the resource's tag in the description, and responds with the only 2xx status that its schema declares. An operation that reads no
- * body refuses one with fields: whoever sends `{"now":true}` to revoke a key expects an effect.
+ * Each has the resource's tag in the description. An operation that reads no body refuses one with fields: whoever sends `{"now":true}` to
+ * revoke a key expects an effect.
  */
-export function resource(tag: string, addOperations: (app: ResourceApp) => void): FastifyPluginCallbackZod {
+export function resource(
+  tag: string,
+  addOperations: (operation: AddOperation, app: FastifyInstance) => void,
+): FastifyPluginCallbackZod {
   return (app, _options, done) => {
-    app.addHook('onRoute', ({ schema }) => {
-      if (schema !== undefined) schema.tags = [tag]
-    })
     app.addHook('preValidation', async ({ body, routeOptions }) => {
       if (routeOptions.schema?.body === undefined) refuseFields(body)
     })
-    app.addHook('preHandler', async ({ routeOptions }, reply) => {
-      const success = Object.keys(routeOptions.schema?.response ?? {}).find((status) => status.startsWith('2'))
-      if (success !== undefined) reply.code(Number(success))
-    })
-    addOperations(app)
+    addOperations((route, operation) => addRoute(app as unknown as FastifyInstance, tag, route, operation), app as never)
     done()
+  }
+}
+
+function addRoute<Params, Query, Body, Declared extends Responses>(
+  app: FastifyInstance,
+  tag: string,
+  route: string,
+  operation: Operation<Params, Query, Body, Declared>,
+): void {
+  const { scope, grantsAccess, auditedAs, rateLimit, params, query: querystring, body, bodyLimit, shares, run } = operation
+  const { operationId, summary, description, response, noStore } = operation
+  const [method = '', url = ''] = route.split(' ')
+  const success = Number(Object.keys(response).find((status) => status.startsWith('2')))
+  app.route({
+    method: method as HTTPMethods,
+    url,
+    config: defined({ scope, grantsAccess, auditedAs, rateLimit }),
+    schema: { tags: [tag], ...defined({ operationId, summary, description, params, querystring, body, response }) },
+    ...defined({ bodyLimit, onRequest: shares && within(shares) }),
+    handler(request, reply) {
+      reply.code(success)
+      if (noStore) reply.header('cache-control', 'no-store')
+      return run(request as never, reply) as never
+    },
+  })
+}
+
+function defined<Fields extends object>(fields: Fields): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
+}
+
+/** Reserves a slot before the body is read, until the response is sent. */
+function within(shares: RequestShares): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  return async ({ principal }, reply) => {
+    reply.raw.once('close', shares.admit(principal))
   }
 }
 

@@ -12,39 +12,29 @@ const ViewSeriesQuery = SeriesQuery.extend({
 })
 
 export function endpointSeriesRoutes(series: Series): FastifyPluginCallbackZod {
-  return resource('Endpoints', (app) => {
-    app.get(
-      '/endpoints/:id/series',
-      {
-        config: { scope: 'metrics' },
-        schema: {
-          operationId: 'getEndpointSeries',
-          summary: 'Get what an endpoint accepted, refused and delivered over time, also of a deleted one',
-          params: ById,
-          querystring: SeriesQuery,
-          response: { 200: EndpointSeries },
-        },
-      },
-      (request) => series.ofEndpoint(request.principal, request.params.id, request.query),
-    )
+  return resource('Endpoints', (operation) => {
+    operation('GET /endpoints/:id/series', {
+      operationId: 'getEndpointSeries',
+      scope: 'metrics',
+      summary: 'Get what an endpoint accepted, refused and delivered over time, also of a deleted one',
+      params: ById,
+      query: SeriesQuery,
+      response: { 200: EndpointSeries },
+      run: (request) => series.ofEndpoint(request.principal, request.params.id, request.query),
+    })
   })
 }
 
 export function viewSeriesRoutes(series: Series): FastifyPluginCallbackZod {
-  return resource('Views', (app) => {
-    app.get(
-      '/views/:id/series',
-      {
-        config: { scope: 'metrics' },
-        schema: {
-          operationId: 'getViewSeries',
-          summary: 'Get what all versions of a view accepted, dropped and rejected over time',
-          params: ById,
-          querystring: ViewSeriesQuery,
-          response: { 200: ViewSeries },
-        },
-      },
-      (request) => series.ofView(request.principal, request.params.id, request.query),
-    )
+  return resource('Views', (operation) => {
+    operation('GET /views/:id/series', {
+      operationId: 'getViewSeries',
+      scope: 'metrics',
+      summary: 'Get what all versions of a view accepted, dropped and rejected over time',
+      params: ById,
+      query: ViewSeriesQuery,
+      response: { 200: ViewSeries },
+      run: (request) => series.ofView(request.principal, request.params.id, request.query),
+    })
   })
 }

@@ -3,7 +3,6 @@ import { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import type { TestEvents } from '../../resources/test-events.ts'
 import { problem } from '../openapi/openapi.ts'
 import { RequestShares } from '../requests/request-shares.ts'
-import { within } from './own-process.ts'
 import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
@@ -11,22 +10,17 @@ import { resource } from './resource.ts'
 const perAccountMax = 4
 
 export function testEventRoutes(testEvents: TestEvents): FastifyPluginCallbackZod {
-  return resource('Endpoints', (app) => {
+  return resource('Endpoints', (operation) => {
     const shares = new RequestShares({ what: 'send test events', perAccountMax })
-    app.post(
-      '/endpoints/:id/test-events',
-      {
-        config: { scope: 'admin' },
-        onRequest: within(shares),
-        schema: {
-          operationId: 'sendTestEvent',
-          summary: 'Send one record through the ingest address of the endpoint, and return its receipt',
-          params: ById,
-          body: SendTestEvent.optional(),
-          response: { 200: TestEvent, 409: problem('ingest refused the record; `detail` has its words') },
-        },
-      },
-      (request) => testEvents.send(request.principal, request.params.id, request.body ?? {}),
-    )
+    operation('POST /endpoints/:id/test-events', {
+      operationId: 'sendTestEvent',
+      scope: 'admin',
+      summary: 'Send one record through the ingest address of the endpoint, and return its receipt',
+      params: ById,
+      body: SendTestEvent.optional(),
+      response: { 200: TestEvent, 409: problem('ingest refused the record; `detail` has its words') },
+      shares,
+      run: (request) => testEvents.send(request.principal, request.params.id, request.body ?? {}),
+    })
   })
 }

@@ -7,31 +7,22 @@ import { resource } from './resource.ts'
 
 /** Rate-limited by client address: the caller is not authenticated yet, and an attacker would guess keys here. */
 export function tokenRoutes(tokens: Tokens, rateLimit: RateLimitOptions): FastifyPluginCallbackZod {
-  return resource('Token', (app) => {
-    app.post(
-      '/token/exchange',
-      {
-        config: {
-          scope: 'public',
-          rateLimit,
-        },
-        schema: {
-          operationId: 'exchangeToken',
-          summary: 'Exchange an API key for an access token',
-          body: ExchangeToken,
-          response: {
-            200: AccessToken,
-            401: problem('the API key is unknown or revoked'),
-            403: problem('the API key does not hold the scope'),
-          },
-        },
+  return resource('Token', (operation) => {
+    operation('POST /token/exchange', {
+      operationId: 'exchangeToken',
+      scope: 'public',
+      rateLimit,
+      summary: 'Exchange an API key for an access token',
+      body: ExchangeToken,
+      response: {
+        200: AccessToken,
+        401: problem('the API key is unknown or revoked'),
+        403: problem('the API key does not hold the scope'),
       },
-      (request, reply) => {
-        // RFC 6749 §5.1
-        reply.header('cache-control', 'no-store')
-        return tokens.exchange(request.body)
-      },
-    )
+      // RFC 6749 §5.1
+      noStore: true,
+      run: (request) => tokens.exchange(request.body),
+    })
   })
 }
 

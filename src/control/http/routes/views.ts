@@ -10,7 +10,7 @@ import type { DlqFiles as DlqFilesService } from '../../resources/dlq-files.ts'
 import type { Views } from '../../resources/views.ts'
 import { problem } from '../openapi/openapi.ts'
 import { ById, Empty } from './parameters.ts'
-import { type ResourceApp, resource } from './resource.ts'
+import { type AddOperation, resource } from './resource.ts'
 
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
@@ -41,127 +41,87 @@ export type ViewRoutesOptions = {
 }
 
 export function viewRoutes({ views, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
-  return resource('Views', (app) => {
-    addVersions(app, views)
-    addQuality(app, views, dlqFiles)
+  return resource('Views', (operation) => {
+    addVersions(operation, views)
+    addQuality(operation, views, dlqFiles)
   })
 }
 
-function addVersions(app: ResourceApp, views: Views): void {
-  app.get(
-    '/views',
-    {
-      config: { scope: 'any' },
-      schema: {
-        operationId: 'listViews',
-        summary: 'List view versions, newest first',
-        querystring: ListQuery,
-        response: { 200: pageOf(ViewWithUsage) },
-      },
-    },
-    (request) => views.list(request.principal, request.query),
-  )
+function addVersions(operation: AddOperation, views: Views): void {
+  operation('GET /views', {
+    operationId: 'listViews',
+    scope: 'any',
+    summary: 'List view versions, newest first',
+    query: ListQuery,
+    response: { 200: pageOf(ViewWithUsage) },
+    run: (request) => views.list(request.principal, request.query),
+  })
 
-  app.get(
-    '/view-metrics',
-    {
-      config: { scope: 'metrics' },
-      schema: {
-        operationId: 'listViewMetrics',
-        summary: 'List the metrics of published view versions, newest first',
-        querystring: PageQuery,
-        response: { 200: pageOf(Metrics) },
-      },
-    },
-    (request) => views.listMetrics(request.principal, request.query),
-  )
+  operation('GET /view-metrics', {
+    operationId: 'listViewMetrics',
+    scope: 'metrics',
+    summary: 'List the metrics of published view versions, newest first',
+    query: PageQuery,
+    response: { 200: pageOf(Metrics) },
+    run: (request) => views.listMetrics(request.principal, request.query),
+  })
 
-  app.get(
-    '/views/:id',
-    {
-      config: { scope: 'metrics' },
-      schema: {
-        operationId: 'getView',
-        summary: 'Get a view with its versions and endpoints',
-        params: ById,
-        response: { 200: ViewDetail },
-      },
-    },
-    (request) => views.get(request.principal, request.params.id),
-  )
+  operation('GET /views/:id', {
+    operationId: 'getView',
+    scope: 'metrics',
+    summary: 'Get a view with its versions and endpoints',
+    params: ById,
+    response: { 200: ViewDetail },
+    run: (request) => views.get(request.principal, request.params.id),
+  })
 
-  app.delete(
-    '/views/:id',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        operationId: 'deleteView',
-        summary: 'Delete a draft',
-        params: ById,
-        response: { 204: Empty, 422: notDraft },
-      },
-    },
-    (request) => views.remove(request.principal, request.params.id),
-  )
+  operation('DELETE /views/:id', {
+    operationId: 'deleteView',
+    scope: 'admin',
+    summary: 'Delete a draft',
+    params: ById,
+    response: { 204: Empty, 422: notDraft },
+    run: (request) => views.remove(request.principal, request.params.id),
+  })
 
-  app.post(
-    '/views/:id/versions',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        operationId: 'createViewVersion',
-        summary: 'Create the next version of a view, as a draft',
-        params: ById,
-        body: CreateViewVersion.optional(),
-        response: { 201: View },
-      },
-    },
-    (request) => views.createVersion(request.principal, request.params.id, request.body ?? {}),
-  )
+  operation('POST /views/:id/versions', {
+    operationId: 'createViewVersion',
+    scope: 'admin',
+    summary: 'Create the next version of a view, as a draft',
+    params: ById,
+    body: CreateViewVersion.optional(),
+    response: { 201: View },
+    run: (request) => views.createVersion(request.principal, request.params.id, request.body ?? {}),
+  })
 
-  app.post(
-    '/views/:id/archive',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        operationId: 'archiveView',
-        summary: 'Archive a published view: it is detached from every endpoint and cannot be attached again',
-        params: ById,
-        response: { 200: View, 422: problem('the view is not published') },
-      },
-    },
-    (request) => views.archive(request.principal, request.params.id),
-  )
+  operation('POST /views/:id/archive', {
+    operationId: 'archiveView',
+    scope: 'admin',
+    summary: 'Archive a published view: it is detached from every endpoint and cannot be attached again',
+    params: ById,
+    response: { 200: View, 422: problem('the view is not published') },
+    run: (request) => views.archive(request.principal, request.params.id),
+  })
 }
 
-function addQuality(app: ResourceApp, views: Views, dlqFiles: DlqFilesService): void {
-  app.get(
-    '/views/:id/dlq-files',
-    {
-      config: { scope: 'metrics' },
-      schema: {
-        operationId: 'listDlqFiles',
-        summary: 'List the files of rows that a view rejected, each with a download URL',
-        params: ById,
-        querystring: DlqFilesQuery,
-        response: { 200: DlqFiles },
-      },
-    },
-    (request) => dlqFiles.list(request.principal, request.params.id, request.query),
-  )
+function addQuality(operation: AddOperation, views: Views, dlqFiles: DlqFilesService): void {
+  operation('GET /views/:id/dlq-files', {
+    operationId: 'listDlqFiles',
+    scope: 'metrics',
+    summary: 'List the files of rows that a view rejected, each with a download URL',
+    params: ById,
+    query: DlqFilesQuery,
+    response: { 200: DlqFiles },
+    run: (request) => dlqFiles.list(request.principal, request.params.id, request.query),
+  })
 
-  app.get(
-    '/views/:id/metrics',
-    {
-      config: { scope: 'metrics' },
-      schema: {
-        operationId: 'getViewMetrics',
-        summary: 'Get the metrics of a view, over 24 hours and in total',
-        params: ById,
-        querystring: MetricsQuery,
-        response: { 200: Metrics },
-      },
-    },
-    (request) => views.metrics(request.principal, request.params.id, request.query.detail),
-  )
+  operation('GET /views/:id/metrics', {
+    operationId: 'getViewMetrics',
+    scope: 'metrics',
+    summary: 'Get the metrics of a view, over 24 hours and in total',
+    params: ById,
+    query: MetricsQuery,
+    response: { 200: Metrics },
+    run: (request) => views.metrics(request.principal, request.params.id, request.query.detail),
+  })
 }
