@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Id } from './id.ts'
 import { definitionLimits } from './limits.ts'
 import { lineOfText, paragraphs } from './text.ts'
+import { parquetForms } from './types/file-form.ts'
 
 /**
  * The shape of a view definition. The view compiler checks the meaning of its parts (types, paths, conditions), so a definition that is
@@ -9,10 +10,6 @@ import { lineOfText, paragraphs } from './text.ts'
  */
 export const CastFailures = z.enum(['null', 'dlq'])
 export type CastFailures = z.infer<typeof CastFailures>
-
-/** Forms in Parquet that not every engine reads, or not in the same way. */
-export const ParquetForm = z.enum(['native', 'naive'])
-export type ParquetForm = z.infer<typeof ParquetForm>
 
 /** Lists by `[*]`: an element without the rest of the path is NULL, so that lists of one array align, or is left out. */
 export const ListForm = z.enum(['aligned', 'packed'])
@@ -41,7 +38,7 @@ export const Column = z.strictObject({
     .meta({ description: 'a JSONPath, or $$.<field> of the envelope: docs/views.md', examples: ['$.user.id'] }),
   required: z.boolean().optional(),
   cast_failures: CastFailures.optional(),
-  parquet: ParquetForm.optional().meta({
+  parquet: z.enum(parquetForms).optional().meta({
     description:
       'how Parquet stores the column; if not set, in a form that every engine reads. `native` stores a UUID, TIME, JSON or unsigned integer as such, `naive` a TIMESTAMP that is not marked as UTC',
   }),

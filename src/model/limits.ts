@@ -165,8 +165,6 @@ export const queryLimits = {
 
 /** Column quality, and paths that no column reads. */
 export const qualityLimits = {
-  /** Length of a text that is a minimum or maximum. */
-  textCharsMax: 64,
   /** Records of a segment that are sampled for paths. */
   samplesMax: 200,
   /** Paths of a view and a segment; paths of a time bucket and of a response; length of one path. */

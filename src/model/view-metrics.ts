@@ -3,6 +3,7 @@ import { safeSum } from '#lib/safe-sum.ts'
 import { Id } from './id.ts'
 import { qualityLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
+import { boundCharsMax } from './types/orders.ts'
 import { JsonKind } from './view-quality.ts'
 
 const described = (description: string) => ({ description })
@@ -53,7 +54,7 @@ const ColumnWindow = z.object({
     .nullable()
     .meta(
       described(
-        `smallest value of the accepted rows as text: whole numbers and decimals exact, floating point numbers in their shortest form (NaN is ignored), ISO 8601 in UTC, BOOLEAN as \`false\` or \`true\`, VARCHAR in the order of its bytes and cut to ${qualityLimits.textCharsMax} characters, so that it is never larger than the value. Null if there is no value, and for JSON, BLOB and lists`,
+        `smallest value of the accepted rows as text: whole numbers and decimals exact, floating point numbers in their shortest form (NaN is ignored), ISO 8601 in UTC, BOOLEAN as \`false\` or \`true\`, VARCHAR in the order of its bytes and cut to ${boundCharsMax} characters, so that it is never larger than the value. Null if there is no value, and for JSON, BLOB and lists`,
       ),
     ),
   max: z.string().nullable().meta(described('largest value, in the same format; for a longer VARCHAR, its first characters')),

@@ -2,9 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Column, Definition } from '#model/definition.ts'
-import { definitionLimits, qualityLimits } from '#model/limits.ts'
+import { definitionLimits } from '#model/limits.ts'
 import { orderOfPrinted, parseType } from '#model/types/column-type.ts'
 import { descriptors } from '#model/types/descriptors.ts'
+import { boundCharsMax } from '#model/types/orders.ts'
 import { addQualities, type ColumnQuality, toSum } from '#model/view-quality.ts'
 import { MASK_COLUMNS } from '#views/extraction.ts'
 import { decide } from '../../test/support/decide.ts'
@@ -302,7 +303,7 @@ test('shortened minimum and maximum keep their order', () => {
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
       const cut = canonicalText(text, type) ?? ''
       expect(text.startsWith(cut)).toBe(true)
-      expect([...cut].length).toBeLessThanOrEqual(qualityLimits.textCharsMax)
+      expect([...cut].length).toBeLessThanOrEqual(boundCharsMax)
       expect(cut.isWellFormed()).toBe(true)
     }),
   )

@@ -8,8 +8,8 @@
  */
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
-import { qualityLimits } from '#model/limits.ts'
 import { type ColumnType, orderOf, printType } from '#model/types/column-type.ts'
+import { boundCharsMax } from '#model/types/orders.ts'
 import { type ColumnQuality, extreme } from '#model/view-quality.ts'
 import type { CompiledColumn } from '#views/compiled-view.ts'
 import type { Tally } from './tally.ts'
@@ -69,7 +69,7 @@ async function readFooter(columns: readonly CompiledColumn[], path: string, quer
  */
 function usable(end: 'min' | 'max'): string {
   const text = `stats_${end}_value`
-  return `CASE WHEN ${end}_is_exact OR length(${text}) > ${qualityLimits.textCharsMax} THEN ${text} END`
+  return `CASE WHEN ${end}_is_exact OR length(${text}) > ${boundCharsMax} THEN ${text} END`
 }
 
 type RowGroup = Readonly<Record<'nulls' | 'min' | 'max', Value | undefined>> & { readonly values: number }

@@ -1,5 +1,5 @@
-import type { ParquetForm } from '#model/definition.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
+import type { ParquetForm } from '#model/types/file-form.ts'
 import type { Condition } from './condition.ts'
 import type { Path } from './json-path.ts'
 import type { PatternBudget } from './pattern-budget.ts'

@@ -4,9 +4,12 @@
  * Owns: SQL for it. Does not own: which types have another form (descriptors.ts). Values have their form in files only: conditions, previews and
  * quality work on values of the column's type.
  */
-import type { ParquetForm } from '../definition.ts'
 import { type ColumnType, descriptorOf, printType, storedType } from './column-type.ts'
 import { descriptors, type FileForm, type TypeDescriptor } from './descriptors.ts'
+
+/** Forms in Parquet that not every engine reads, or not in the same way. */
+export const parquetForms = ['native', 'naive'] as const
+export type ParquetForm = (typeof parquetForms)[number]
 
 /**
  * SQL for COPY. Spark 3.5 refuses a whole file with one day before 1582 or one instant before 1900, such as the year 1 that programs send for "no

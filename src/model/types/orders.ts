@@ -4,8 +4,10 @@
  * Law: comparing is exact, and total for any texts, because nodes send them.
  */
 import { Buffer } from 'node:buffer'
-import { qualityLimits } from '../limits.ts'
 import { toIsoDate, toIsoInstant } from './iso-dates.ts'
+
+/** Length of a text that is the minimum or maximum of a column. */
+export const boundCharsMax = 64
 
 export type ValueOrder = {
   /** Returns the canonical text of a value, from DuckDB's text for it. */
@@ -59,9 +61,8 @@ function parseFloating(text: string): number {
 
 /** Shortens a text. The result is never larger than the text, and is a prefix of it. */
 function shorten(text: string): string {
-  const { textCharsMax } = qualityLimits
-  if (text.length <= textCharsMax) return text
-  return [...text.slice(0, 2 * textCharsMax)].slice(0, textCharsMax).join('')
+  if (text.length <= boundCharsMax) return text
+  return [...text.slice(0, 2 * boundCharsMax)].slice(0, boundCharsMax).join('')
 }
 
 function sign<T extends bigint | number | string>(one: T, other: T): number {
