@@ -131,7 +131,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   registerMetrics(config, ports, { ...storage, ...entry, ...servers, feed })
   feed.subscribe((snapshot) => {
     configuration.apply(snapshot)
-    sessions.apply(snapshot.endpoints)
+    sessions.recheck()
     handed?.want(snapshot.certificate)
     report.sendNow()
   })
@@ -181,7 +181,6 @@ function composeStorage(config: IngestConfig, { nodeId, control, files, clock, l
 
 type Entry = {
   readonly connections: ConnectionBudget
-  readonly authenticator: Authenticator
   readonly allowances: Allowances
   readonly keyUse: KeyUse
   readonly series: SeriesReport
@@ -218,8 +217,19 @@ function composeEntry(
     shares: [nodeRoom, storedRequests, allowances, connections],
     logger,
   })
-  const gate = new Gate({ configuration, capacity: nodeRoom, allowances, keyUse, counts, wal, storedRequests, clock, logger })
-  return { connections, authenticator, allowances, keyUse, series, configuration, gate }
+  const gate = new Gate({
+    configuration,
+    authenticator,
+    capacity: nodeRoom,
+    allowances,
+    keyUse,
+    counts,
+    wal,
+    storedRequests,
+    clock,
+    logger,
+  })
+  return { connections, allowances, keyUse, series, configuration, gate }
 }
 
 type Servers = {
@@ -235,10 +245,10 @@ function composeServers(
   { nodeId, addresses, certificate, ownBaseUrl, registry, traces, clock, logger }: IngestPorts,
   parts: Entry & { readonly feed: SnapshotFeed; readonly report: IngestReport },
 ): Servers {
-  const { gate, authenticator, connections, feed, report } = parts
+  const { gate, connections, feed, report } = parts
   const mqttCounters = new MqttCounters()
   const sessions = new Sessions({
-    ...{ gate, authenticator, clock, logger },
+    ...{ gate, clock, logger },
     packetMsMax: config.requestTimeoutSeconds * 1000,
     counters: mqttCounters,
   })
@@ -249,7 +259,7 @@ function composeServers(
     cors: config.corsOrigins === null ? undefined : new Cors(config.corsOrigins),
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     exchange: {
-      ...{ nodeId, authenticator, gate, traces, clock },
+      ...{ nodeId, gate, traces, clock },
       // Without a setting of its own a node elsewhere would name an address of its machine.
       baseUrl: () => (config.baseUrl === null ? feed.current()?.token_issuer : undefined) ?? ownBaseUrl,
       maxRequestBytes: config.maxRequestBytes,
@@ -271,7 +281,7 @@ function registerMetrics(
   { registry, supervisorPid }: IngestPorts,
   parts: Storage & Entry & Servers & { readonly feed: SnapshotFeed },
 ): void {
-  const { disk, storedRequests, wal, nodeRoom, allowances, configuration, connections, feed } = parts
+  const { disk, storedRequests, wal, nodeRoom, allowances, configuration, gate, connections, feed } = parts
   const { httpCounters, mqttCounters, sessions } = parts
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
@@ -281,7 +291,7 @@ function registerMetrics(
   registerNodeMetrics(registry, {
     ...{ connections, wal, diskBudgetBytes, supervisorPid },
     inFlightBytes: () => nodeRoom.inFlightBytes,
-    acknowledgements: { http: httpCounters.acknowledgements, mqtt: mqttCounters.acknowledgements },
+    acknowledgements: gate.acknowledgements,
     diskFreeBytes: () => nodeRoom.space?.free_bytes ?? Number.NaN,
     idempotencyKeys: () => storedRequests.count,
     idempotencyIndexBytes: () => storedRequests.indexBytes,

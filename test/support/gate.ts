@@ -1,13 +1,18 @@
 /** A gate in front of endpoints and a log that the test provides. Without `endpoints` it has no configuration yet. */
-
+import { Socket } from 'node:net'
+import { AppError } from '#errors.ts'
 import { Allowances } from '#ingest/gate/allowances.ts'
 import { ConnectionBudget } from '#ingest/gate/connection-budget.ts'
+import type { GateOptions } from '#ingest/gate/context.ts'
 import { EndpointCounts } from '#ingest/gate/endpoint-counters.ts'
-import { EndpointTable } from '#ingest/gate/endpoint-table.ts'
-import { Gate, type GateOptions } from '#ingest/gate/gate.ts'
+import { EndpointTable, type Route } from '#ingest/gate/endpoint-table.ts'
+import { Gate } from '#ingest/gate/gate.ts'
 import type { Room } from '#ingest/gate/node-room.ts'
+import type { KeySender } from '#ingest/gate/sender.ts'
+import { assert } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 
 /** A budget that never runs out. */
@@ -15,18 +20,46 @@ export function manyConnections(): ConnectionBudget {
   return new ConnectionBudget({ max: 100, maxUnauthenticated: 100, maxPerAddress: 100, clock: systemClock })
 }
 
+/** A sender with a key of this principal, on a connection of its own. */
+export function aSender(principal: KeyPrincipal, route: Route = { host: undefined, query: '' }): KeySender {
+  const slot = manyConnections().accept(new Socket())
+  assert(slot !== undefined, 'the budget has a place')
+  return {
+    protocol: 'http',
+    slot,
+    authenticate: () => principal,
+    get host() {
+      return route.host
+    },
+    get query() {
+      return route.query
+    },
+  }
+}
+
 export function aGate({
   endpoints,
+  configuration = { endpoints: endpoints && new EndpointTable({ region: 'loc', endpoints: [...endpoints] }) },
+  counts = new EndpointCounts(),
   append = () => Promise.reject(new Error('the test stores nothing')),
   whenRecovered = () => undefined,
   once = () => Promise.reject(new Error('the test stores nothing')),
   room = {},
+  verifyKey = () => {
+    throw new AppError('unauthorized', 'the test knows no key')
+  },
+  authenticator = {},
 }: {
   readonly endpoints?: readonly SnapshotEndpoint[]
+  /** Made of `endpoints` by default. A test that changes it sees the effect of a new snapshot. */
+  readonly configuration?: GateOptions['configuration']
+  readonly counts?: EndpointCounts
   readonly append?: GateOptions['wal']['append']
   readonly whenRecovered?: GateOptions['wal']['whenRecovered']
   readonly once?: GateOptions['storedRequests']['once']
   readonly room?: Partial<Room>
+  readonly verifyKey?: GateOptions['authenticator']['verifyKey']
+  readonly authenticator?: Partial<GateOptions['authenticator']>
 } = {}): Gate {
   const nothing = () => undefined
   const anyRoom = {
@@ -43,11 +76,20 @@ export function aGate({
   const allowances = new Allowances({ nodeId: 'node', control, clock: systemClock, logger })
   allowances.configure(endpoints ?? [])
   return new Gate({
-    configuration: { endpoints: endpoints && new EndpointTable({ region: 'loc', endpoints: [...endpoints] }) },
+    configuration,
+    // The same object, which the test may change.
+    authenticator: Object.assign(authenticator, {
+      verifyKey,
+      verifyUrlKey: verifyKey,
+      verifyToken: async (token: string) => verifyKey(token, undefined),
+      keyStatus: () => 'active' as const,
+      revision: 0,
+      ...authenticator,
+    }),
     capacity: { room: () => anyRoom, reasons: () => [] },
     allowances,
     keyUse: new Set<string>(),
-    counts: new EndpointCounts(),
+    counts,
     clock: systemClock,
     wal: { append, whenRecovered },
     storedRequests: { once },

@@ -116,6 +116,10 @@ describe('after it', () => {
     expect([budget.shares.share(account).used, budget.shares.share(other).used]).toEqual([0, 1])
     slot?.leave()
     expect([budget.shares.used, budget.open]).toEqual([0, 1])
+    // A token may be verified too late.
+    slot?.claim(account)
+    slot?.force(account)
+    expect(budget.shares.used).toBe(0)
     socket.destroy()
     expect([budget.shares.used, budget.open, budget.unauthenticated]).toEqual([0, 0, 0])
   })

@@ -155,6 +155,7 @@ export class ConnectionSlot {
   readonly #socket: Socket
   #account: string | undefined
   #share: Share | undefined
+  #hasLeft = false
 
   constructor(
     budget: ConnectionBudget,
@@ -177,7 +178,8 @@ export class ConnectionSlot {
 
   /** Counts the connection for this account, from now on. Returns why the account may have no more; it then stays where it is. */
   claim(account: string): Rejection | undefined {
-    if (account === this.#account) return undefined
+    // A token may be verified only after its connection has closed.
+    if (account === this.#account || this.#hasLeft) return undefined
     const share = this.#budget.shares.share(account)
     const bound = share.take(1)
     if (bound === undefined) {
@@ -185,11 +187,12 @@ export class ConnectionSlot {
       return undefined
     }
     this.#budget.countRefusal(bound)
-    return tryAgain('no_room', texts[bound], gateLimits.retryConnectionsSeconds)
+    return tryAgain('no_room', texts[bound], gateLimits.retryConnectionsSeconds, { endsConnection: true })
   }
 
   /** Like `claim`, for a connection that replaces another one of the account. */
   force(account: string): void {
+    if (this.#hasLeft) return
     const share = this.#budget.shares.share(account)
     share.force(1)
     this.#move(account, share)
@@ -197,6 +200,7 @@ export class ConnectionSlot {
 
   /** No longer counts the connection for its account: it is about to close. */
   leave(): void {
+    this.#hasLeft = true
     this.#share?.release(1)
     this.#share = undefined
     this.#account = undefined

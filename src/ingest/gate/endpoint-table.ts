@@ -58,13 +58,14 @@ export class EndpointTable {
     return endpoint
   }
 
-  /** Checks an endpoint that `resolve` of an earlier table returned. Throws Rejection. */
-  recheck(earlier: SnapshotEndpoint): void {
+  /** Checks an endpoint that `resolve` of an earlier table returned, and returns it as it is now. Throws Rejection. */
+  recheck(earlier: SnapshotEndpoint): SnapshotEndpoint {
     const endpoint = this.#byId.get(earlier.id)
-    if (endpoint === earlier) return
+    if (endpoint === earlier) return endpoint
     if (endpoint === undefined) throw deleted()
     if (endpoint.account_suspended) throw accountSuspended()
     requireAccepting(endpoint)
+    return endpoint
   }
 
   #atHost(host: string, { account_id }: KeyPrincipal): SnapshotEndpoint | undefined {

@@ -1,16 +1,27 @@
+import { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { InvariantError } from '#lib/assert.ts'
+import { AppError } from '#errors.ts'
+import { assert, InvariantError } from '#lib/assert.ts'
+import { systemClock } from '#lib/clock.ts'
 import { LogError } from '#log/log-error.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
-import { oneRecord } from '../../../test/support/frames.ts'
-import { aGate } from '../../../test/support/gate.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { aGate, aSender } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
+import { ConnectionBudget } from './connection-budget.ts'
+import type { Route } from './endpoint-table.ts'
+import type { Gate } from './gate.ts'
 import { Rejection } from './rejection.ts'
 
 const endpoint = anEndpoint({ account_id: 'account' })
 const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
 const route = { host: undefined, query: '' }
 const gate = aGate({ endpoints: [endpoint] })
+
+/** Returns the endpoint that the principal is admitted to. */
+function open(to: Gate, sender: KeyPrincipal, route: Route): SnapshotEndpoint {
+  return to.admit(aSender(sender, route)).endpoint
+}
 
 function outcomeOf(work: () => unknown): unknown {
   try {
@@ -22,9 +33,9 @@ function outcomeOf(work: () => unknown): unknown {
   return 'accepted'
 }
 
-describe('open', () => {
-  test('returns the endpoint that the principal may send to', () => {
-    expect(gate.open(principal, route)).toBe(endpoint)
+describe('the endpoint that a sender is admitted to', () => {
+  test('is the one that the principal may send to', () => {
+    expect(open(gate, principal, route)).toBe(endpoint)
   })
 
   test.each([
@@ -38,7 +49,7 @@ describe('open', () => {
     ['unknown_endpoint', 'for an endpoint that does not exist', principal, { ...route, query: 'endpoint=none' }],
     ['invalid_route', 'for an unknown parameter', principal, { ...route, query: 'endpont=none' }],
   ])('rejects as %s %s', (outcome, _, sender, to) => {
-    expect(outcomeOf(() => gate.open(sender, to))).toBe(outcome)
+    expect(outcomeOf(() => open(gate, sender, to))).toBe(outcome)
   })
 
   describe('for a key that is limited to endpoints', () => {
@@ -48,34 +59,34 @@ describe('open', () => {
     const to = (id: string) => ({ ...route, query: `endpoint=${id}` })
 
     test('returns its only endpoint, which the sender need not name', () => {
-      expect(both.open(limited, route)).toBe(endpoint)
-      expect(both.open(limited, to(endpoint.id))).toBe(endpoint)
-      expect(outcomeOf(() => both.open(principal, route))).toBe('invalid_route')
+      expect(open(both, limited, route)).toBe(endpoint)
+      expect(open(both, limited, to(endpoint.id))).toBe(endpoint)
+      expect(outcomeOf(() => open(both, principal, route))).toBe('invalid_route')
     })
 
     test('rejects every other endpoint of the account', () => {
-      expect(outcomeOf(() => both.open(limited, to(other.id)))).toBe('forbidden')
-      expect(outcomeOf(() => both.open({ ...limited, endpoint_ids: ['deleted'] }, route))).toBe('invalid_route')
+      expect(outcomeOf(() => open(both, limited, to(other.id)))).toBe('forbidden')
+      expect(outcomeOf(() => open(both, { ...limited, endpoint_ids: ['deleted'] }, route))).toBe('invalid_route')
     })
   })
 
   test('rejects paused and draining endpoints', () => {
-    const open = (desired_state: 'paused' | 'draining') => {
+    const outcome = (desired_state: 'paused' | 'draining') => {
       const other = { ...endpoint, desired_state }
-      return outcomeOf(() => aGate({ endpoints: [other] }).open(principal, { ...route, query: `endpoint=${other.id}` }))
+      return outcomeOf(() => open(aGate({ endpoints: [other] }), principal, { ...route, query: `endpoint=${other.id}` }))
     }
-    expect([open('paused'), open('draining')]).toEqual(['endpoint_paused', 'unknown_endpoint'])
+    expect([outcome('paused'), outcome('draining')]).toEqual(['endpoint_paused', 'unknown_endpoint'])
   })
 
   test('rejects every sender of a suspended account before it looks for the endpoint', () => {
     const suspended = aGate({ endpoints: [{ ...endpoint, account_suspended: true }] })
     for (const query of ['', `endpoint=${endpoint.id}`, 'endpoint=none'])
-      expect(outcomeOf(() => suspended.open(principal, { ...route, query }))).toBe('account_suspended')
-    expect(outcomeOf(() => suspended.open({ ...principal, account_id: 'other' }, route))).toBe('invalid_route')
+      expect(outcomeOf(() => open(suspended, principal, { ...route, query }))).toBe('account_suspended')
+    expect(outcomeOf(() => open(suspended, { ...principal, account_id: 'other' }, route))).toBe('invalid_route')
   })
 
   test('rejects every sender until the first configuration', () => {
-    expect(outcomeOf(() => aGate().open(principal, route))).toBe('not_configured')
+    expect(outcomeOf(() => open(aGate(), principal, route))).toBe('not_configured')
     expect(aGate().notReadyReasons()).toEqual(['no configuration yet'])
   })
 
@@ -86,28 +97,30 @@ describe('open', () => {
         throw new Error('read too early')
       },
     }
-    expect(outcomeOf(() => gate.open({ ...principal, scopes: [] }, unreadable))).toBe('forbidden')
-    expect(() => gate.open(principal, unreadable)).toThrow('read too early')
+    expect(outcomeOf(() => open(gate, { ...principal, scopes: [] }, unreadable))).toBe('forbidden')
+    expect(() => open(gate, principal, unreadable)).toThrow('read too early')
   })
 })
 
-test('a request with a key waits until the keys that a crash left in the log are known', async () => {
-  const recovered = Promise.withResolvers<void>()
-  const asked: string[] = []
-  const stored = { seq: 0, records: 1, bytes: 2, isRepeated: true }
-  const gate = aGate({
-    endpoints: [endpoint],
-    whenRecovered: (logName) => (logName === endpoint.id ? recovered.promise : undefined),
-    once: async (_endpointId, key) => {
-      asked.push(key)
-      return stored
-    },
+describe('admit', () => {
+  test('rejects credentials that are not valid with an outcome, from a token too', async () => {
+    const wrong = () => {
+      throw new AppError('unauthorized', 'the key is unknown')
+    }
+    expect(outcomeOf(() => gate.admit({ ...aSender(principal), authenticate: wrong }))).toBe('unauthorized')
+    const late = async () => wrong()
+    await expect(gate.admit({ ...aSender(principal), authenticate: late })).rejects.toMatchObject({ outcome: 'unauthorized' })
   })
-  const receipt = gate.appendOnce(endpoint.id, 'key', oneRecord())
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(asked).toEqual([])
-  recovered.resolve()
-  expect(await receipt).toBe(stored)
+
+  test('claims the connection for the account; one that has no place must close, unless it replaces another', () => {
+    const full = new ConnectionBudget({ max: 0, maxUnauthenticated: 1, maxPerAddress: 1, clock: systemClock })
+    const slot = full.accept(new Socket())
+    assert(slot !== undefined, 'the pool has a place')
+    const sender = { ...aSender(principal), slot }
+    expect(() => gate.admit(sender)).toThrow(expect.objectContaining({ outcome: 'no_room', endsConnection: true }))
+    gate.admit({ ...sender, replaces: (id) => id === endpoint.id })
+    expect(slot.isAuthenticated).toBe(true)
+  })
 })
 
 describe('the outcome of a failed append', () => {

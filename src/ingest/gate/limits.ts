@@ -11,6 +11,8 @@ export const gateLimits = {
   diskPartForNewcomers: 1 / 8,
   /** How often free disk space and the health of the WAL are checked. */
   roomPollMs: 1_000,
+  /** Memory overhead of a record that is not durable yet, beside its payload and envelope. */
+  recordOverheadBytes: 256,
   /** `Retry-After` if memory is full; if disk or WAL is full; if an append failed or there is no configuration; if the endpoint is paused. */
   retryMemorySeconds: 1,
   retryDiskSeconds: 5,

@@ -22,7 +22,7 @@ export type NodeRoomOptions = {
   readonly logger: Logger
 }
 
-/** The room of an endpoint, as the protocols use it. */
+/** The room of an endpoint, as the gate and its sessions use it. */
 export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'tryHold' | 'backpressureReason'>
 
 /** The part of it that the gate uses. */

@@ -4,6 +4,8 @@
  * Law: each protocol maps every outcome to a code of its own, in a `Record<Outcome, …>` that the compiler keeps complete.
  */
 export type Outcome =
+  /** The credentials are missing, wrong or revoked. */
+  | 'unauthorized'
   /** The key or token lacks the scope. */
   | 'forbidden'
   /** The operator suspended the sender's account. */
@@ -23,6 +25,8 @@ export type Outcome =
   | 'invalid_idempotency_key'
   /** Other records were stored with this idempotency key. */
   | 'idempotency_key_reused'
+  /** One record is longer than the limit. */
+  | 'record_too_large'
   /** Memory or disk is full. */
   | 'no_room'
   /** The log could not store the records. */
@@ -36,6 +40,8 @@ export type RejectionOptions = {
   readonly field?: string
   /** The quota that is used up. */
   readonly quota?: string
+  /** The node has no place for the connection, which must close. */
+  readonly endsConnection?: boolean
   readonly cause?: unknown
 }
 
@@ -46,17 +52,28 @@ export class Rejection extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly field: string | undefined
   readonly quota: string | undefined
+  readonly endsConnection: boolean
 
-  constructor(outcome: Outcome, message: string, { retryAfterSeconds, field, quota, cause }: RejectionOptions = {}) {
+  constructor(
+    outcome: Outcome,
+    message: string,
+    { retryAfterSeconds, field, quota, endsConnection = false, cause }: RejectionOptions = {},
+  ) {
     super(message, { cause })
     this.outcome = outcome
     this.retryAfterSeconds = retryAfterSeconds
     this.field = field
     this.quota = quota
+    this.endsConnection = endsConnection
   }
 }
 
 /** Creates a rejection that a later attempt may avoid. */
-export function tryAgain(outcome: Outcome, reason: string, retryAfterSeconds: number, cause?: unknown): Rejection {
-  return new Rejection(outcome, `${reason}; try again in ${retryAfterSeconds} s`, { retryAfterSeconds, cause })
+export function tryAgain(
+  outcome: Outcome,
+  reason: string,
+  retryAfterSeconds: number,
+  more: Pick<RejectionOptions, 'endsConnection' | 'cause'> = {},
+): Rejection {
+  return new Rejection(outcome, `${reason}; try again in ${retryAfterSeconds} s`, { ...more, retryAfterSeconds })
 }

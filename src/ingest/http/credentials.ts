@@ -2,9 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import { AppError } from '#errors.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
-import type { Authenticator } from '../gate/authenticator.ts'
-
-export type Verifier = Pick<Authenticator, 'verifyKey' | 'verifyUrlKey' | 'verifyToken' | 'revision'>
+import type { Verifier } from '../gate/sender.ts'
 
 /**
  * Authenticates the sender by the key of the query, by `X-API-Key`, or by `Authorization: Bearer` with an access token. Clients that can set no other header

@@ -1,29 +1,30 @@
 /**
  * One request to a path that takes records, from its head to its response.
  *
- * Owns: the order of the checks; that 202 is sent only after the records are durable, and that only complete requests are stored
- * (laws 1, 2). Does not own: the checks themselves (gate.ts, body-format.ts, intake.ts), what OpenTelemetry sends (otlp/).
+ * Owns: what is read of the request, in which order, and the response. Does not own: whether and when records are stored (gate/), how a body
+ * is read (body/), what OpenTelemetry sends (otlp/).
  * Law: it responds once. It releases its memory when it has responded or the client is gone.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, errorTable } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { FrameInput } from '#log/frame.ts'
 import type { Appended } from '#log/log-writer.ts'
 import { otlpLimits, requestLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import type { Route } from '../gate/endpoint-table.ts'
+import type { Admitted, Responder } from '../gate/admitted.ts'
+import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Gate } from '../gate/gate.ts'
 import { readIdempotencyKey } from '../gate/idempotency-key.ts'
-import type { Receipt } from '../gate/receipt.ts'
-import { Rejection } from '../gate/rejection.ts'
+import type { Receipt, Stored } from '../gate/receipt.ts'
+import type { Rejection } from '../gate/rejection.ts'
+import type { Sender, Verifier } from '../gate/sender.ts'
 import { type BodyFormat, bodyFormat, formatOf } from './body/body-format.ts'
 import { Intake } from './body/intake.ts'
 import type { Connection, Receiving } from './connection.ts'
-import { authenticate, type Verifier } from './credentials.ts'
+import { authenticate } from './credentials.ts'
 import type { Discards } from './discards.ts'
 import { declaredBytes, hostOf } from './head.ts'
 import { keptHeadersOf } from './kept-headers.ts'
@@ -43,7 +44,6 @@ export type ExchangeContext = {
   /** Links in problems begin with it. */
   readonly baseUrl: () => string
   readonly maxRequestBytes: number
-  readonly authenticator: Verifier
   readonly gate: Gate
   /** Whether no more requests are accepted. */
   readonly isDraining: () => boolean
@@ -63,8 +63,10 @@ const acceptedExports = Object.keys(otlpTypes).join(', ')
 const clientGone = 499
 /** The records had been stored before, and the receipt is the first one. */
 const replayed = ['Idempotent-Replayed', 'true']
+const notReplayed: readonly string[] = []
 
-export class Exchange implements Receiving, Route {
+export class Exchange implements Receiving, Sender, Responder {
+  readonly protocol = 'http'
   readonly #context: ExchangeContext
   readonly #connection: Connection
   readonly #request: IncomingMessage
@@ -72,7 +74,8 @@ export class Exchange implements Receiving, Route {
   readonly #awaitsContinue: boolean
   #query = ''
   #urlKey: string | undefined
-  #endpoint: SnapshotEndpoint | undefined
+  /** Undefined until the gate has admitted the sender. */
+  #admitted: Admitted | undefined
   #idempotencyKey: string | undefined
   #envelope = plainEnvelope
   #intake: Intake | undefined
@@ -82,8 +85,7 @@ export class Exchange implements Receiving, Route {
   /** The response was sent, or the client is gone. */
   #isOver = false
   #bytesAtLastCheck: number | undefined
-  /** The revision of the credentials that the sender was verified with. */
-  #revision = 0
+  #trace: RequestTrace | undefined
   /** On the monotonic clock; 0 unless requests are traced. */
   #startedAtMs = 0
 
@@ -112,11 +114,24 @@ export class Exchange implements Receiving, Route {
     try {
       if (query !== '') ({ key: this.#urlKey, query: this.#query } = takeUrlKey(query))
       if (isDraining()) throw shuttingDown()
-      gate.requireConfiguration()
-      this.#authenticate((principal) => this.#admit(principal))
+      const admitted = gate.admit(this)
+      if (!(admitted instanceof Promise)) this.#receiveBody(admitted)
+      else
+        admitted.then(
+          (late) => this.#receiveBody(late),
+          (error: unknown) => this.reject(error),
+        )
     } catch (error) {
       this.reject(error)
     }
+  }
+
+  get slot(): ConnectionSlot {
+    return this.#connection.slot
+  }
+
+  authenticate(verifier: Verifier): KeyPrincipal | Promise<KeyPrincipal> {
+    return authenticate(this.#request.headers, verifier, this.#urlKey)
   }
 
   /** Throws AppError bad_request. The gate reads it only after its earlier checks have passed. */
@@ -135,27 +150,34 @@ export class Exchange implements Receiving, Route {
   /** Responds with the problem. The rest of the body is read and discarded, or the connection closes after the response. */
   reject(error: unknown, { close = false, allow }: { readonly close?: boolean; readonly allow?: string } = {}): void {
     if (this.#isOver) return
-    const { baseUrl, gate, endsConnections, counters } = this.#context
+    const { gate, endsConnections, counters } = this.#context
     const refusal = error instanceof AppError ? error : gate.rejectionOf(error)
-    const known = refusal instanceof AppError ? refusal : toAppError(refusal)
+    const [known, reason, mustClose] =
+      refusal instanceof AppError
+        ? [refusal, refusal.code, close]
+        : [toAppError(refusal), refusal.outcome, close || refusal.endsConnection]
     const problem = this.#sent === 'logs' ? asExportersSeeIt(known) : known
     const hasRest = !this.#request.complete
-    const isLast = close || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
+    const isLast = mustClose || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
     else this.#bodyEnded()
     this.#end()
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: hasRest })
     counters.countResponse(errorTable[problem.code].status)
-    const reason = refusal instanceof AppError ? refusal.code : refusal.outcome
-    if (this.#endpoint !== undefined) gate.counters(this.#endpoint.id).refused(reason)
+    this.#admitted?.refused(reason)
     if (!isLast) this.#connection.announceIdleTime(this.#response)
-    if (this.#response.destroyed) return
-    if (this.#sent !== 'logs') sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
-    else {
-      const encoding = otlpEncoding(this.#request.headers)
-      const more = problemHeaders(problem, acceptedExports)
-      sendExportProblem(this.#response, problem, { encoding, baseUrl: baseUrl(), close: isLast, more })
+    if (!this.#response.destroyed) this.#sendProblem(problem, { close: isLast, allow })
+    this.#endTrace()
+  }
+
+  #sendProblem(problem: AppError, { close, allow }: { readonly close: boolean; readonly allow: string | undefined }): void {
+    const baseUrl = this.#context.baseUrl()
+    if (this.#sent !== 'logs') {
+      sendProblem(this.#response, problem, { baseUrl, close, allow })
+      return
     }
+    const encoding = otlpEncoding(this.#request.headers)
+    sendExportProblem(this.#response, problem, { encoding, baseUrl, close, more: problemHeaders(problem, acceptedExports) })
   }
 
   fail(error: AppError): void {
@@ -180,52 +202,41 @@ export class Exchange implements Receiving, Route {
     this.#bytesAtLastCheck = bytes
   }
 
-  /** Continues with the sender: synchronously for an API key. Throws, or rejects the request. */
-  #authenticate(proceed: (principal: KeyPrincipal) => void): void {
-    const { authenticator } = this.#context
-    this.#revision = authenticator.revision
-    const principal = authenticate(this.#request.headers, authenticator, this.#urlKey)
-    if (!(principal instanceof Promise)) proceed(principal)
-    else principal.then(proceed).catch((error: unknown) => this.reject(error))
-  }
-
-  /** Runs all checks that need only the head, then reads the body. */
-  #admit(principal: KeyPrincipal): void {
-    const request = this.#request
-    const { gate, maxRequestBytes, counters } = this.#context
+  #receiveBody(admitted: Admitted): void {
     // While the token was being verified, the request may have failed or the client may have left.
     if (this.#isOver) return
-    if (request.destroyed) {
-      this.abort()
-      return
+    this.#admitted = admitted
+    try {
+      if (this.#request.destroyed) this.abort()
+      else this.#readBody(this.#openIntake(admitted))
+    } catch (error) {
+      this.reject(error)
     }
-    this.#endpoint = gate.open(principal, this)
-    const refusal = this.#connection.slot.claim(principal.account_id)
-    if (refusal !== undefined) {
-      this.reject(refusal, { close: true })
-      return
-    }
+  }
+
+  /** Runs all other checks that need only the head. */
+  #openIntake(admitted: Admitted): Intake {
+    const request = this.#request
     const key = request.headers['idempotency-key']
     if (typeof key === 'string') this.#idempotencyKey = readIdempotencyKey(key)
-    this.#envelope = envelopeOf(request, this.#endpoint, this.#idempotencyKey)
+    this.#envelope = envelopeOf(request, admitted.endpoint, this.#idempotencyKey)
     const format = this.#format()
     const declared = declaredBytes(request)
-    const room = gate.room(this.#endpoint.id)
-    room.admit(declared ?? 0)
-    const endpoint = this.#endpoint
-    const intake = new Intake({
+    admitted.announce(declared ?? 0)
+    return new Intake({
       format,
       declaredBytes: declared,
-      maxBytes: maxRequestBytes,
+      maxBytes: this.#context.maxRequestBytes,
       moreBytes: this.#envelope === plainEnvelope ? 0 : this.#envelope.byteLength,
-      room,
-      done: (error) => {
-        if (error !== undefined) this.#rejectBody(error)
-        else if (this.#sent === 'logs') this.#convert(endpoint, intake)
-        else this.#store()
-      },
+      memory: admitted,
+      done: (error) => this.#onBody(admitted, error),
     })
+  }
+
+  #readBody(intake: Intake): void {
     this.#intake = intake
+    const request = this.#request
+    const { counters } = this.#context
     const connection = this.#connection
     if (this.#awaitsContinue) this.#response.writeContinue()
     request.on('data', (chunk: Buffer) => {
@@ -239,6 +250,14 @@ export class Exchange implements Receiving, Route {
     })
   }
 
+  #onBody(admitted: Admitted, error: AppError | Rejection | undefined): void {
+    const intake = this.#intake
+    if (error !== undefined) this.reject(error)
+    else if (intake === undefined) throw new InvariantError('a body is complete once it was read')
+    else if (this.#sent === 'logs') this.#convert(admitted, intake)
+    else this.#store(admitted, intake)
+  }
+
   #format(): BodyFormat {
     const { headers } = this.#request
     if (this.#sent !== 'records') return formatOf(this.#sent, headers)
@@ -246,122 +265,78 @@ export class Exchange implements Receiving, Route {
   }
 
   /** Makes records of an export request, then stores them. */
-  #convert(endpoint: SnapshotEndpoint, intake: Intake): void {
+  #convert(admitted: Admitted, intake: Intake): void {
     const { conversions, maxRequestBytes } = this.#context
+    const { id, account_id, account_weight } = admitted.endpoint
     conversions
       .run({
-        owner: { group: endpoint.account_id, member: endpoint.id, weight: endpoint.account_weight },
+        owner: { group: account_id, member: id, weight: account_weight },
         encoding: otlpEncoding(this.#request.headers),
         maxBytes: otlpLimits.growthMax * maxRequestBytes,
         body: () => (this.#isOver ? undefined : intake.payload),
       })
-      .then((converted) => this.#storeConverted(endpoint, intake, converted))
-      .catch((error: AppError | Rejection) => this.#rejectBody(error))
+      .then((converted) => this.#storeConverted(admitted, intake, converted))
+      .catch((error: AppError | Rejection) => this.reject(error))
   }
 
-  #storeConverted(endpoint: SnapshotEndpoint, intake: Intake, converted: ConvertedBody | undefined): void {
+  #storeConverted(admitted: Admitted, intake: Intake, converted: ConvertedBody | undefined): void {
     if (this.#isOver || converted === undefined) return
     const { payload, records, tooLarge } = converted
     intake.replace(payload, records)
     this.#tooLarge = tooLarge
-    if (tooLarge > 0) this.#context.gate.counters(endpoint.id).refused('payload_too_large')
+    if (tooLarge > 0) admitted.refused('payload_too_large')
     // OTLP allows a request without records, and there may be none that is left.
-    if (records > 0) this.#store()
-    else this.#acknowledge(intake, { seq: 0, records: 0, bytes: 0 })
+    this.#store(admitted, intake)
   }
 
-  /** An endpoint that was deleted while the body arrived has no share any more, but that is not what the sender should read. */
-  #rejectBody(error: AppError | Rejection): void {
-    try {
-      if (error instanceof Rejection && this.#endpoint !== undefined) this.#context.gate.recheck(this.#endpoint)
-      this.reject(error)
-    } catch (deleted) {
-      this.reject(deleted)
-    }
+  #store(admitted: Admitted, body: Intake): void {
+    admitted.append({ body, envelope: this.#envelope, key: this.#idempotencyKey }, this)
   }
 
-  #store(): void {
-    try {
-      // The configuration may have changed while the body arrived: its endpoint may be paused by now, and its key revoked.
-      if (this.#revision === this.#context.authenticator.revision) this.#append()
-      else this.#authenticate(() => this.#append())
-    } catch (error) {
-      this.reject(error)
-    }
-  }
-
-  #append(): void {
-    const intake = this.#intake
-    const endpoint = this.#endpoint
-    if (intake === undefined || endpoint === undefined) throw new InvariantError('only a complete body is stored')
-    // While the token was being verified again, the request may have failed or the client may have left.
-    if (this.#isOver) return
-    const { gate, counters, traces, clock } = this.#context
-    gate.recheck(endpoint)
-    const now = clock.now()
-    const completeAtMs = clock.monotonic()
-    const allowance = gate.allowance(endpoint.account_id)
-    const spend = () => gate.spend(allowance, intake.records, now)
-    const key = this.#idempotencyKey
-    const frame: FrameInput = {
-      layout: intake.layout,
-      receivedAtMicros: now * 1000,
-      recordCount: intake.records,
-      envelope: this.#envelope,
-      payload: intake.payload,
-    }
-    const trace = traces?.begin(this.#request.headers['traceparent'], {
-      ...{ endpointId: endpoint.id, startedAtMs: this.#startedAtMs },
-      ...{ records: intake.records, bytes: intake.payloadBytes },
+  appending(): void {
+    const { traces } = this.#context
+    if (traces === undefined || this.#admitted === undefined || this.#intake === undefined) return
+    const { records, payloadBytes: bytes } = this.#intake
+    this.#trace = traces.begin(this.#request.headers['traceparent'], {
+      ...{ endpointId: this.#admitted.endpoint.id, startedAtMs: this.#startedAtMs, records, bytes },
     })
-    const stored = (appended: Appended) => {
-      const { seq } = appended
-      const { records, payloadBytes } = intake
-      allowance.count(records, payloadBytes)
-      const durationMs = clock.monotonic() - completeAtMs
-      counters.acknowledgements.observe(durationMs)
-      gate.counters(endpoint.id).accepted(1, records, payloadBytes, durationMs)
-      trace?.appended(appended)
-      this.#acknowledge(intake, { seq, records, bytes: payloadBytes })
-      this.#endTrace(trace)
-    }
-    const failed = (error: unknown) => {
-      this.reject(error)
-      this.#endTrace(trace)
-    }
-    if (key === undefined) {
-      spend()
-      gate.append(endpoint.id, frame).then(stored, failed)
-    } else {
-      gate.appendOnce(endpoint.id, key, frame, spend, trace?.appended).then((outcome) => {
-        if (!outcome.isRepeated) return stored(outcome)
-        this.#acknowledge(intake, outcome, replayed)
-        this.#endTrace(trace)
-      }, failed)
-    }
   }
 
-  #endTrace(trace: RequestTrace | undefined): void {
-    trace?.end(this.#response.destroyed ? clientGone : this.#response.statusCode)
+  appended(appended: Appended): void {
+    this.#trace?.appended(appended)
   }
 
-  #acknowledge(intake: Intake, { seq, records, bytes }: Receipt, more: readonly string[] = []): void {
-    intake.free()
-    const { nodeId, counters } = this.#context
+  acknowledge(stored: Stored): void {
+    const { records, bytes, isRepeated } = stored
+    this.#intake?.free()
+    const { counters } = this.#context
     const isLast = this.#context.endsConnections()
     this.#end()
     const status = this.#sent === 'records' ? 202 : 200
-    if (more === replayed) counters.countResponse(status)
+    if (isRepeated) counters.countResponse(status)
     else counters.accepted(records, bytes, status)
-    if (this.#response.destroyed) return
-    if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
+    if (!this.#response.destroyed) {
+      if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
+      this.#sendReceipt(status, stored, { close: isLast, more: isRepeated ? replayed : notReplayed })
+    }
+    this.#endTrace()
+  }
+
+  #sendReceipt(
+    status: number,
+    { seq, records, bytes }: Receipt,
+    end: { readonly close: boolean; readonly more: readonly string[] },
+  ): void {
     if (this.#sent === 'logs') {
-      sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, { close: isLast, more })
+      sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, end)
       return
     }
-    const receipt = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}`
-    const body = this.#sent === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`
-    sendJson(this.#response, status, body, { close: isLast, more })
+    const receipt = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${this.#context.nodeId}","segment_seq":${seq}`
+    sendJson(this.#response, status, this.#sent === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`, end)
+  }
+
+  #endTrace(): void {
+    this.#trace?.end(this.#response.destroyed ? clientGone : this.#response.statusCode)
   }
 
   #discardRest(): void {
@@ -380,6 +355,7 @@ export class Exchange implements Receiving, Route {
     this.#isOver = true
     this.#intake?.close()
     this.#intake = undefined
+    this.#admitted?.end()
   }
 
   #isRestAtMost(bytes: number): boolean {

@@ -1,6 +1,5 @@
 import type { Registry } from 'prom-client'
 import { observableMetrics } from '#lib/metrics.ts'
-import { acknowledgementDurations } from '../gate/acknowledgements.ts'
 
 /** Counts on the hot path: plain numbers, turned into metrics when they are scraped. */
 export class HttpCounters {
@@ -11,8 +10,6 @@ export class HttpCounters {
   acceptedBytes = 0
   /** Requests whose client left before they were complete. */
   aborted = 0
-  /** From the last byte of a body to its response. */
-  readonly acknowledgements = acknowledgementDurations()
   readonly requestsByStatus = new Map<number, number>()
 
   countResponse(status: number): void {

@@ -7,6 +7,7 @@ import type { Outcome, Rejection } from '../gate/rejection.ts'
 const recordTypes = 'application/x-ndjson, application/ndjson, application/jsonl, application/json'
 
 const codes: Readonly<Record<Outcome, ErrorCode>> = {
+  unauthorized: 'unauthorized',
   forbidden: 'forbidden',
   account_suspended: 'account_suspended',
   unknown_endpoint: 'not_found',
@@ -17,6 +18,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   endpoint_paused: 'unavailable',
   unverifiable: 'unavailable',
   not_configured: 'unavailable',
+  record_too_large: 'payload_too_large',
   no_room: 'unavailable',
   not_stored: 'unavailable',
   failed: 'internal_error',

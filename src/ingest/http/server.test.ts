@@ -24,7 +24,9 @@ type Append = (logName: string, frame: FrameInput) => Promise<{ readonly seq: nu
 async function serve(append: Append, clock: Clock = systemClock) {
   const reserved = { bytes: 0 }
   const counters = new HttpCounters()
+  const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
   const gate = aGate({
+    verifyKey: () => principal,
     endpoints: [anEndpoint({ account_id: 'account' })],
     append,
     room: {
@@ -36,7 +38,6 @@ async function serve(append: Append, clock: Clock = systemClock) {
       },
     },
   })
-  const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
   const server = new HttpServer({
     listen: { host: '127.0.0.1', port: 0 },
     connections: manyConnections(),
@@ -60,12 +61,6 @@ async function serve(append: Append, clock: Clock = systemClock) {
       nodeId: 'node',
       baseUrl: () => 'http://control.test',
       maxRequestBytes: 1_000,
-      authenticator: {
-        verifyKey: () => principal,
-        verifyUrlKey: () => principal,
-        verifyToken: () => Promise.resolve(principal),
-        revision: 0,
-      },
       gate,
       counters,
       clock,

@@ -247,13 +247,15 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     } catch (error) {
       if (!(error instanceof UnreadableRequestsError)) throw error
       this.#refused.add(request.endpointId)
-      throw tryAgain('not_stored', error.message, gateLimits.retryDiskSeconds, error)
+      throw tryAgain('not_stored', error.message, gateLimits.retryDiskSeconds, { cause: error })
     }
   }
 
   #requireRoom(endpointId: string): void {
     if (this.#failure !== undefined) {
-      throw tryAgain('not_stored', 'this node cannot store idempotency keys now', gateLimits.retryDiskSeconds, this.#failure)
+      throw tryAgain('not_stored', 'this node cannot store idempotency keys now', gateLimits.retryDiskSeconds, {
+        cause: this.#failure,
+      })
     }
     const bound = this.#shares.share(endpointId).boundOn(1)
     if (bound === undefined) return

@@ -43,12 +43,6 @@ export class Backpressure {
     this.#full.delete(room)
   }
 
-  /** Reserves memory for bytes that were already read, even above the bound. */
-  forceReserve(room: Room, bytes: number): void {
-    room.forceReserve(bytes)
-    this.check(room)
-  }
-
   /** Reserves memory for an incoming packet. Returns why there is not enough; undefined if it is reserved. */
   tryReserve(room: Room, bytes: number): string | undefined {
     try {
@@ -61,6 +55,7 @@ export class Backpressure {
     return undefined
   }
 
+  /** Notices that the room is full. */
   check(room: Room): void {
     if (!this.hasRoom(room) || room.backpressureReason() === undefined) return
     this.#full.set(room, new Set())

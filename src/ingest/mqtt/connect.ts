@@ -5,8 +5,7 @@
  */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
-import type { ConnectionSlot } from '../gate/connection-budget.ts'
-import type { Route } from '../gate/endpoint-table.ts'
+import type { Admitted } from '../gate/admitted.ts'
 import {
   encodeAccepted,
   encodeRefused,
@@ -16,13 +15,13 @@ import {
   readControlPacket,
 } from './packets/control-packet.ts'
 import { MqttError } from './packets/reason.ts'
-import { agreeTerms, type ConnectContext, type SessionTerms } from './session-terms.ts'
+import { agreeTerms, type ConnectContext, type Connecting, type SessionTerms } from './session-terms.ts'
 
 /** Size of a packet that carries the largest record. */
 export const packetBytesMax = recordLimits.bytesMax + mqttLimits.topicBytesMax + mqttLimits.propertiesBytesMax + 16
 
 export type ConnectResult =
-  | { readonly terms: SessionTerms; readonly connack: Buffer }
+  | { readonly terms: SessionTerms; readonly admitted: Admitted; readonly connack: Buffer }
   | {
       readonly terms: undefined
       /** Undefined if the protocol version has none for this case, or the client accepts no packet that long. */
@@ -33,16 +32,13 @@ export type ConnectResult =
     }
 
 /** Decides about the CONNECT in `bytes`, the first packet of the connection. */
-export function handleConnect(
-  bytes: Buffer,
-  { route, slot, context }: { readonly route: Route; readonly slot: ConnectionSlot; readonly context: ConnectContext },
-): ConnectResult {
+export function handleConnect(bytes: Buffer, connecting: Connecting, context: ConnectContext): ConnectResult {
   let peer = peekPeer(bytes)
   let packet: IConnectPacket | undefined
   try {
     packet = readConnect(bytes)
     peer = peerOf(packet)
-    const terms = agreeTerms(packet, route, context)
+    const { terms, admitted } = agreeTerms(packet, connecting, context)
     const connack = encodeAccepted(peer, {
       maximumQoS: terms.qosMax,
       receiveMaximum: mqttLimits.inFlightMessagesMax,
@@ -52,22 +48,12 @@ export function handleConnect(
       assignedClientIdentifier: terms.assignedClientId,
       serverKeepAlive: terms.serverKeepAlive,
     })
-    claimConnection(slot, terms, context)
     if (connack === undefined) throw new MqttError('packet_too_large', 'the maximum packet size has no room for a CONNACK')
-    return { terms, connack }
+    return { terms, admitted, connack }
   } catch (error) {
     if (!(error instanceof MqttError)) throw error
     const connack = encodeRefused(peer, error.reason, error.message)
     return { terms: undefined, connack, error, clientId: packet?.clientId, username: packet?.username }
-  }
-}
-
-/** Counts the connection for the account. A client can always take over its own connection. */
-function claimConnection(slot: ConnectionSlot, { accountId, endpointId, clientId }: SessionTerms, context: ConnectContext): void {
-  if (context.isConnected(endpointId, clientId)) slot.force(accountId)
-  else {
-    const refusal = slot.claim(accountId)
-    if (refusal !== undefined) throw new MqttError('quota_exceeded', refusal.message)
   }
 }
 

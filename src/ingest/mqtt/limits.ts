@@ -6,8 +6,6 @@ export const sessionLimits = {
   connectTimeoutMs: 5_000,
   /** Bytes of messages of a connection that are not yet durable. Above this, reading pauses. */
   inFlightBytesMax: 4 * MiB,
-  /** Memory overhead of a message, beside its payload and envelope. */
-  messageOverheadBytes: 256,
   /** Packets that are read from one connection before others are read. */
   packetsPerTurnMax: 4_096,
   /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. Until then they count as unread. */

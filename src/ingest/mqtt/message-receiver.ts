@@ -1,61 +1,59 @@
 /**
  * The messages of one client.
  *
- * Owns: the endpoint's limits on a message, topic aliases, the will. Does not own: the layout of PUBLISH (publish.ts), messages
- * that are not durable yet (in-flight.ts), acknowledgements (session.ts).
+ * Owns: the endpoint's limits on a message, topic aliases, the will. Does not own: the layout of PUBLISH (packets/publish.ts), messages
+ * that are not durable yet (gate/admitted-session.ts), acknowledgements (session.ts).
  */
 import type { Buffer } from 'node:buffer'
-import { mqttLimits, recordLimits } from '#model/limits.ts'
-import type { Allowance, NodeQuota } from '../gate/allowance.ts'
-import type { Room } from '../gate/node-room.ts'
-import type { Rejection } from '../gate/rejection.ts'
-import { type Batch, InFlight, type InFlightContext, type Message } from './in-flight.ts'
+import { mqttLimits } from '#model/limits.ts'
+import { idempotencyProperty } from '#model/record-envelope.ts'
+import type { AdmittedSession } from '../gate/admitted-session.ts'
+import type { Backpressure } from './backpressure.ts'
 import { sessionLimits } from './limits.ts'
-import { LastTopic, readPublish } from './packets/publish.ts'
+import { MessageEnvelopes } from './message-envelopes.ts'
+import { LastTopic, type Message, type MessageProperties, readPublish } from './packets/publish.ts'
 import { MqttError } from './packets/reason.ts'
 import type { SessionTerms } from './session-terms.ts'
 
 export type MessageReceiverOptions = {
   readonly terms: SessionTerms
-  readonly room: Room
-  readonly allowance: Allowance
-  readonly context: InFlightContext
-  readonly onDurable: (batch: Batch) => void
-  readonly onLost: (batch: Batch, rejection: Rejection) => void
-  /** Called instead of storing a message. */
-  readonly onRefused: (quota: NodeQuota, needsAcknowledgement: boolean) => void
+  readonly admitted: AdmittedSession
+  readonly backpressure: Backpressure
+  /** Called for a message that is refused. */
+  readonly onRefused: (needsAcknowledgement: boolean) => void
 }
 
 export class MessageReceiver {
   readonly #terms: SessionTerms
-  readonly #allowance: Allowance
+  readonly #admitted: AdmittedSession
+  readonly #backpressure: Backpressure
   readonly #onRefused: MessageReceiverOptions['onRefused']
-  readonly #inFlight: InFlight
+  readonly #envelopes: MessageEnvelopes
   readonly #lastTopic = new LastTopic()
   #aliases: string[] | undefined
   #will: Message | undefined
 
-  constructor({ terms, room, allowance, context, onDurable, onLost, onRefused }: MessageReceiverOptions) {
-    const { endpointId, clientId, will } = terms
+  constructor({ terms, admitted, backpressure, onRefused }: MessageReceiverOptions) {
     this.#terms = terms
-    this.#allowance = allowance
+    this.#admitted = admitted
+    this.#backpressure = backpressure
     this.#onRefused = onRefused
-    this.#will = will
-    this.#inFlight = new InFlight({ context, endpointId, room, clientId, onDurable, onLost })
+    this.#envelopes = new MessageEnvelopes(terms.clientId)
+    this.#will = terms.will
   }
 
   /** Whether every message is durable. */
   get isIdle(): boolean {
-    return this.#inFlight.messages === 0
+    return this.#admitted.recordsInFlight === 0
   }
 
   /** Whether messages in flight have reached this share of their bounds. */
   hasReached(share: number): boolean {
-    const { messages, bytes } = this.#inFlight
-    return messages >= mqttLimits.inFlightMessagesMax * share || bytes >= sessionLimits.inFlightBytesMax * share
+    const { recordsInFlight, bytesInFlight } = this.#admitted
+    return recordsInFlight >= mqttLimits.inFlightMessagesMax * share || bytesInFlight >= sessionLimits.inFlightBytesMax * share
   }
 
-  /** Reads and stores a PUBLISH packet. `receivedAtMicros` is since 1970 UTC. Throws MqttError. */
+  /** Reads and stores a PUBLISH packet. `receivedAtMicros` is since 1970 UTC. Throws MqttError, or Rejection. */
   publish(bytes: Buffer, at: number, body: number, end: number, receivedAtMicros: number): void {
     const { peer, qosMax } = this.#terms
     const { version } = peer
@@ -70,31 +68,36 @@ export class MessageReceiver {
     if (qos > qosMax) {
       throw new MqttError('qos_not_supported', `QoS ${qos} is above ${qosMax}, the maximum of this endpoint`) // [MQTT-3.2.2-11]
     }
-    if (payload.length > recordLimits.bytesMax) {
-      throw new MqttError('packet_too_large', `a message is longer than ${recordLimits.bytesMax} bytes`)
-    }
     const topic = topicAlias === 0 ? named : this.#topicOf(topicAlias, named)
-    this.#store({ topic, properties, payload }, messageId, receivedAtMicros)
+    this.#store(topic, properties, payload, messageId, receivedAtMicros)
   }
 
   dropWill(): void {
     this.#will = undefined
   }
 
-  /** Stores the will, once. Returns false if there is none, or a quota is used up. [MQTT-3.1.2-8] */
+  /** Stores the will, once. Returns false if there is none, or it is refused. [MQTT-3.1.2-8] */
   publishWill(receivedAtMicros: number): boolean {
     const will = this.#will
     if (will === undefined) return false
     this.#will = undefined
-    return this.#store(will, 0, receivedAtMicros)
+    return this.#store(will.topic, will.properties, will.payload, 0, receivedAtMicros)
   }
 
-  /** Returns whether the quotas of the account allow it. */
-  #store(message: Message, messageId: number, receivedAtMicros: number): boolean {
-    const exceeded = this.#allowance.take(1, receivedAtMicros / 1000)
-    if (exceeded === undefined) this.#inFlight.store(message, messageId, receivedAtMicros)
-    else this.#onRefused(exceeded, messageId > 0)
-    return exceeded === undefined
+  /** `messageId` is 0 if no PUBACK is wanted. Returns false if the message is refused. */
+  #store(
+    topic: string,
+    properties: MessageProperties | undefined,
+    payload: Buffer,
+    messageId: number,
+    receivedAtMicros: number,
+  ): boolean {
+    const envelope = this.#envelopes.encode(topic, properties)
+    const key = properties?.userProperties.find(([name]) => name === idempotencyProperty)?.[1]
+    const isTaken = this.#admitted.append({ envelope, payload, key }, messageId, receivedAtMicros)
+    if (isTaken) this.#backpressure.check(this.#admitted.room)
+    else this.#onRefused(messageId > 0)
+    return isTaken
   }
 
   #topicOf(alias: number, topic: string): string {

@@ -1,6 +1,5 @@
 import type { Registry } from 'prom-client'
 import { observableMetrics } from '#lib/metrics.ts'
-import { acknowledgementDurations } from '../gate/acknowledgements.ts'
 import { sessionLimits } from './limits.ts'
 import type { Reason } from './packets/reason.ts'
 
@@ -19,8 +18,6 @@ export class MqttCounters {
   /** QoS 0 messages that could not be stored, or exceeded a quota. Clients send others again. */
   lost = 0
   wills = 0
-  /** From a message to when it is durable and acknowledged, those of QoS 0 included. */
-  readonly acknowledgements = acknowledgementDurations()
   readonly connects = new Map<Reason | 'accepted', number>()
   readonly ends = new Map<End, number>()
   /** User names above the bound are counted together. */

@@ -16,12 +16,6 @@ async function started(handshakeTimeout: number) {
   const connections = manyConnections()
   const sessions = new Sessions({
     gate: aGate(),
-    authenticator: {
-      verifyKey: () => {
-        throw new Error('no client gets this far')
-      },
-      keyStatus: () => 'active',
-    },
     packetMsMax: 1_000,
     counters: new MqttCounters(),
     clock: systemClock,

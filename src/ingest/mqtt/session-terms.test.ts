@@ -1,11 +1,13 @@
 import { Buffer } from 'node:buffer'
+import { Socket } from 'node:net'
 import type { IConnectPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
+import { assert } from '#lib/assert.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import { aGate } from '../../../test/support/gate.ts'
+import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { MqttError, type Reason } from './packets/reason.ts'
 import { agreeTerms, type ConnectContext } from './session-terms.ts'
 
@@ -28,19 +30,21 @@ const endpoint: SnapshotEndpoint = {
 }
 const principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null } as unknown as KeyPrincipal
 
+const verifyKey = (secret: string) => {
+  if (secret !== 'good') throw new AppError('unauthorized', 'no')
+  return principal
+}
 const context = (change: Partial<ConnectContext> = {}): ConnectContext => ({
-  authenticator: {
-    verifyKey: (secret) => {
-      if (secret !== 'good') throw new AppError('unauthorized', 'no')
-      return principal
-    },
-  },
-  gate: aGate({ endpoints: [endpoint] }),
+  gate: aGate({ endpoints: [endpoint], verifyKey }),
   refusalReason: () => undefined,
   countConnections: () => 0,
   isConnected: () => false,
   ...change,
 })
+const slot = manyConnections().accept(new Socket())
+assert(slot !== undefined, 'the budget has a place')
+const agree = (asked: IConnectPacket, query: string, to: ConnectContext) =>
+  agreeTerms(asked, { route: { host: undefined, query }, slot }, to).terms
 const packet = (change: Partial<IConnectPacket> = {}): IConnectPacket => ({
   cmd: 'connect',
   protocolId: 'MQTT',
@@ -51,7 +55,6 @@ const packet = (change: Partial<IConnectPacket> = {}): IConnectPacket => ({
   password: Buffer.from('good'),
   ...change,
 })
-const route = { host: undefined, query: '' }
 
 function reasonOf(work: () => unknown): Reason {
   try {
@@ -65,11 +68,9 @@ function reasonOf(work: () => unknown): Reason {
 
 describe('session terms', () => {
   test('are what the client requested, if that is allowed', () => {
-    expect(agreeTerms(packet(), route, context())).toEqual({
+    expect(agree(packet(), '', context())).toEqual({
       peer: { version: 5, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true },
       endpointId: endpoint.id,
-      keyId: 'key',
-      accountId: 'account',
       clientId: 'c',
       assignedClientId: undefined,
       username: '',
@@ -87,7 +88,7 @@ describe('session terms', () => {
     [65_535, 100, 100],
     [1, 1, undefined],
   ])('keep alive %i becomes %i', (keepalive, kept, announced) => {
-    expect(agreeTerms(packet({ keepalive }), route, context())).toMatchObject({
+    expect(agree(packet({ keepalive }), '', context())).toMatchObject({
       keepAliveSeconds: kept,
       serverKeepAlive: announced,
     })
@@ -98,7 +99,7 @@ describe('session terms', () => {
       calls.push(args)
       return 1
     }
-    agreeTerms(packet(), route, context({ countConnections }))
+    agree(packet(), '', context({ countConnections }))
     expect(calls).toEqual([[endpoint.id, 'c']])
   })
 })
@@ -106,17 +107,17 @@ describe('session terms', () => {
 describe('a refusal', () => {
   test('has the first reason that the client can act on', () => {
     const busy = context({ refusalReason: () => 'full', gate: aGate() })
-    expect(reasonOf(() => agreeTerms(packet({ protocolVersion: 3 }), route, busy))).toBe('unsupported_protocol_version')
-    expect(reasonOf(() => agreeTerms(packet({ password: Buffer.from('bad') }), route, busy))).toBe('server_busy')
-    expect(reasonOf(() => agreeTerms(packet({ password: Buffer.from('bad') }), route, context()))).toBe('bad_credentials')
+    expect(reasonOf(() => agree(packet({ protocolVersion: 3 }), '', busy))).toBe('unsupported_protocol_version')
+    expect(reasonOf(() => agree(packet({ password: Buffer.from('bad') }), '', busy))).toBe('server_busy')
+    expect(reasonOf(() => agree(packet({ password: Buffer.from('bad') }), '', context()))).toBe('bad_credentials')
     const full = context({ countConnections: () => 2 })
-    expect(reasonOf(() => agreeTerms(packet({ clientId: 'x'.repeat(513) }), route, full))).toBe('client_id_not_valid')
-    expect(reasonOf(() => agreeTerms(packet(), route, full))).toBe('quota_exceeded')
+    expect(reasonOf(() => agree(packet({ clientId: 'x'.repeat(513) }), '', full))).toBe('client_id_not_valid')
+    expect(reasonOf(() => agree(packet(), '', full))).toBe('quota_exceeded')
   })
   test('for a password without a user name in 3.1.1 [MQTT-3.1.2-22]', () => {
     const asked = packet({ protocolVersion: 4 })
-    expect(reasonOf(() => agreeTerms(asked, route, context()))).toBe('malformed_packet')
-    expect(agreeTerms({ ...asked, username: '' }, route, context()).peer.version).toBe(4)
+    expect(reasonOf(() => agree(asked, '', context()))).toBe('malformed_packet')
+    expect(agree({ ...asked, username: '' }, '', context()).peer.version).toBe(4)
   })
   test('for a will and its properties together above 8 KiB', () => {
     const will = (payload: number, property: number) =>
@@ -129,28 +130,31 @@ describe('a refusal', () => {
           properties: { userProperties: { p: 'x'.repeat(property) } },
         },
       })
-    expect(agreeTerms(will(4_000, 4_000), route, context()).will?.payload).toHaveLength(4_000)
-    expect(reasonOf(() => agreeTerms(will(4_000, 4_200), route, context()))).toBe('packet_too_large')
+    expect(agree(will(4_000, 4_000), '', context()).will?.payload).toHaveLength(4_000)
+    expect(reasonOf(() => agree(will(4_000, 4_200), '', context()))).toBe('packet_too_large')
   })
   test('for a will topic with wildcards', () => {
     const will = { topic: 'a/#', payload: Buffer.from(''), qos: 0, retain: false } as const
-    expect(reasonOf(() => agreeTerms(packet({ will }), route, context()))).toBe('topic_name_invalid')
+    expect(reasonOf(() => agree(packet({ will }), '', context()))).toBe('topic_name_invalid')
   })
   test('does not hide an unexpected error', () => {
-    const verifyKey = () => {
-      throw new TypeError('a fault of ours')
-    }
-    expect(() => agreeTerms(packet(), route, context({ authenticator: { verifyKey } }))).toThrow(TypeError)
+    const gate = aGate({
+      endpoints: [endpoint],
+      verifyKey: () => {
+        throw new TypeError('a fault of ours')
+      },
+    })
+    expect(() => agree(packet(), '', context({ gate }))).toThrow(TypeError)
   })
 })
 
 test('the query wins over the user property; several properties are refused', () => {
   const other = { ...endpoint, id: 'b0000000-0000-4000-8000-000000000002' }
-  const gate = aGate({ endpoints: [endpoint, other] })
+  const gate = aGate({ endpoints: [endpoint, other], verifyKey })
   const named = (...ids: string[]) => packet({ properties: { userProperties: { endpoint: ids } } })
-  expect(agreeTerms(named(other.id), route, context({ gate })).endpointId).toBe(other.id)
+  expect(agree(named(other.id), '', context({ gate })).endpointId).toBe(other.id)
   const query = `endpoint=${endpoint.id}`
-  expect(agreeTerms(named(other.id), { ...route, query }, context({ gate })).endpointId).toBe(endpoint.id)
-  expect(reasonOf(() => agreeTerms(named(other.id, other.id), route, context({ gate })))).toBe('not_authorized')
-  expect(reasonOf(() => agreeTerms(named('&x=1'), route, context({ gate })))).toBe('not_authorized')
+  expect(agree(named(other.id), query, context({ gate })).endpointId).toBe(endpoint.id)
+  expect(reasonOf(() => agree(named(other.id, other.id), '', context({ gate })))).toBe('not_authorized')
+  expect(reasonOf(() => agree(named('&x=1'), '', context({ gate })))).toBe('not_authorized')
 })

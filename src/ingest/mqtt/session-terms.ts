@@ -5,20 +5,18 @@
  * Law: no state is kept for a client that is refused.
  */
 import { randomUUID } from 'node:crypto'
-import { AppError } from '#errors.ts'
 import { mqttLimits } from '#model/limits.ts'
-import type { Authenticator } from '../gate/authenticator.ts'
+import type { Admitted } from '../gate/admitted.ts'
+import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Route } from '../gate/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
 import { Rejection } from '../gate/rejection.ts'
-import type { Message } from './in-flight.ts'
 import { checkText, type IConnectPacket, type Peer, peerOf } from './packets/control-packet.ts'
-import { checkTopic } from './packets/publish.ts'
+import { checkTopic, type Message } from './packets/publish.ts'
 import { MqttError, toMqttError } from './packets/reason.ts'
 
 export type ConnectContext = {
-  readonly authenticator: Pick<Authenticator, 'verifyKey'>
-  readonly gate: Pick<Gate, 'requireConfiguration' | 'open' | 'room'>
+  readonly gate: Pick<Gate, 'admit'>
   /** Returns why no client may connect now; undefined if clients may. */
   readonly refusalReason: () => string | undefined
   /** Returns the number of connections of an endpoint, without the one that this client id would take over. */
@@ -30,9 +28,6 @@ export type ConnectContext = {
 export type SessionTerms = {
   readonly peer: Peer
   readonly endpointId: string
-  /** The key that the client authenticated with. */
-  readonly keyId: string
-  readonly accountId: string
   readonly clientId: string
   /** Set if the client left its id to the server. */
   readonly assignedClientId: string | undefined
@@ -47,18 +42,26 @@ export type SessionTerms = {
   readonly will: Message | undefined
 }
 
+/** How a client reached this node. */
+export type Connecting = { readonly route: Route; readonly slot: ConnectionSlot }
+
 /** Throws MqttError. */
-export function agreeTerms(packet: IConnectPacket, route: Route, context: ConnectContext): SessionTerms {
+export function agreeTerms(
+  packet: IConnectPacket,
+  connecting: Connecting,
+  context: ConnectContext,
+): { readonly terms: SessionTerms; readonly admitted: Admitted } {
   const peer = peerOf(packet)
   checkProtocol(packet, peer)
   const refusalReason = context.refusalReason()
   if (refusalReason !== undefined) throw new MqttError('server_busy', refusalReason)
-  const { endpoint, principal } = openEndpoint(packet, route, context)
+  const admitted = admit(packet, connecting, context)
+  const { endpoint } = admitted
   const settings = endpoint.mqtt_config
   if (settings === null || !settings.enabled) {
     throw new MqttError('not_authorized', 'MQTT is disabled on this endpoint; set its mqtt_config to enable it')
   }
-  const noRoom = context.gate.room(endpoint.id).backpressureReason()
+  const noRoom = admitted.backpressureReason()
   if (noRoom !== undefined) throw new MqttError('server_busy', `${noRoom}; connect again later`)
   const { clientId, assignedClientId } = clientIdOf(packet, peer)
   const username = checkText('user name', packet.username ?? '')
@@ -72,11 +75,9 @@ export function agreeTerms(packet: IConnectPacket, route: Route, context: Connec
   const qosMax = settings.qos_max === 0 ? 0 : 1
   const requested = packet.keepalive ?? 0
   const keepAliveSeconds = requested === 0 ? settings.keepalive_max_s : Math.min(requested, settings.keepalive_max_s)
-  return {
+  const terms = {
     peer,
     endpointId: endpoint.id,
-    keyId: principal.key_id,
-    accountId: principal.account_id,
     clientId,
     assignedClientId,
     username,
@@ -85,7 +86,8 @@ export function agreeTerms(packet: IConnectPacket, route: Route, context: Connec
     serverKeepAlive: keepAliveSeconds === requested ? undefined : keepAliveSeconds,
     sessionExpiryInterval: (packet.properties?.sessionExpiryInterval ?? 0) > 0 ? 0 : undefined,
     will: willOf(packet, qosMax),
-  }
+  } as const
+  return { terms, admitted }
 }
 
 function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
@@ -103,14 +105,17 @@ function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
   }
 }
 
-function openEndpoint(packet: IConnectPacket, route: Route, { gate, authenticator }: ConnectContext) {
+function admit(packet: IConnectPacket, { route, slot }: Connecting, { gate, isConnected }: ConnectContext): Admitted {
+  const { host, origin } = route
   try {
-    gate.requireConfiguration()
-    const principal = authenticator.verifyKey(packet.password?.toString('utf8') ?? '', route.origin)
-    return { endpoint: gate.open(principal, { host: route.host, query: queryOf(packet, route) }), principal }
+    return gate.admit({
+      protocol: 'mqtt',
+      ...{ host, origin, query: queryOf(packet, route), slot },
+      authenticate: (verifier) => verifier.verifyKey(packet.password?.toString('utf8') ?? '', origin),
+      replaces: (endpointId) => isConnected(endpointId, packet.clientId),
+    })
   } catch (error) {
     if (error instanceof Rejection) throw toMqttError(error)
-    if (error instanceof AppError) throw new MqttError('bad_credentials', 'the password is not a valid API key')
     throw error
   }
 }

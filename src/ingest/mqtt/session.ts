@@ -2,32 +2,30 @@
  * One MQTT connection, from CONNECT to its end.
  *
  * Owns: the order of packets, acknowledgements, when reading pauses, how the connection ends. Does not own: bytes on the network (wire.ts),
- * CONNECT (connect.ts), messages (message-receiver.ts), when it is read (flow.ts), deadlines (deadlines.ts), the other connections
- * (sessions.ts).
+ * CONNECT (connect.ts), messages (message-receiver.ts), when they are durable (gate/admitted-session.ts), when it is read (flow.ts), deadlines
+ * (deadlines.ts), the other connections (sessions.ts).
  * Law: a PUBACK is sent after its message is durable. A message that cannot be stored is not acknowledged, and the connection ends.
  */
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import { mqttLimits } from '#model/limits.ts'
-import type { Allowance, NodeQuota } from '../gate/allowance.ts'
+import type { AdmittedSession, Batch, SessionClient } from '../gate/admitted-session.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Route } from '../gate/endpoint-table.ts'
-import type { Gate } from '../gate/gate.ts'
-import type { Room } from '../gate/node-room.ts'
-import type { Outcome, Rejection } from '../gate/rejection.ts'
+import { Rejection } from '../gate/rejection.ts'
 import type { Backpressure } from './backpressure.ts'
 import type { ClientErrorLog } from './client-error-log.ts'
 import { handleConnect, packetBytesMax } from './connect.ts'
 import { handleControlPacket } from './control-packet-handler.ts'
 import { Deadlines } from './deadlines.ts'
 import { Flow, pauses } from './flow.ts'
-import type { Batch } from './in-flight.ts'
+import { HeldBytes } from './held-bytes.ts'
 import { sessionLimits } from './limits.ts'
 import { MessageReceiver } from './message-receiver.ts'
 import type { MqttCounters } from './metrics.ts'
 import { encodeDisconnect, encodeRefusingPuback, PUBACK_BYTES, pingResponse, writePuback } from './packets/control-packet.ts'
 import { PacketReader } from './packets/packet-reader.ts'
-import { MqttError, type Reason } from './packets/reason.ts'
+import { MqttError, type Reason, toMqttError } from './packets/reason.ts'
 import type { ConnectContext, SessionTerms } from './session-terms.ts'
 import type { Wire, WireReader } from './wire/wire.ts'
 
@@ -36,7 +34,6 @@ const IMPLEMENTATION_SPECIFIC_ERROR = 0x83
 
 /** Dependencies that all sessions share. */
 export type SessionContext = ConnectContext & {
-  readonly gate: Gate
   readonly backpressure: Backpressure
   readonly packetMsMax: number
   readonly clock: Clock
@@ -51,9 +48,9 @@ export type SessionContext = ConnectContext & {
 
 type Open = {
   readonly terms: SessionTerms
-  readonly room: Room
-  readonly allowance: Allowance
+  readonly admitted: AdmittedSession
   readonly receiver: MessageReceiver
+  readonly held: HeldBytes
 }
 
 /** First byte of a packet: type and flags; PUBLISH: its type alone. */
@@ -61,7 +58,7 @@ const CONNECT = 0x10
 const PUBLISH = 3
 const PINGREQ = 0xc0
 
-export class Session implements WireReader {
+export class Session implements WireReader, SessionClient {
   readonly #context: SessionContext
   readonly #wire: Wire
   readonly #route: Route
@@ -77,10 +74,6 @@ export class Session implements WireReader {
   #receivedAtMicros = 0
   /** Packets that may be read before other connections are read. */
   #packetsLeft = 0
-  /** Bytes of an incomplete packet that are counted as bytes in flight. */
-  #reservedBytes = 0
-  /** Other bytes of this connection that are not read to the end of a packet. */
-  #unreadBytes = 0
 
   constructor(
     context: SessionContext,
@@ -95,20 +88,27 @@ export class Session implements WireReader {
       wire,
       read: (chunk) => this.#read(chunk),
       afterRead: () => {
-        this.#accountHeldBytes()
+        // Before CONNECT the reader is bound to less.
+        const held = this.#isClosing ? undefined : this.#open?.held
+        this.#endIfBusy(held?.count(this.#reader.heldBytes + this.#flow.unreadBytes))
         this.#checkInFlight()
       },
       lacksRoom: () => this.#lacksRoom,
       awaitRoom: () => {
         if (this.#open === undefined) return
-        context.backpressure.resumeWhenRoom(this.#open.room, this)
-        this.#holdUnread(this.#open.room, this.#reader.heldBytes + this.#flow.unreadBytes)
+        context.backpressure.resumeWhenRoom(this.#open.admitted.room, this)
+        this.#endIfBusy(this.#open.held.countUnread(this.#reader.heldBytes + this.#flow.unreadBytes))
       },
     })
   }
 
   get terms(): SessionTerms | undefined {
     return this.#open?.terms
+  }
+
+  /** Undefined until the client is connected. */
+  get admitted(): AdmittedSession | undefined {
+    return this.#open?.admitted
   }
 
   receive(chunk: Buffer): void {
@@ -125,27 +125,7 @@ export class Session implements WireReader {
 
   /** Called when the connection has closed: nothing may wait for room any more. */
   stopWaiting(): void {
-    if (this.#open !== undefined) this.#context.backpressure.forget(this.#open.room, this)
-  }
-
-  /** Counts the bytes of an incomplete packet as bytes in flight, once they exceed what every connection may hold. */
-  #accountHeldBytes(): void {
-    if (this.#isClosing) return
-    const room = this.#open?.room
-    // Before CONNECT the reader is bound to less.
-    if (room === undefined) return
-    const { backpressure } = this.#context
-    const bytes = this.#reader.heldBytes + this.#flow.unreadBytes
-    const counted = bytes > sessionLimits.heldBytesFree ? bytes : 0
-    const more = counted - this.#reservedBytes
-    if (more < 0) room.release(-more)
-    const refusal = more > 0 ? backpressure.tryReserve(room, more) : undefined
-    if (refusal !== undefined) {
-      this.end('server_busy', `${refusal}: connect again and send the message again`)
-      return
-    }
-    this.#reservedBytes = counted
-    if (bytes - counted !== this.#unreadBytes) this.#holdUnread(room, bytes - counted)
+    if (this.#open !== undefined) this.#context.backpressure.forget(this.#open.admitted.room, this)
   }
 
   broken(message: string): void {
@@ -185,10 +165,19 @@ export class Session implements WireReader {
     this.#close(terms === undefined ? undefined : encodeDisconnect(terms.peer, reason, message))
   }
 
-  /** Ends the session of a key whose access ended. Its will was to be sent with that key. */
-  revoke(): void {
-    this.#open?.receiver.dropWill()
-    this.end('not_authorized', 'the API key was revoked; connect with another one')
+  /** Ends the session if the newest configuration does not allow it. Other changes apply to the next CONNECT. */
+  recheck(): void {
+    if (this.#open === undefined) return
+    const { admitted, receiver } = this.#open
+    const refusal = admitted.recheck()
+    if (refusal?.outcome === 'unauthorized') {
+      // The will was to be sent with that key.
+      receiver.dropWill()
+      this.end('not_authorized', refusal.message)
+    } else if (refusal?.outcome === 'account_suspended')
+      this.end('administrative_action', 'the account is suspended; ask the operator of this installation')
+    else if (refusal !== undefined || admitted.endpoint.mqtt_config?.enabled !== true)
+      this.end('administrative_action', 'the endpoint is paused or deleted, or its MQTT disabled')
   }
 
   /** Closes without sending a reason. */
@@ -226,10 +215,8 @@ export class Session implements WireReader {
     }
   }
 
-  #holdUnread(room: Room, bytes: number): void {
-    if (room.tryHold(bytes - this.#unreadBytes)) this.#unreadBytes = bytes
-    else
-      this.end('server_busy', 'the connections to this endpoint hold too many unread bytes; use fewer, and connect again later')
+  #endIfBusy(refusal: string | undefined): void {
+    if (refusal !== undefined) this.end('server_busy', refusal)
   }
 
   get #isClosing(): boolean {
@@ -241,8 +228,9 @@ export class Session implements WireReader {
    * releases the memory. Clients that send nothing are not paused, so that thousands of them cost nothing.
    */
   get #lacksRoom(): boolean {
-    const room = this.#open?.room
-    return room !== undefined && this.#state === 'open' && this.#reservedBytes === 0 && !this.#context.backpressure.hasRoom(room)
+    if (this.#open === undefined || this.#state !== 'open') return false
+    const { admitted, held } = this.#open
+    return !held.isReserved && !this.#context.backpressure.hasRoom(admitted.room)
   }
 
   #read(chunk: Buffer): number {
@@ -256,8 +244,9 @@ export class Session implements WireReader {
       }
       return this.#reader.push(chunk, this.#visit)
     } catch (error) {
-      if (!(error instanceof MqttError)) throw error
-      this.end(error.reason, error.message)
+      const problem = error instanceof Rejection ? toMqttError(error) : error
+      if (!(problem instanceof MqttError)) throw error
+      this.end(problem.reason, problem.message)
       return chunk.length
     }
   }
@@ -274,8 +263,8 @@ export class Session implements WireReader {
   }
 
   #connect(bytes: Buffer): void {
-    const { gate, counters, clientErrors, clock, onOpen } = this.#context
-    const result = handleConnect(bytes, { route: this.#route, slot: this.#slot, context: this.#context })
+    const { backpressure, counters, clientErrors, clock, onOpen } = this.#context
+    const result = handleConnect(bytes, { route: this.#route, slot: this.#slot }, this.#context)
     if (result.terms === undefined) {
       const { error, connack, clientId, username } = result
       counters.refused(error.reason)
@@ -284,18 +273,10 @@ export class Session implements WireReader {
       return
     }
     const { terms, connack } = result
-    const room = gate.room(terms.endpointId)
-    const allowance = gate.allowance(terms.accountId)
-    const receiver = new MessageReceiver({
-      terms,
-      room,
-      allowance,
-      context: this.#context,
-      onDurable: (batch) => this.#onDurable(batch),
-      onLost: (batch, rejection) => this.#onLost(batch, rejection),
-      onRefused: (quota, needsAcknowledgement) => this.#onRefused(allowance, quota, needsAcknowledgement),
-    })
-    this.#open = { terms, room, allowance, receiver }
+    const admitted = result.admitted.open(this)
+    const onRefused = (needsAcknowledgement: boolean) => this.#onRefused(admitted, needsAcknowledgement)
+    const receiver = new MessageReceiver({ terms, admitted, backpressure, onRefused })
+    this.#open = { terms, admitted, receiver, held: new HeldBytes(admitted.room, backpressure) }
     this.#state = 'open'
     this.#deadlines.opened(clock.monotonic())
     this.#reader.bytesMax = packetBytesMax
@@ -304,33 +285,22 @@ export class Session implements WireReader {
     this.#wire.write(connack)
   }
 
-  #onDurable({ messageIds, messages, payloadBytes, completeAtMs }: Batch): void {
-    const { gate, counters, clock } = this.#context
-    const durationMs = clock.monotonic() - completeAtMs
-    counters.acknowledgements.observe(durationMs, messages)
-    if (this.#open !== undefined) {
-      const { allowance, terms } = this.#open
-      allowance.count(messages, payloadBytes)
-      gate.counters(terms.endpointId).accepted(messages, messages, payloadBytes, durationMs)
-    }
-    counters.stored(this.terms?.username ?? '', messages, messageIds.length, payloadBytes)
-    if (this.#state === 'open' && messageIds.length > 0) {
-      const pubacks = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
-      for (let index = 0; index < messageIds.length; index += 1)
-        writePuback(pubacks, index * PUBACK_BYTES, messageIds[index] ?? 0)
+  stored({ ids, records, payloadBytes }: Batch): void {
+    this.#context.counters.stored(this.terms?.username ?? '', records, ids.length, payloadBytes)
+    if (this.#state === 'open' && ids.length > 0) {
+      const pubacks = Buffer.allocUnsafe(ids.length * PUBACK_BYTES)
+      for (let index = 0; index < ids.length; index += 1) writePuback(pubacks, index * PUBACK_BYTES, ids[index] ?? 0)
       this.#write(pubacks)
     }
-    this.#checkInFlight()
-    this.#endIfDrained()
+    this.#settled()
   }
 
-  #onLost({ messages, messageIds }: Batch, { outcome }: Rejection): void {
-    this.#countRefused(outcome, messages)
+  lost({ ids, records }: Batch, { outcome }: Rejection): void {
     if (outcome === 'idempotency_key_reused' || outcome === 'invalid_idempotency_key') {
-      this.#refuse(messageIds)
+      this.#refuse(ids)
       return
     }
-    this.#context.counters.lost += messages - messageIds.length
+    this.#context.counters.lost += records - ids.length
     // With an error code in PUBACK the client would discard the message [MQTT-4.4.0-2]. After a lost connection it sends it again.
     this.end('server_busy', 'the messages could not be stored; connect and send them again')
   }
@@ -338,28 +308,18 @@ export class Session implements WireReader {
   /** Sent again, such a message would be refused again. Only MQTT 5 has idempotency keys, so the client understands the reason. */
   #refuse(messageIds: readonly number[]): void {
     if (this.#state === 'open') for (const id of messageIds) this.#write(encodeRefusingPuback(id, IMPLEMENTATION_SPECIFIC_ERROR))
-    this.#checkInFlight()
-    this.#endIfDrained()
+    this.#settled()
   }
 
   /**
-   * Drops a message above a quota. One that its client sends again ends the connection, but only after those before it are acknowledged:
-   * otherwise the client would send the same messages again and again.
+   * Drops a message that is refused, such as one above a quota. One that its client sends again ends the connection, but only after those
+   * before it are acknowledged: otherwise the client would send the same messages again and again.
    */
-  #onRefused(allowance: Allowance, quota: NodeQuota, needsAcknowledgement: boolean): void {
-    const { gate, counters } = this.#context
-    this.#countRefused('quota_exceeded', 1)
+  #onRefused(admitted: AdmittedSession, needsAcknowledgement: boolean): void {
     if (needsAcknowledgement) {
-      const { message } = gate.exceeded(allowance, quota, this.#receivedAtMicros / 1000)
-      this.#endWhenIdle('quota_exceeded', message)
-    } else {
-      gate.countRefusal(quota)
-      counters.lost += 1
-    }
-  }
-
-  #countRefused(outcome: Outcome, messages: number): void {
-    if (this.#open !== undefined) this.#context.gate.counters(this.#open.terms.endpointId).refused(outcome, messages)
+      const { reason, message } = toMqttError(admitted.refusal(this.#receivedAtMicros / 1000))
+      this.#endWhenIdle(reason, message)
+    } else this.#context.counters.lost += 1
   }
 
   #control(bytes: Buffer, { terms, receiver }: Open): void {
@@ -396,6 +356,12 @@ export class Session implements WireReader {
     else if (!isFull && isPaused) this.#flow.resume(pauses.inFlight)
   }
 
+  /** Messages are in flight no more. */
+  #settled(): void {
+    this.#checkInFlight()
+    this.#endIfDrained()
+  }
+
   #endWhenIdle(reason: Reason, message: string): void {
     this.#lastWord ??= { reason, message }
     this.#flow.pause(pauses.draining)
@@ -418,10 +384,7 @@ export class Session implements WireReader {
   /** Frees the client id at once, even if the client closes slowly, and publishes the will. */
   #leave(): void {
     const { clock, counters, onLeave } = this.#context
-    this.#open?.room.release(this.#reservedBytes)
-    this.#reservedBytes = 0
-    this.#open?.room.tryHold(-this.#unreadBytes)
-    this.#unreadBytes = 0
+    this.#open?.held.release()
     onLeave(this)
     this.#slot.leave()
     if (this.#open?.receiver.publishWill(clock.now() * 1000) === true) counters.wills += 1

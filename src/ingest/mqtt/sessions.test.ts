@@ -1,7 +1,6 @@
 import { Socket } from 'node:net'
 import { generate } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { AppError } from '#errors.ts'
 import { assert } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -14,12 +13,6 @@ function started() {
   const lines: unknown[] = []
   const sessions = new Sessions({
     gate: aGate({ endpoints: [] }),
-    authenticator: {
-      verifyKey: () => {
-        throw new AppError('unauthorized', 'no')
-      },
-      keyStatus: () => 'active',
-    },
     packetMsMax: 1_000,
     counters: new MqttCounters(),
     clock: systemClock,

@@ -7,8 +7,6 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import type { Authenticator } from '../gate/authenticator.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Route } from '../gate/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -21,8 +19,7 @@ import type { SessionTerms } from './session-terms.ts'
 import type { Wire } from './wire/wire.ts'
 
 export type SessionsOptions = {
-  readonly gate: Gate
-  readonly authenticator: Pick<Authenticator, 'verifyKey' | 'keyStatus'>
+  readonly gate: Pick<Gate, 'admit'>
   /** Time for a packet to arrive completely. */
   readonly packetMsMax: number
   readonly counters: MqttCounters
@@ -32,22 +29,18 @@ export type SessionsOptions = {
 
 export class Sessions {
   readonly #clock: Clock
-  readonly #authenticator: SessionsOptions['authenticator']
   readonly #context: SessionContext
   readonly #backpressure: Backpressure
   readonly #sweeps: Periodic
   readonly #all = new Set<Session>()
   /** Open sessions by endpoint and client id. */
   readonly #open = new Map<string, Map<string, Session>>()
-  /** Sessions whose key was revoked so that they stay open until they next authenticate. */
-  readonly #outlivingTheirKey = new WeakSet<Session>()
   #openCount = 0
   #isDraining = false
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor({ gate, authenticator, packetMsMax, counters, clock, logger }: SessionsOptions) {
+  constructor({ gate, packetMsMax, counters, clock, logger }: SessionsOptions) {
     this.#clock = clock
-    this.#authenticator = authenticator
     this.#backpressure = new Backpressure({ clock })
     this.#sweeps = new Periodic({
       name: 'mqtt sweep',
@@ -59,7 +52,6 @@ export class Sessions {
     })
     this.#context = {
       gate,
-      authenticator,
       backpressure: this.#backpressure,
       packetMsMax,
       counters,
@@ -82,7 +74,7 @@ export class Sessions {
   /** Returns the key of each open session. */
   *keyIds(): Iterable<string> {
     for (const sessions of this.#open.values())
-      for (const { terms } of sessions.values()) if (terms !== undefined) yield terms.keyId
+      for (const { admitted } of sessions.values()) if (admitted !== undefined) yield admitted.keyId
   }
 
   get isDraining(): boolean {
@@ -101,22 +93,9 @@ export class Sessions {
     return session
   }
 
-  /** Ends the sessions of endpoints that no longer accept MQTT, and of keys whose access ended. Other changes apply to the next CONNECT. */
-  apply(endpoints: readonly SnapshotEndpoint[]): void {
-    const known = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]))
-    for (const [endpointId, sessions] of this.#open) {
-      const reason = endReason(known.get(endpointId))
-      for (const session of sessions.values()) {
-        if (reason !== undefined) session.end('administrative_action', reason)
-        else if (!this.#hasAccess(session)) session.revoke()
-      }
-    }
-  }
-
-  #hasAccess(session: Session): boolean {
-    const status = this.#authenticator.keyStatus(session.terms?.keyId ?? '')
-    if (status === 'expiring') this.#outlivingTheirKey.add(session)
-    return status !== 'ended' && (status !== 'unknown' || this.#outlivingTheirKey.has(session))
+  /** Ends the sessions that the newest configuration does not allow. */
+  recheck(): void {
+    for (const sessions of this.#open.values()) for (const session of sessions.values()) session.recheck()
   }
 
   /** Ends the sessions that are open now, some at a time, so that their clients do not all connect elsewhere at once. */
@@ -167,8 +146,8 @@ export class Sessions {
   }
 
   #onLeave(session: Session): void {
-    const { terms } = session
-    if (terms === undefined) return
+    const { terms, admitted } = session
+    if (terms === undefined || admitted === undefined) return
     const { endpointId, clientId } = terms
     const sessions = this.#open.get(endpointId)
     if (sessions?.get(clientId) !== session) return
@@ -176,7 +155,7 @@ export class Sessions {
     this.#openCount -= 1
     if (sessions.size > 0) return
     this.#open.delete(endpointId)
-    this.#backpressure.forgetRoom(this.#context.gate.room(endpointId))
+    this.#backpressure.forgetRoom(admitted.room)
   }
 
   #onClosed(session: Session): void {
@@ -189,13 +168,9 @@ export class Sessions {
     const now = this.#clock.monotonic()
     for (const session of this.#all) session.sweep(now)
     // Notices a full disk before a client sends.
-    for (const endpointId of this.#open.keys()) this.#backpressure.check(this.#context.gate.room(endpointId))
+    for (const sessions of this.#open.values()) {
+      const [session] = sessions.values()
+      if (session?.admitted !== undefined) this.#backpressure.check(session.admitted.room)
+    }
   }
-}
-
-/** Returns why the endpoint accepts MQTT no longer; undefined if it does. */
-function endReason(endpoint: SnapshotEndpoint | undefined): string | undefined {
-  if (endpoint?.account_suspended === true) return 'the account is suspended; ask the operator of this installation'
-  if (endpoint?.desired_state === 'active' && endpoint.mqtt_config?.enabled === true) return undefined
-  return 'the endpoint is paused or deleted, or its MQTT disabled'
 }

@@ -3,7 +3,7 @@ import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
 import type { Layout } from '#log/frame.ts'
 import { requestLimits } from '#model/limits.ts'
-import type { Room } from '../../gate/node-room.ts'
+import type { Admitted } from '../../gate/admitted.ts'
 import { Rejection } from '../../gate/rejection.ts'
 import { type BodyFormat, createDecoder, recordsOf } from './body-format.ts'
 import type { BodyRecords } from './body-records.ts'
@@ -21,7 +21,8 @@ export type IntakeOptions = {
   readonly maxBytes: number
   /** Memory that the request needs beside its body and the usual overhead. */
   readonly moreBytes: number
-  readonly room: Pick<Room, 'reserve' | 'release'>
+  /** Releases what was reserved when the request is over. */
+  readonly memory: Pick<Admitted, 'reserve'>
   /** Called once: without an error if the body is complete and can be stored. Never called after `close`. */
   readonly done: (error?: AppError | Rejection) => void
 }
@@ -31,7 +32,7 @@ export type IntakeOptions = {
  *
  * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the response, the WAL, how bytes are held
  * (pieces.ts).
- * Law: memory is reserved for every byte that has arrived before it is held, not for announced ones, and `close` releases all of it.
+ * Law: memory is reserved for every byte that has arrived before it is held, not for announced ones. After `close` none is held.
  */
 export class Intake {
   readonly #options: IntakeOptions
@@ -44,7 +45,6 @@ export class Intake {
   #payloadBytes = 0
   #receivedBytes = 0
   #chunks = 0
-  #reservedBytes = 0
   #decoder: Transform | undefined
   /** Chunks that wait until the decoder has processed the previous ones: it would hold each chunk as it arrived. */
   #undecoded: Pieces | undefined
@@ -58,7 +58,7 @@ export class Intake {
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
     this.#options = options
     this.#records = recordsOf(format)
-    this.#reserve(bodyLimits.requestOverheadBytes + options.moreBytes)
+    options.memory.reserve(bodyLimits.requestOverheadBytes + options.moreBytes)
   }
 
   get layout(): Layout {
@@ -108,7 +108,7 @@ export class Intake {
   replace(payload: readonly Buffer[], records: number): void {
     if (!this.#open) return
     const bytes = payload.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    this.#reserve(bytes)
+    this.#options.memory.reserve(bytes)
     this.#made = { records }
     this.#payload = payload
     this.#payloadBytes = bytes
@@ -128,15 +128,13 @@ export class Intake {
     }
   }
 
-  /** Releases all memory. */
+  /** Drops all bytes. */
   close(): void {
     this.#open = false
     this.#decoder?.destroy()
     this.#undecoded?.take()
     this.#arrived.take()
     this.#payload = []
-    this.#options.room.release(this.#reservedBytes)
-    this.#reservedBytes = 0
   }
 
   #decode(encoding: Exclude<BodyFormat['encoding'], 'identity'>, chunk: Buffer): void {
@@ -190,18 +188,13 @@ export class Intake {
 
   #tryReserve(bytes: number): boolean {
     try {
-      this.#reserve(bytes)
+      this.#options.memory.reserve(bytes)
       return true
     } catch (error) {
       if (!(error instanceof Rejection)) throw error
       this.#fail(error)
       return false
     }
-  }
-
-  #reserve(bytes: number): void {
-    this.#options.room.reserve(bytes)
-    this.#reservedBytes += bytes
   }
 
   #fail(error: AppError | Rejection): void {

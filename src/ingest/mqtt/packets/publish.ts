@@ -30,6 +30,12 @@ export type MessageProperties = {
   readonly userProperties: readonly (readonly [name: string, value: string])[]
 }
 
+export type Message = {
+  readonly topic: string
+  readonly properties: MessageProperties | undefined
+  readonly payload: Buffer
+}
+
 /** Shared, because a separate empty array would cost each connection 200 bytes. */
 const noBytes: Uint8Array = new Uint8Array(0)
 

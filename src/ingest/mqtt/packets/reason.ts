@@ -42,6 +42,7 @@ export class MqttError extends Error {
 }
 
 const reasonOf: Readonly<Record<Outcome, Reason>> = {
+  unauthorized: 'bad_credentials',
   forbidden: 'not_authorized',
   account_suspended: 'banned',
   unknown_endpoint: 'not_authorized',
@@ -52,12 +53,14 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   endpoint_paused: 'server_unavailable',
   unverifiable: 'server_unavailable',
   not_configured: 'server_unavailable',
+  record_too_large: 'packet_too_large',
   no_room: 'server_busy',
   not_stored: 'server_busy',
   failed: 'server_busy',
 }
 
 /** Converts the gate's outcome to the error that MQTT clients get. */
-export function toMqttError({ outcome, message }: Rejection): MqttError {
-  return new MqttError(reasonOf[outcome], message)
+export function toMqttError({ outcome, message, endsConnection }: Rejection): MqttError {
+  if (outcome === 'unauthorized') return new MqttError('bad_credentials', 'the password is not a valid API key')
+  return new MqttError(endsConnection ? 'quota_exceeded' : reasonOf[outcome], message)
 }

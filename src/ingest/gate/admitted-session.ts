@@ -1,0 +1,224 @@
+/**
+ * A connection that the gate admitted, over which a client sends many records, one by one.
+ *
+ * Owns: which records are acknowledged together, the memory that they use, and what is counted; that a sender that may send no more stores
+ * nothing. Does not own: the wire format, and how the protocol acknowledges.
+ * Law: `stored` is called after fdatasync (law 1), for batches in the order in which their records arrived [MQTT-4.6.0-2].
+ */
+import type { FrameInput } from '#log/frame.ts'
+import { recordLimits } from '#model/limits.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { Allowance, NodeQuota } from './allowance.ts'
+import { appendOnce } from './append-once.ts'
+import type { GateContext } from './context.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
+import { gateLimits } from './limits.ts'
+import type { Room } from './node-room.ts'
+import { Rejection } from './rejection.ts'
+import type { Protocol } from './sender.ts'
+
+/** Records that became durable, or were lost, together. */
+export type Batch = {
+  readonly promise: Promise<unknown>
+  /** When its first record was complete, by the clock that never goes back. */
+  readonly completeAtMs: number
+  /** Ids of the records that the client wants to be acknowledged. */
+  readonly ids: number[]
+  records: number
+  payloadBytes: number
+  /** Bytes of the room that its records use. */
+  bytes: number
+}
+
+/** Learns the outcome of the records: the gate calls one of these for each batch, once. */
+export interface SessionClient {
+  /** The records are durable. */
+  stored(batch: Batch): void
+  lost(batch: Batch, rejection: Rejection): void
+}
+
+export type SessionAdmission = {
+  readonly client: SessionClient
+  readonly endpoint: SnapshotEndpoint
+  readonly keyId: string
+  readonly revision: number
+  readonly protocol: Protocol
+}
+
+export type SessionRecord = {
+  readonly envelope: Uint8Array
+  readonly payload: Uint8Array
+  /** By which the sender marked the record, if it may repeat it. The envelope has it, too. */
+  readonly key: string | undefined
+}
+
+export class AdmittedSession {
+  readonly keyId: string
+  /** Memory and disk of the endpoint, for bytes that are not a record yet. */
+  readonly room: Room
+  readonly #context: GateContext
+  readonly #client: SessionClient
+  readonly #protocol: Protocol
+  readonly #allowance: Allowance
+  #endpoint: SnapshotEndpoint
+  #revision: number
+  /** The key was revoked so that open connections stay. */
+  #outlivesKey = false
+  /** Why the sender may send no more, since the last change of the configuration. */
+  #refusal: Rejection | undefined
+  #exceeded: NodeQuota = 'records_per_second'
+  #batch: Batch | undefined
+  /** Settles after the last batch, while one with a key is in flight: it may be durable later than those after it. */
+  #unordered: Promise<unknown> | undefined
+  #records = 0
+  #bytes = 0
+
+  constructor(context: GateContext, { client, endpoint, keyId, revision, protocol }: SessionAdmission) {
+    this.#context = context
+    this.#client = client
+    this.#protocol = protocol
+    this.#endpoint = endpoint
+    this.#revision = revision
+    this.#allowance = context.allowances.of(endpoint.account_id)
+    this.keyId = keyId
+    this.room = context.capacity.room(endpoint.id)
+  }
+
+  /** As the last recheck found it. */
+  get endpoint(): SnapshotEndpoint {
+    return this.#endpoint
+  }
+
+  /** Records that are not durable yet. */
+  get recordsInFlight(): number {
+    return this.#records
+  }
+
+  /** Includes the envelope and the overhead of each record. */
+  get bytesInFlight(): number {
+    return this.#bytes
+  }
+
+  /** Returns why the sender may send no more under the newest configuration; undefined if it may. Call it at each change: the connection should end. */
+  recheck(): Rejection | undefined {
+    this.#revision = this.#context.authenticator.revision
+    this.#refusal = this.#findRefusal()
+    return this.#refusal
+  }
+
+  /**
+   * Takes a record. `id` is 0 if no acknowledgement is wanted, `receivedAtMicros` is since 1970 UTC. Returns false if the record is refused,
+   * for the reason that `refusal` returns. Throws Rejection if it is too large.
+   */
+  append({ envelope, payload, key }: SessionRecord, id: number, receivedAtMicros: number): boolean {
+    if (payload.length > recordLimits.bytesMax) {
+      throw new Rejection('record_too_large', `a message is longer than ${recordLimits.bytesMax} bytes`)
+    }
+    if (!this.#maySend(receivedAtMicros / 1000)) return false
+    // Bytes that were already read are counted even above the bounds. The envelope may be larger than the payload.
+    const bytes = payload.length + envelope.length + gateLimits.recordOverheadBytes
+    this.room.forceReserve(bytes)
+    this.#bytes += bytes
+    this.#records += 1
+    const frame: FrameInput = { layout: 'single', receivedAtMicros, recordCount: 1, envelope, payload: [payload] }
+    const promise = key === undefined ? this.#context.wal.append(this.#endpoint.id, frame) : this.#appendOnce(key, frame)
+    let batch = this.#batch
+    if (batch?.promise !== promise) {
+      const earlier = this.#unordered ?? (key === undefined ? undefined : batch?.promise)
+      const completeAtMs = this.#context.clock.monotonic()
+      batch = this.#batch = { promise, completeAtMs, ids: [], records: 0, payloadBytes: 0, bytes: 0 }
+      this.#follow(batch, key === undefined && earlier === undefined ? promise : this.#after(earlier, promise))
+    }
+    batch.records += 1
+    batch.payloadBytes += payload.length
+    batch.bytes += bytes
+    if (id > 0) batch.ids.push(id)
+    return true
+  }
+
+  /** Returns why the last record was refused. Apart from `append`, because a client may send thousands of those. */
+  refusal(nowMs: number): Rejection {
+    return this.#refusal ?? this.#allowance.rejection(this.#exceeded, nowMs)
+  }
+
+  /** Takes a record from what the account may send. Counts a refusal. */
+  #maySend(nowMs: number): boolean {
+    const { authenticator, allowances } = this.#context
+    if (this.#revision !== authenticator.revision) this.recheck()
+    if (this.#refusal !== undefined) {
+      this.#countRefused(this.#refusal, 1)
+      return false
+    }
+    const exceeded = this.#allowance.take(1, nowMs)
+    if (exceeded === undefined) return true
+    this.#exceeded = exceeded
+    allowances.countRefusal(exceeded)
+    this.#context.counts.of(this.#endpoint.id).refused('quota_exceeded')
+    return false
+  }
+
+  #findRefusal(): Rejection | undefined {
+    const { configuration, authenticator } = this.#context
+    try {
+      this.#endpoint = configuration.endpoints?.recheck(this.#endpoint) ?? this.#endpoint
+    } catch (error) {
+      if (error instanceof Rejection) return error
+      throw error
+    }
+    const status = authenticator.keyStatus(this.keyId)
+    if (status === 'expiring') this.#outlivesKey = true
+    const hasAccess = status !== 'ended' && (status !== 'unknown' || this.#outlivesKey)
+    return hasAccess ? undefined : new Rejection('unauthorized', 'the API key was revoked; connect with another one')
+  }
+
+  async #appendOnce(key: string, frame: FrameInput): Promise<unknown> {
+    const endpointId = this.#endpoint.id
+    const append = () => this.#context.wal.append(endpointId, frame)
+    return await appendOnce(this.#context, { endpointId, key: readIdempotencyKey(key), frame, append })
+  }
+
+  /** Resolves as `promise` does, but not before what came earlier has settled. */
+  #after(earlier: Promise<unknown> | undefined, promise: Promise<unknown>): Promise<unknown> {
+    const settled = Promise.allSettled([earlier, promise])
+    this.#unordered = settled
+    void settled.then(() => {
+      if (this.#unordered === settled) this.#unordered = undefined
+    })
+    return settled.then(() => promise)
+  }
+
+  #follow(batch: Batch, settles: Promise<unknown>): void {
+    settles.then(
+      () => {
+        this.#settle(batch)
+        this.#countStored(batch)
+        this.#client.stored(batch)
+      },
+      (error: unknown) => {
+        const rejection = this.#context.rejectionOf(error)
+        this.#settle(batch)
+        this.#countRefused(rejection, batch.records)
+        this.#client.lost(batch, rejection)
+      },
+    )
+  }
+
+  #settle(batch: Batch): void {
+    if (this.#batch === batch) this.#batch = undefined
+    this.#records -= batch.records
+    this.#bytes -= batch.bytes
+    this.room.release(batch.bytes)
+  }
+
+  #countStored({ records, payloadBytes, completeAtMs }: Batch): void {
+    const { acknowledgements, counts, clock } = this.#context
+    const durationMs = clock.monotonic() - completeAtMs
+    acknowledgements[this.#protocol].observe(durationMs, records)
+    this.#allowance.count(records, payloadBytes)
+    counts.of(this.#endpoint.id).accepted(records, records, payloadBytes, durationMs)
+  }
+
+  #countRefused({ outcome }: Rejection, records: number): void {
+    this.#context.counts.of(this.#endpoint.id).refused(outcome, records)
+  }
+}

@@ -1,0 +1,123 @@
+import { Buffer } from 'node:buffer'
+import { describe, expect, test } from 'vitest'
+import { AppError } from '#errors.ts'
+import { InvariantError } from '#lib/assert.ts'
+import type { Appended } from '#log/log-writer.ts'
+import type { KeyPrincipal } from '#model/principal.ts'
+import { aGate, aSender } from '../../../test/support/gate.ts'
+import { anEndpoint } from '../../../test/support/ingest-node.ts'
+import type { Records, Responder } from './admitted.ts'
+import { EndpointCounts } from './endpoint-counters.ts'
+import { EndpointTable } from './endpoint-table.ts'
+import { Rejection } from './rejection.ts'
+
+const endpoint = anEndpoint({ account_id: 'account' })
+const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
+const records: Records = {
+  body: { layout: 'lines', records: 2, payload: [Buffer.from('1\n2\n')], payloadBytes: 4 },
+  envelope: Buffer.from('{}'),
+  key: undefined,
+}
+
+/** Resolves with the outcome that the responder learns. */
+function aResponder(): Responder & { readonly outcome: Promise<unknown> } {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  return {
+    outcome: promise,
+    appending: () => undefined,
+    appended: () => undefined,
+    acknowledge: resolve,
+    reject: (error) => resolve(error instanceof Rejection ? error.outcome : error),
+  }
+}
+
+const append = () => Promise.resolve<Appended>({ seq: 7 })
+
+test('records are acknowledged once they are durable, and counted', async () => {
+  const durable = Promise.withResolvers<Appended>()
+  const counts = new EndpointCounts()
+  const gate = aGate({ endpoints: [endpoint], counts, append: () => durable.promise })
+  const responder = aResponder()
+  gate.admit(aSender(principal)).append(records, responder)
+  await Promise.resolve()
+  expect([counts.takeAll(), gate.acknowledgements.http.count]).toEqual([[], 0])
+  durable.resolve({ seq: 7 })
+  expect(await responder.outcome).toEqual({ seq: 7, records: 2, bytes: 4, isRepeated: false })
+  expect(counts.takeAll()).toMatchObject([[endpoint.id, { requests: 1, records: 2, bytes: 4 }]])
+  expect([gate.acknowledgements.http.count, gate.acknowledgements.mqtt.count]).toEqual([1, 0])
+})
+
+test('a request is appended once', () => {
+  const admitted = aGate({ endpoints: [endpoint], append }).admit(aSender(principal))
+  admitted.append(records, aResponder())
+  expect(() => admitted.append(records, aResponder())).toThrow(InvariantError)
+})
+
+test('the end releases all that was reserved', () => {
+  const changes: number[] = []
+  const room = {
+    reserve: (bytes: number) => void changes.push(bytes),
+    release: (bytes: number) => void changes.push(-bytes),
+  }
+  const admitted = aGate({ endpoints: [endpoint], room }).admit(aSender(principal))
+  admitted.reserve(3)
+  admitted.reserve(4)
+  admitted.end()
+  admitted.end()
+  expect(changes).toEqual([3, 4, -7, -0])
+})
+
+describe('records that took time to arrive', () => {
+  /** Admits a request, and changes the configuration before its records have arrived. */
+  function started(changed: Partial<typeof endpoint>, isKeyValid: boolean) {
+    const configuration = { endpoints: new EndpointTable({ region: 'loc', endpoints: [endpoint] }) }
+    const authenticator = { revision: 0 }
+    const gate = aGate({ endpoints: [endpoint], configuration, authenticator, append })
+    const state = { isKeyValid: true }
+    const authenticate = () => {
+      if (!state.isKeyValid) throw new AppError('unauthorized', 'the key was revoked')
+      return principal
+    }
+    const admitted = gate.admit({ ...aSender(principal), authenticate })
+    configuration.endpoints = new EndpointTable({ region: 'loc', endpoints: [{ ...endpoint, ...changed }] })
+    authenticator.revision += 1
+    state.isKeyValid = isKeyValid
+    return admitted
+  }
+
+  test.each([
+    ['of a key that was revoked meanwhile', {}, false, 'unauthorized'],
+    ['for an endpoint that was paused meanwhile', { desired_state: 'paused' as const }, true, 'endpoint_paused'],
+    ['of an account that was suspended meanwhile', { account_suspended: true }, true, 'account_suspended'],
+  ])('%s are rejected', async (_, changed, isKeyValid, outcome) => {
+    const responder = aResponder()
+    started(changed, isKeyValid).append(records, responder)
+    expect(await responder.outcome).toBe(outcome)
+  })
+
+  test('are stored if the key and the endpoint still are valid', async () => {
+    const responder = aResponder()
+    started({ segment_bytes: 1 }, true).append(records, responder)
+    expect(await responder.outcome).toMatchObject({ seq: 7 })
+  })
+})
+
+test('a request with a key waits until the keys that a crash left in the log are known', async () => {
+  const recovered = Promise.withResolvers<void>()
+  const asked: string[] = []
+  const stored = { seq: 0, records: 1, bytes: 2, isRepeated: true }
+  const gate = aGate({
+    endpoints: [endpoint],
+    whenRecovered: (logName) => (logName === endpoint.id ? recovered.promise : undefined),
+    once: async (_endpointId, key) => {
+      asked.push(key)
+      return stored
+    },
+  })
+  const responder = aResponder()
+  gate.admit(aSender(principal)).append({ ...records, key: 'key' }, responder)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(asked).toEqual([])
+  recovered.resolve()
+  expect(await responder.outcome).toBe(stored)
+})

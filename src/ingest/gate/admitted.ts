@@ -1,0 +1,203 @@
+/**
+ * One request that the gate admitted, from its head to its outcome.
+ *
+ * Owns: the memory that it uses, the checks that are due again once its records have arrived, the append, and what is counted.
+ * Does not own: the wire format, and how the protocol responds.
+ * Law: a request has one outcome. It is acknowledged after fdatasync (law 1), and only if its sender may still send at the append.
+ */
+import { assert } from '#lib/assert.ts'
+import type { FrameInput, Layout } from '#log/frame.ts'
+import type { Appended } from '#log/log-writer.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { AdmittedSession, type SessionClient } from './admitted-session.ts'
+import type { Allowance } from './allowance.ts'
+import { appendOnce } from './append-once.ts'
+import type { GateContext } from './context.ts'
+import type { Room } from './node-room.ts'
+import type { Stored } from './receipt.ts'
+import { rethrowAsRejection, type Sender, verify } from './sender.ts'
+
+/** Complete records, counted as `countRecords` of the log counts them. None is longer than `recordLimits.bytesMax`. */
+export type Body = {
+  readonly layout: Layout
+  readonly records: number
+  readonly payload: readonly Uint8Array[]
+  readonly payloadBytes: number
+}
+
+export type Records = {
+  readonly body: Body
+  readonly envelope: Uint8Array
+  /** By which the sender marked the request, if it may repeat it. The envelope has it, too. */
+  readonly key: string | undefined
+}
+
+/** Learns the outcome: the gate calls either `acknowledge` or `reject`, once. */
+export interface Responder {
+  /** The append begins. */
+  appending(): void
+  /** The records are durable. Not called for those that had been stored before. */
+  appended(appended: Appended): void
+  acknowledge(receipt: Stored): void
+  reject(error: unknown): void
+}
+
+/** A sender, and the endpoint that it may send to. */
+export type Admission = {
+  readonly sender: Sender
+  readonly endpoint: SnapshotEndpoint
+  readonly keyId: string
+  /** The revision of the credentials that the sender was verified with. */
+  readonly revision: number
+}
+
+const nothing: Stored = { seq: 0, records: 0, bytes: 0, isRepeated: false }
+
+export class Admitted {
+  readonly endpoint: SnapshotEndpoint
+  readonly keyId: string
+  readonly #context: GateContext
+  readonly #sender: Sender
+  readonly #room: Room
+  readonly #allowance: Allowance
+  readonly #revision: number
+  #reservedBytes = 0
+  #isConsumed = false
+  #isOver = false
+  #completeAtMs = 0
+
+  constructor(context: GateContext, { sender, endpoint, keyId, revision }: Admission) {
+    this.#context = context
+    this.#sender = sender
+    this.endpoint = endpoint
+    this.keyId = keyId
+    this.#revision = revision
+    this.#room = context.capacity.room(endpoint.id)
+    this.#allowance = context.allowances.of(endpoint.account_id)
+  }
+
+  /** Throws Rejection if there is no room for bytes that the sender announces. Reserves nothing: they may never arrive. */
+  announce(bytes: number): void {
+    this.#room.admit(bytes)
+  }
+
+  /** Reserves memory and disk for bytes, until `end`. Throws Rejection, and reserves nothing, if there is no room. */
+  reserve(bytes: number): void {
+    try {
+      this.#room.reserve(bytes)
+    } catch (error) {
+      // An endpoint that was deleted meanwhile has no share any more, but that is not what the sender should read.
+      this.#recheck()
+      throw error
+    }
+    this.#reservedBytes += bytes
+  }
+
+  /** Returns why nothing of this endpoint should be read now; undefined while there is room. */
+  backpressureReason(): string | undefined {
+    return this.#room.backpressureReason()
+  }
+
+  /** Lets the sender send many records, one by one, as long as its connection is open. */
+  open(client: SessionClient): AdmittedSession {
+    this.#consume()
+    return new AdmittedSession(this.#context, {
+      ...{ client, endpoint: this.endpoint, keyId: this.keyId, revision: this.#revision },
+      protocol: this.#sender.protocol,
+    })
+  }
+
+  /** Counts a refusal of the request, or of a part of it. */
+  refused(reason: string): void {
+    this.#context.counts.of(this.endpoint.id).refused(reason)
+  }
+
+  /** Releases what it reserved. Call it when the outcome is known or the client is gone. */
+  end(): void {
+    this.#isOver = true
+    this.#room.release(this.#reservedBytes)
+    this.#reservedBytes = 0
+  }
+
+  /**
+   * Stores the records, unless the sender may send no more: the configuration may have changed while they arrived. Then the endpoint may be
+   * paused, and the key revoked.
+   */
+  append(records: Records, responder: Responder): void {
+    this.#consume()
+    const { authenticator } = this.#context
+    const failed = (error: unknown) => responder.reject(error)
+    try {
+      const verified = this.#revision === authenticator.revision ? undefined : verify(this.#sender, authenticator)
+      if (!(verified instanceof Promise)) this.#append(records, responder, failed)
+      else verified.then(() => this.#append(records, responder, failed), rethrowAsRejection).catch(failed)
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  #append({ body, envelope, key }: Records, responder: Responder, failed: (error: unknown) => void): void {
+    // While the token was being verified again, the request may have failed or the client may have left.
+    if (this.#isOver) return
+    if (body.records === 0) {
+      responder.acknowledge(nothing)
+      return
+    }
+    this.#recheck()
+    const { wal, clock } = this.#context
+    const { id } = this.endpoint
+    const now = clock.now()
+    this.#completeAtMs = clock.monotonic()
+    const frame: FrameInput = {
+      layout: body.layout,
+      receivedAtMicros: now * 1000,
+      recordCount: body.records,
+      envelope,
+      payload: body.payload,
+    }
+    if (key === undefined) {
+      this.#spend(body.records, now)
+      responder.appending()
+      wal.append(id, frame).then((appended) => this.#stored(body, appended, responder), failed)
+      return
+    }
+    responder.appending()
+    let durable: Appended | undefined
+    const append = async () => {
+      this.#spend(body.records, now)
+      durable = await wal.append(id, frame)
+      responder.appended(durable)
+      return durable
+    }
+    appendOnce(this.#context, { endpointId: id, key, frame, append }).then((stored) => {
+      if (stored.isRepeated || durable === undefined) responder.acknowledge(stored)
+      else this.#stored(body, durable, responder)
+    }, failed)
+  }
+
+  #stored({ records, payloadBytes }: Body, appended: Appended, responder: Responder): void {
+    const { acknowledgements, counts, clock } = this.#context
+    const durationMs = clock.monotonic() - this.#completeAtMs
+    this.#allowance.count(records, payloadBytes)
+    acknowledgements[this.#sender.protocol].observe(durationMs)
+    counts.of(this.endpoint.id).accepted(1, records, payloadBytes, durationMs)
+    responder.appended(appended)
+    responder.acknowledge({ seq: appended.seq, records, bytes: payloadBytes, isRepeated: false })
+  }
+
+  #consume(): void {
+    assert(!this.#isConsumed, 'an admitted request is appended once')
+    this.#isConsumed = true
+  }
+
+  #recheck(): void {
+    this.#context.configuration.endpoints?.recheck(this.endpoint)
+  }
+
+  #spend(records: number, nowMs: number): void {
+    const exceeded = this.#allowance.take(records, nowMs)
+    if (exceeded === undefined) return
+    this.#context.allowances.countRefusal(exceeded)
+    throw this.#allowance.rejection(exceeded, nowMs)
+  }
+}

@@ -1,0 +1,35 @@
+import type { KeyUse } from '#auth/key-use.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Durations } from '#lib/durations.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { LogWriter } from '#log/log-writer.ts'
+import type { Allowances } from './allowances.ts'
+import type { Authenticator } from './authenticator.ts'
+import type { EndpointCounts } from './endpoint-counters.ts'
+import type { EndpointTable } from './endpoint-table.ts'
+import type { Capacity } from './node-room.ts'
+import type { RequestMemory } from './receipt.ts'
+import type { Rejection } from './rejection.ts'
+import type { Protocol, Verifier } from './sender.ts'
+
+/** Parts that decide whether a sender is admitted, and where its records go. */
+export type GateOptions = {
+  /** `endpoints` is undefined until the first snapshot. */
+  readonly configuration: { readonly endpoints: EndpointTable | undefined }
+  readonly authenticator: Verifier & Pick<Authenticator, 'keyStatus' | 'revision'>
+  readonly capacity: Capacity
+  readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
+  readonly keyUse: Pick<KeyUse, 'add'>
+  readonly counts: Pick<EndpointCounts, 'of'>
+  readonly wal: Pick<LogWriter, 'append' | 'whenRecovered'>
+  readonly storedRequests: RequestMemory
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** The gate, as those use it that it admitted. */
+export type GateContext = GateOptions & {
+  /** How long records that had arrived completely waited for their acknowledgement. */
+  readonly acknowledgements: Readonly<Record<Protocol, Durations>>
+  rejectionOf(error: unknown): Rejection
+}
