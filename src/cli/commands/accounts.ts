@@ -5,21 +5,20 @@ import type { Limit, QuotaFlags } from '../account-quotas.ts'
 import type { NameFlags } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { parseId } from './id.ts'
-import { json } from './json.ts'
+import { json, oneArgument, optional, parseId, required } from './parameters.ts'
 
 const accounts = () => import('../accounts.ts')
 const buckets = () => import('../account-buckets.ts')
 const quotas = () => import('../account-quotas.ts')
 
-const name = { kind: 'parsed', parse: String, brief: 'who the account is for', placeholder: 'NAME' } as const
-const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the account', placeholder: 'ID' }] } as const
+const name = required('who the account is for', 'NAME')
+const id = oneArgument('id of the account', 'ID', parseId)
 
 const entries = (brief: string) =>
   ({ kind: 'parsed', parse: String, optional: true, variadic: true, brief, placeholder: 'BUCKET' }) as const
 
 /** A quota or the weight: a number, or `default`. */
-const limit = (brief: string) => ({ kind: 'parsed', parse: parseLimit, optional: true, brief, placeholder: 'N' }) as const
+const limit = (brief: string) => optional(brief, 'N', parseLimit)
 
 export const accountsCommands = buildRouteMap({
   routes: {

@@ -2,23 +2,16 @@ import { buildCommand } from '@stricli/core'
 import type { BackupFlags } from '../backup/backup.ts'
 import type { CliContext } from '../context.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { json } from './json.ts'
-
-const directory = (brief: string) => ({ kind: 'tuple', parameters: [{ parse: String, brief, placeholder: 'DIR' }] }) as const
+import { flag, json, oneArgument } from './parameters.ts'
 
 export const backupCommand = buildCommand<BackupFlags, [path: string], CliContext>({
   loader: async () => (await import('../backup/backup.ts')).backup,
   parameters: {
     flags: {
-      withBuckets: {
-        kind: 'boolean',
-        default: false,
-        withNegated: false,
-        brief: 'also copy buckets that are directories of this machine',
-      },
+      withBuckets: flag('also copy buckets that are directories of this machine'),
       json,
     },
-    positional: directory('new directory for the backup'),
+    positional: oneArgument('new directory for the backup', 'DIR'),
   },
   docs: {
     brief: 'copy the data directory of this machine, while Inlet runs or not',
@@ -30,7 +23,7 @@ What was acknowledged before the command began is in the backup, or delivered. B
 
 export const restoreCommand = buildCommand<JsonFlags, [path: string], CliContext>({
   loader: async () => (await import('../backup/restore.ts')).restore,
-  parameters: { flags: { json }, positional: directory('directory of a backup') },
+  parameters: { flags: { json }, positional: oneArgument('directory of a backup', 'DIR') },
   docs: {
     brief: 'put a backup into an empty data directory',
     fullDescription: `Puts a backup of inlet backup into the data directory (INLET_DATA_DIR), which must be empty. Checks each file. If it is interrupted, no start succeeds until it was repeated.

@@ -1,7 +1,7 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { json } from './json.ts'
+import { json, oneArgument } from './parameters.ts'
 
 const certificates = () => import('../certificates.ts')
 
@@ -16,10 +16,7 @@ export const certificatesCommands = buildRouteMap({
       loader: async () => (await certificates()).renew,
       parameters: {
         flags: { json },
-        positional: {
-          kind: 'tuple',
-          parameters: [{ parse: String, brief: 'name of the certificate, as list shows it', placeholder: 'NAME' }],
-        },
+        positional: oneArgument('name of the certificate, as list shows it', 'NAME'),
       },
       docs: { brief: 'let control order a certificate now, whatever failed before' },
     }),

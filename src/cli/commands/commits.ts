@@ -2,7 +2,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { RebuildFlags } from '../commits/rebuild-command.ts'
 import type { CliContext } from '../context.ts'
 import { commitsFilesCommand, commitsListCommand } from './account-resources.ts'
-import { json } from './json.ts'
+import { flag, json, optional } from './parameters.ts'
 
 export const commitsCommands = buildRouteMap({
   routes: {
@@ -12,20 +12,10 @@ export const commitsCommands = buildRouteMap({
       loader: async () => (await import('../commits/rebuild-command.ts')).rebuildCommits,
       parameters: {
         flags: {
-          endpoint: { kind: 'parsed', parse: String, optional: true, brief: 'only this endpoint', placeholder: 'ID' },
-          destination: { kind: 'parsed', parse: String, optional: true, brief: 'only this destination', placeholder: 'ID' },
-          dryRun: {
-            kind: 'boolean',
-            default: false,
-            withNegated: false,
-            brief: 'report what would be recorded, but record nothing',
-          },
-          skipUnreadable: {
-            kind: 'boolean',
-            default: false,
-            withNegated: false,
-            brief: 'let jobs begin again although a bucket is unreadable or empty: what only it knew stays missing',
-          },
+          endpoint: optional('only this endpoint', 'ID'),
+          destination: optional('only this destination', 'ID'),
+          dryRun: flag('report what would be recorded, but record nothing'),
+          skipUnreadable: flag('let jobs begin again although a bucket is unreadable or empty: what only it knew stays missing'),
           json,
         },
       },

@@ -1,7 +1,7 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { json } from './json.ts'
+import { json } from './parameters.ts'
 
 const database = () => import('../database.ts')
 

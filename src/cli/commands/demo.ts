@@ -1,34 +1,16 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { DemoFlags } from '../demo/command.ts'
-import { integer } from './integer.ts'
+import { flag, integer, optional, withDefault } from './parameters.ts'
 
 export const demoCommand = buildCommand<DemoFlags, [], CliContext>({
   loader: async () => (await import('../demo/command.ts')).runDemo,
   parameters: {
     flags: {
-      file: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'NDJSON file to send instead of generated events',
-        placeholder: 'FILE',
-      },
-      events: {
-        kind: 'parsed',
-        parse: integer(1, 10_000_000),
-        default: '20000',
-        brief: 'number of events to generate',
-        placeholder: 'N',
-      },
-      seed: {
-        kind: 'parsed',
-        parse: integer(0, 2 ** 32 - 1),
-        default: '1',
-        brief: 'the same seed generates the same events',
-        placeholder: 'N',
-      },
-      keep: { kind: 'boolean', default: false, withNegated: false, brief: 'keep the data directory' },
+      file: optional('NDJSON file to send instead of generated events', 'FILE'),
+      events: withDefault('20000', 'number of events to generate', 'N', integer(1, 10_000_000)),
+      seed: withDefault('1', 'the same seed generates the same events', 'N', integer(0, 2 ** 32 - 1)),
+      keep: flag('keep the data directory'),
     },
   },
   docs: {

@@ -1,7 +1,7 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { json } from './json.ts'
+import { json } from './parameters.ts'
 
 export const doctorCommand = buildCommand<JsonFlags, [], CliContext>({
   loader: async () => (await import('../doctor/command.ts')).examine,

@@ -3,8 +3,7 @@ import { UserError } from '#lib/user-error.ts'
 import type { CliContext } from '../context.ts'
 import type { CreateJoinTokenFlags } from '../join-tokens.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { parseId } from './id.ts'
-import { json } from './json.ts'
+import { json, oneArgument, optional, parseId, required } from './parameters.ts'
 
 const tokens = () => import('../join-tokens.ts')
 
@@ -14,28 +13,10 @@ export const joinTokensCommands = buildRouteMap({
       loader: async () => (await tokens()).createJoinToken,
       parameters: {
         flags: {
-          name: { kind: 'parsed', parse: String, brief: 'what the token is for', placeholder: 'NAME' },
-          region: {
-            kind: 'parsed',
-            parse: String,
-            optional: true,
-            brief: 'region of the nodes; any if not set',
-            placeholder: 'REGION',
-          },
-          uses: {
-            kind: 'parsed',
-            parse: parseUses,
-            optional: true,
-            brief: 'how many nodes may join with it, or `any`; one if not set',
-            placeholder: 'N',
-          },
-          ttl: {
-            kind: 'parsed',
-            parse: String,
-            optional: true,
-            brief: 'how long it is valid, such as 30m or 720h; 24h if not set',
-            placeholder: 'TIME',
-          },
+          name: required('what the token is for', 'NAME'),
+          region: optional('region of the nodes; any if not set', 'REGION'),
+          uses: optional('how many nodes may join with it, or `any`; one if not set', 'N', parseUses),
+          ttl: optional('how long it is valid, such as 30m or 720h; 24h if not set', 'TIME'),
           json,
         },
       },
@@ -54,7 +35,7 @@ export const joinTokensCommands = buildRouteMap({
       loader: async () => (await tokens()).revokeOneJoinToken,
       parameters: {
         flags: { json },
-        positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the join token', placeholder: 'ID' }] },
+        positional: oneArgument('id of the join token', 'ID', parseId),
       },
       docs: { brief: 'revoke a join token; nodes that joined with it stay' },
     }),

@@ -1,18 +1,11 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { CreateKeyFlags, ListKeysFlags, RevokeKeyFlags } from '../keys.ts'
-import { parseId } from './id.ts'
-import { json } from './json.ts'
+import { flag, json, oneArgument, optional, parseId, required } from './parameters.ts'
 
 const keys = () => import('../keys.ts')
 
-const account = {
-  kind: 'parsed',
-  parse: parseId,
-  optional: true,
-  brief: 'id of the account; the first account if not set',
-  placeholder: 'ID',
-} as const
+const account = optional('id of the account; the first account if not set', 'ID', parseId)
 
 export const keysCommands = buildRouteMap({
   routes: {
@@ -20,7 +13,7 @@ export const keysCommands = buildRouteMap({
       loader: async () => (await keys()).createKey,
       parameters: {
         flags: {
-          name: { kind: 'parsed', parse: String, brief: 'what the key is for', placeholder: 'NAME' },
+          name: required('what the key is for', 'NAME'),
           scope: {
             kind: 'parsed',
             parse: (text: string) => text.trim(),
@@ -62,15 +55,10 @@ export const keysCommands = buildRouteMap({
       parameters: {
         flags: {
           account,
-          now: {
-            kind: 'boolean',
-            default: false,
-            withNegated: false,
-            brief: 'the key leaked: end its tokens and MQTT connections at once, also if it is revoked already',
-          },
+          now: flag('the key leaked: end its tokens and MQTT connections at once, also if it is revoked already'),
           json,
         },
-        positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the key', placeholder: 'ID' }] },
+        positional: oneArgument('id of the key', 'ID', parseId),
       },
       docs: {
         brief: 'revoke a key: nodes reject it within seconds',

@@ -1,7 +1,7 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { ListProfilesFlags, LoginFlags } from '../login.ts'
-import { json } from './json.ts'
+import { json, optional } from './parameters.ts'
 
 const load = () => import('../login.ts')
 
@@ -9,13 +9,7 @@ export const loginCommand = buildCommand<LoginFlags, [url?: string], CliContext>
   loader: async () => (await load()).login,
   parameters: {
     flags: {
-      keyFile: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'file with the API key; - reads it from a pipe',
-        placeholder: 'FILE',
-      },
+      keyFile: optional('file with the API key; - reads it from a pipe', 'FILE'),
     },
     positional: {
       kind: 'tuple',

@@ -2,12 +2,11 @@ import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { RemoveFlags } from '../nodes.ts'
 import type { JsonFlags } from '../print-json.ts'
-import { parseId } from './id.ts'
-import { json } from './json.ts'
+import { flag, json, oneArgument, parseId } from './parameters.ts'
 
 const nodes = () => import('../nodes.ts')
 
-const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the node', placeholder: 'ID' }] } as const
+const id = oneArgument('id of the node', 'ID', parseId)
 
 export const nodesCommands = buildRouteMap({
   routes: {
@@ -20,12 +19,7 @@ export const nodesCommands = buildRouteMap({
       loader: async () => (await nodes()).removeOneNode,
       parameters: {
         flags: {
-          yes: {
-            kind: 'boolean',
-            default: false,
-            brief: 'remove it; without it only say what would be abandoned',
-            withNegated: false,
-          },
+          yes: flag('remove it; without it only say what would be abandoned'),
           json,
         },
         positional: id,

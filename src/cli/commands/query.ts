@@ -1,6 +1,7 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { QueryFlags } from '../query/command.ts'
+import { flag, oneArgument, optional, withDefault } from './parameters.ts'
 
 const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 
@@ -23,45 +24,15 @@ export const queryCommand = buildCommand<QueryFlags, [sql: string], CliContext>(
   loader: async () => (await import('../query/command.ts')).query,
   parameters: {
     flags: {
-      since: {
-        kind: 'parsed',
-        parse: parseTime,
-        optional: true,
-        brief: 'only files that were delivered since then: a time, or how long ago (90m, 7d)',
-        placeholder: 'TIME',
-      },
-      until: {
-        kind: 'parsed',
-        parse: parseTime,
-        optional: true,
-        brief: 'only files that were delivered before',
-        placeholder: 'TIME',
-      },
-      endpoint: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'only files of this endpoint, by its name or id',
-        placeholder: 'ENDPOINT',
-      },
-      fetch: {
-        kind: 'parsed',
-        parse: parseSize,
-        default: '10GB',
-        brief: 'how much may be fetched from the bucket',
-        placeholder: 'SIZE',
-      },
-      cache: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'directory that keeps the files for later queries; nothing is kept if not set',
-        placeholder: 'DIR',
-      },
-      json: { kind: 'boolean', default: false, withNegated: false, brief: 'print each row as a line of JSON' },
-      csv: { kind: 'boolean', default: false, withNegated: false, brief: 'print CSV, as into a pipe' },
+      since: optional('only files that were delivered since then: a time, or how long ago (90m, 7d)', 'TIME', parseTime),
+      until: optional('only files that were delivered before', 'TIME', parseTime),
+      endpoint: optional('only files of this endpoint, by its name or id', 'ENDPOINT'),
+      fetch: withDefault('10GB', 'how much may be fetched from the bucket', 'SIZE', parseSize),
+      cache: optional('directory that keeps the files for later queries; nothing is kept if not set', 'DIR'),
+      json: flag('print each row as a line of JSON'),
+      csv: flag('print CSV, as into a pipe'),
     },
-    positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'one SELECT statement', placeholder: 'SQL' }] },
+    positional: oneArgument('one SELECT statement', 'SQL'),
   },
   docs: {
     brief: 'run SQL over what was delivered, on this machine',

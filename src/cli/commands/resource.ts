@@ -2,8 +2,7 @@
 import { buildCommand, type FlagParametersForType } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { CallFlags, CallSpec, Column, ListFlags, ListSpec, OperationName, Target } from '../resources/run.ts'
-import { integer } from './integer.ts'
-import { json } from './json.ts'
+import { flag, integer, json, optional, withDefault } from './parameters.ts'
 
 const limitMax = 100_000
 
@@ -30,10 +29,7 @@ type ListOptions = {
 
 export function listCommand({ brief, query = {}, targets = [], filters = {}, ...rest }: ListOptions) {
   const spec: ListSpec = { ...rest, query, targets, filters }
-  const own = Object.entries(filters).map(([name, { brief, placeholder }]) => [
-    name,
-    { kind: 'parsed', parse: String, optional: true, brief, placeholder },
-  ])
+  const own = Object.entries(filters).map(([name, { brief, placeholder }]) => [name, optional(brief, placeholder)])
   return buildCommand<ListFlags, string[], CliContext>({
     loader: async () => {
       const { runList } = await import('../resources/run.ts')
@@ -44,8 +40,8 @@ export function listCommand({ brief, query = {}, targets = [], filters = {}, ...
     parameters: {
       flags: {
         ...Object.fromEntries(own),
-        limit: { kind: 'parsed', parse: integer(1, limitMax), default: '50', brief: 'how many to show', placeholder: 'N' },
-        all: { kind: 'boolean', default: false, withNegated: false, brief: 'show all' },
+        limit: withDefault('50', 'how many to show', 'N', integer(1, limitMax)),
+        all: flag('show all'),
         json,
       } as unknown as FlagParametersForType<ListFlags, CliContext>,
       positional: positional(targets),
@@ -64,18 +60,9 @@ type CallOptions = Omit<CallSpec, 'targets' | 'query'> & {
 
 export function callCommand({ brief, help, targets = [], query, ...rest }: CallOptions) {
   const spec: CallSpec = { ...rest, targets, ...(query === undefined ? {} : { query: Object.keys(query) }) }
-  const booleans = Object.entries(query ?? {}).map(([name, text]) => [
-    name,
-    { kind: 'boolean', default: false, withNegated: false, brief: text },
-  ])
+  const booleans = Object.entries(query ?? {}).map(([name, text]) => [name, flag(text)])
   const fields = {
-    file: {
-      kind: 'parsed',
-      parse: String,
-      optional: true,
-      brief: 'fields as YAML or JSON; - reads them from a pipe',
-      placeholder: 'FILE',
-    },
+    file: optional('fields as YAML or JSON; - reads them from a pipe', 'FILE'),
     set: {
       kind: 'parsed',
       parse: String,
@@ -85,8 +72,8 @@ export function callCommand({ brief, help, targets = [], query, ...rest }: CallO
       placeholder: 'FIELD=VALUE',
     },
   }
-  const wait = { kind: 'boolean', default: false, withNegated: false, brief: 'start jobs until nothing is left, and follow them' }
-  const yes = { kind: 'boolean', default: false, withNegated: false, brief: 'do not ask' }
+  const wait = flag('start jobs until nothing is left, and follow them')
+  const yes = flag('do not ask')
   return buildCommand<CallFlags, string[], CliContext>({
     loader: async () => {
       const { runCall } = await import('../resources/run.ts')

@@ -1,18 +1,13 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { ScrubFlags } from '../scrub/command.ts'
-import { json } from './json.ts'
+import { flag, json } from './parameters.ts'
 
 export const scrubCommand = buildCommand<ScrubFlags, [], CliContext>({
   loader: async () => (await import('../scrub/command.ts')).scrub,
   parameters: {
     flags: {
-      sizesOnly: {
-        kind: 'boolean',
-        default: false,
-        withNegated: false,
-        brief: 'compare delivered files by their size; without it all are read, and compared with their SHA-256',
-      },
+      sizesOnly: flag('compare delivered files by their size; without it all are read, and compared with their SHA-256'),
       json,
     },
   },

@@ -6,7 +6,7 @@ import type { DiscardFlags } from '../segments/discard.ts'
 import type { ExportFlags } from '../segments/export.ts'
 import type { ListFlags } from '../segments/list.ts'
 import type { RetryFlags } from '../segments/parked.ts'
-import { json } from './json.ts'
+import { flag, json, oneArgument, required, withDefault } from './parameters.ts'
 
 const list = () => import('../segments/list.ts')
 const exportCommand = () => import('../segments/export.ts')
@@ -14,7 +14,7 @@ const parked = () => import('../segments/parked.ts')
 const deliver = () => import('../segments/deliver.ts')
 const discard = () => import('../segments/discard.ts')
 const file = () => import('../segments/file.ts')
-const path = { kind: 'tuple', parameters: [{ parse: String, brief: 'path of a segment', placeholder: 'FILE' }] } as const
+const path = oneArgument('path of a segment', 'FILE')
 const names = {
   kind: 'array',
   parameter: { parse: String, brief: 'names of segments or logs', placeholder: 'NAME' },
@@ -40,13 +40,7 @@ export const segmentsCommands = buildRouteMap({
       loader: async () => (await exportCommand()).exportSegments,
       parameters: {
         flags: {
-          output: {
-            kind: 'parsed',
-            parse: String,
-            default: '-',
-            brief: 'new file to write to, - for standard output',
-            placeholder: 'FILE',
-          },
+          output: withDefault('-', 'new file to write to, - for standard output', 'FILE'),
         },
         positional: names,
       },
@@ -60,7 +54,7 @@ export const segmentsCommands = buildRouteMap({
       loader: async () => (await parked()).retryParkedSegments,
       parameters: {
         flags: {
-          all: { kind: 'boolean', default: false, withNegated: false, brief: 'every parked segment of this node' },
+          all: flag('every parked segment of this node'),
           json,
         },
         positional: { ...names, minimum: 0 },
@@ -84,9 +78,9 @@ export const segmentsCommands = buildRouteMap({
       loader: async () => (await deliver()).deliverLog,
       parameters: {
         flags: {
-          destination: { kind: 'parsed', parse: String, brief: 'id of the destination to deliver to', placeholder: 'ID' },
+          destination: required('id of the destination to deliver to', 'ID'),
         },
-        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'name of a log', placeholder: 'LOG' }] },
+        positional: oneArgument('name of a log', 'LOG'),
       },
       docs: {
         brief: 'deliver the segments of a log that has no destination',
@@ -98,12 +92,7 @@ export const segmentsCommands = buildRouteMap({
       loader: async () => (await discard()).discardSegments,
       parameters: {
         flags: {
-          yes: {
-            kind: 'boolean',
-            default: false,
-            brief: 'remove them; without it only say what would be removed',
-            withNegated: false,
-          },
+          yes: flag('remove them; without it only say what would be removed'),
           json,
         },
         positional: names,

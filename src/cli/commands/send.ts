@@ -1,35 +1,17 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { SendFlags } from '../send/command.ts'
-import { integer } from './integer.ts'
+import { flag, integer, optional, withDefault } from './parameters.ts'
 
 export const sendCommand = buildCommand<SendFlags, [endpoint: string, file?: string], CliContext>({
   loader: async () => (await import('../send/command.ts')).send,
   parameters: {
     flags: {
-      parallel: {
-        kind: 'parsed',
-        parse: integer(1, 64),
-        default: '1',
-        brief: 'requests at the same time; with 1, records keep their order',
-        placeholder: 'N',
-      },
-      timeout: {
-        kind: 'parsed',
-        parse: integer(1, 82_800),
-        default: '300',
-        brief: 'how long a batch is attempted',
-        placeholder: 'SECONDS',
-      },
-      key: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'records of the same input under the same key are stored once, also of a pipe',
-        placeholder: 'TEXT',
-      },
-      again: { kind: 'boolean', default: false, withNegated: false, brief: 'store a file once more that was sent before' },
-      json: { kind: 'boolean', default: false, withNegated: false, brief: 'print the result as JSON' },
+      parallel: withDefault('1', 'requests at the same time; with 1, records keep their order', 'N', integer(1, 64)),
+      timeout: withDefault('300', 'how long a batch is attempted', 'SECONDS', integer(1, 82_800)),
+      key: optional('records of the same input under the same key are stored once, also of a pipe', 'TEXT'),
+      again: flag('store a file once more that was sent before'),
+      json: flag('print the result as JSON'),
     },
     positional: {
       kind: 'tuple',

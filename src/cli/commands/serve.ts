@@ -1,18 +1,14 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { AdoptFlags, NodeFlags } from '../serve/processes.ts'
+import { flag, optional } from './parameters.ts'
 
 const processes = () => import('../serve/processes.ts')
 
 /** For a node whose log was written under another id. */
 const adopt = {
   flags: {
-    adopt: {
-      kind: 'boolean',
-      default: false,
-      withNegated: false,
-      brief: 'continue as the node that the log in the data directory belongs to, or as a new one if no id is left',
-    },
+    adopt: flag('continue as the node that the log in the data directory belongs to, or as a new one if no id is left'),
   },
 } as const
 
@@ -28,9 +24,6 @@ export const controlCommand = buildCommand<object, [], CliContext>({
   docs: { brief: 'run the management API alone' },
 })
 
-const setting = (brief: string, placeholder: string) =>
-  ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const
-
 export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).node,
   parameters: {
@@ -43,10 +36,10 @@ export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
         brief: `without DIR: ${adopt.flags.adopt.brief}. With DIR: deliver what a node whose machine is gone left there, under its id, and end`,
         placeholder: 'DIR',
       },
-      region: setting('region of this node: INLET_REGION', 'REGION'),
-      control: setting('URL of the API for nodes of control: INLET_CONTROL_URL', 'URL'),
-      joinToken: setting('token with which this node joins, at its first start: INLET_JOIN_TOKEN', 'TOKEN'),
-      dataDir: setting('its own directory: INLET_DATA_DIR', 'DIR'),
+      region: optional('region of this node: INLET_REGION', 'REGION'),
+      control: optional('URL of the API for nodes of control: INLET_CONTROL_URL', 'URL'),
+      joinToken: optional('token with which this node joins, at its first start: INLET_JOIN_TOKEN', 'TOKEN'),
+      dataDir: optional('its own directory: INLET_DATA_DIR', 'DIR'),
     },
   },
   docs: {

@@ -4,7 +4,7 @@ import type { CliContext } from '../context.ts'
 import type { ApplyFlags } from '../setup/apply-command.ts'
 import type { ExportFlags } from '../setup/export-command.ts'
 import type { PlanFlags } from '../setup/plan-command.ts'
-import { json } from './json.ts'
+import { flag, json, optional } from './parameters.ts'
 
 const file = {
   kind: 'parsed',
@@ -13,12 +13,7 @@ const file = {
   brief: 'directory with YAML files, or one file; - reads a pipe; may be repeated',
   placeholder: 'PATH',
 } as const
-const prune = {
-  kind: 'boolean',
-  default: false,
-  withNegated: false,
-  brief: 'delete what is in no file, of the kinds that the files have',
-} as const
+const prune = flag('delete what is in no file, of the kinds that the files have')
 
 export const planCommand = buildCommand<PlanFlags, [], CliContext>({
   loader: async () => (await import('../setup/plan-command.ts')).plan,
@@ -26,7 +21,7 @@ export const planCommand = buildCommand<PlanFlags, [], CliContext>({
     flags: {
       file,
       prune,
-      exitCode: { kind: 'boolean', default: false, withNegated: false, brief: 'exit with 3 if there are changes' },
+      exitCode: flag('exit with 3 if there are changes'),
       json,
     },
     aliases: { f: 'file' },
@@ -45,14 +40,8 @@ export const applyCommand = buildCommand<ApplyFlags, [], CliContext>({
     flags: {
       file,
       prune,
-      yes: { kind: 'boolean', default: false, withNegated: false, brief: 'do not ask' },
-      keysTo: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'file that gets the secrets of new API keys, as JSON by name; only its user can read it',
-        placeholder: 'FILE',
-      },
+      yes: flag('do not ask'),
+      keysTo: optional('file that gets the secrets of new API keys, as JSON by name; only its user can read it', 'FILE'),
       json,
     },
     aliases: { f: 'file' },
@@ -69,14 +58,8 @@ export const exportCommand = buildCommand<ExportFlags, [], CliContext>({
   loader: async () => (await import('../setup/export-command.ts')).exportSetup,
   parameters: {
     flags: {
-      file: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'directory for the files; if not given, all is printed',
-        placeholder: 'DIR',
-      },
-      overwrite: { kind: 'boolean', default: false, withNegated: false, brief: 'also if the directory has files' },
+      file: optional('directory for the files; if not given, all is printed', 'DIR'),
+      overwrite: flag('also if the directory has files'),
       json,
     },
     aliases: { f: 'file' },

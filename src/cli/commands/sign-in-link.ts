@@ -1,27 +1,14 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { SignInLinkFlags } from '../sign-in-link.ts'
-import { parseId } from './id.ts'
-import { json } from './json.ts'
+import { json, optional, parseId } from './parameters.ts'
 
 export const signInLinkCommand = buildCommand<SignInLinkFlags, [], CliContext>({
   loader: async () => (await import('../sign-in-link.ts')).createSignInLink,
   parameters: {
     flags: {
-      email: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'who signs in with it; somebody new if not set',
-        placeholder: 'ADDRESS',
-      },
-      account: {
-        kind: 'parsed',
-        parse: parseId,
-        optional: true,
-        brief: 'id of the account to own; the first account if not set',
-        placeholder: 'ID',
-      },
+      email: optional('who signs in with it; somebody new if not set', 'ADDRESS'),
+      account: optional('id of the account to own; the first account if not set', 'ID', parseId),
       json,
     },
   },

@@ -1,37 +1,19 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { TailFlags } from '../tail/command.ts'
-import { integer } from './integer.ts'
+import { flag, integer, oneArgument, optional, withDefault } from './parameters.ts'
 
 export const tailCommand = buildCommand<TailFlags, [endpoint: string], CliContext>({
   loader: async () => (await import('../tail/command.ts')).tail,
   parameters: {
     flags: {
-      lines: {
-        kind: 'parsed',
-        parse: integer(0, 100),
-        default: '10',
-        brief: 'number of the latest records to begin with',
-        placeholder: 'N',
-      },
+      lines: withDefault('10', 'number of the latest records to begin with', 'N', integer(0, 100)),
       follow: { kind: 'boolean', default: true, brief: 'wait for new records' },
-      contains: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'only records that have this text',
-        placeholder: 'TEXT',
-      },
-      interval: {
-        kind: 'parsed',
-        parse: integer(1, 3_600),
-        default: '2',
-        brief: 'how often to look for new records',
-        placeholder: 'SECONDS',
-      },
-      json: { kind: 'boolean', default: false, withNegated: false, brief: 'print each record as JSON, with where it is from' },
+      contains: optional('only records that have this text', 'TEXT'),
+      interval: withDefault('2', 'how often to look for new records', 'SECONDS', integer(1, 3_600)),
+      json: flag('print each record as JSON, with where it is from'),
     },
-    positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'name or id of the endpoint', placeholder: 'ENDPOINT' }] },
+    positional: oneArgument('name or id of the endpoint', 'ENDPOINT'),
   },
   docs: {
     brief: 'print records of an endpoint as they are delivered',
