@@ -15,6 +15,8 @@ const order = [
   'containers',
   's3',
   'engines',
+  'package',
+  'recovery',
   'how-to',
   'crash',
   'browser',
@@ -97,6 +99,16 @@ export default defineConfig({
       {
         test: { ...isolated, name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
       },
+      {
+        test: {
+          ...isolated,
+          name: 'recovery',
+          include: ['test/recovery/**/*.test.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+        },
+      },
+      { test: { ...isolated, name: 'package', include: ['test/package/**/*.test.ts'], testTimeout: 180_000 } },
       { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000, hookTimeout: 60_000 } },
       { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 } },
       {

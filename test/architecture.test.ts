@@ -411,9 +411,9 @@ describe('the search for circles', () => {
 })
 
 describe('black-box tests', () => {
-  test('test/e2e and what it imports of test/support import nothing of the program', () => {
-    const folder = join(root, 'test/e2e')
-    const queue = readdirSync(folder).map((name) => join(folder, name))
+  test('test/e2e, test/recovery, test/package and what they import of test/support import nothing of the program', () => {
+    const folders = ['e2e', 'recovery', 'package'].map((name) => join(root, 'test', name))
+    const queue = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
     const seen = new Set(queue)
     const offenders: string[] = []
     for (const path of queue) {

@@ -1,6 +1,6 @@
 /**
  * Writes the data directory that a version of Inlet leaves when its machine loses power: `node tools/write-upgrade-fixture.ts OUT.tgz
- * [PROGRAM]`. It has commits in the database, commits in the outbox, sealed and open segments. test/e2e/upgrade.test.ts starts it.
+ * [PROGRAM]`. It has commits in the database, commits in the outbox, sealed and open segments. test/recovery/upgrade.test.ts starts it.
  *
  * PROGRAM is `src/main.ts` of that version: of an unpacked package, or of `git archive COMMIT src package.json` beside a link to node_modules.
  */

@@ -212,6 +212,6 @@ test('plan after apply and after export is empty, also when a set-up replaces an
       control().clock.advance(31_000)
       await check(write('second.json.yaml', second))
     }),
-    { numRuns: runs(10, 50), interruptAfterTimeLimit: 240_000 },
+    { numRuns: runs(3, 50), interruptAfterTimeLimit: 240_000 },
   )
 })

@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 
 const child = resolve(import.meta.dirname, 'delivery-child.ts')
 const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
-const kills = Number(process.env['COMPACTION_KILLS'] ?? runs(3, 10))
+const kills = Number(process.env['COMPACTION_KILLS'] ?? runs(1, 10))
 const bucket = 'compaction-property'
 const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] }
 

@@ -9,7 +9,7 @@ import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
-const kills = runs(3, 12)
+const kills = runs(2, 12)
 
 test(`each record that was sent is delivered once (INLET_TEST_SEED=${seed})`, { timeout: 240_000 }, async () => {
   const random = seededRandom(seed).fraction

@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
+import { isThorough } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 type CompactionMarker = {
@@ -86,7 +87,7 @@ describe('a compaction', () => {
     expect(raw.map(({ record_index }) => Number(record_index))).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
   })
 
-  test('the command leaves what was merged, and merges later files among themselves', async () => {
+  test.runIf(isThorough)('the command leaves what was merged, and merges later files among themselves', async () => {
     expect(compact()).toBe('nothing to merge\n')
     await send(40)
     expect(compact()).toBe('nothing to merge\n')
@@ -97,7 +98,7 @@ describe('a compaction', () => {
     expect(new Set(sources).size).toBe(12)
   })
 
-  test('a database that lost its compactions gets them back from their markers', async () => {
+  test.runIf(isThorough)('a database that lost its compactions gets them back from their markers', async () => {
     await inlet.end('control', 'SIGTERM')
     // As a release before the folder `compacted` left it: the merged file beside its sources.
     const path = globSync(join(inlet.buckets, bucket, '**/commits/*/compact-*.json'))[0] ?? expect.fail('a marker')

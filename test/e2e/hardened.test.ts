@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { hardenedSettings, secured, startReady } from '../support/hardened.ts'
 import { Installation } from '../support/installation.ts'
+import { isThorough } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
@@ -68,7 +69,7 @@ describe('a start is ready, and says where', () => {
     expect(await installation.end('start', 'SIGTERM')).toBe(0)
   })
 
-  test('with certificates of a CA for development', { timeout: 120_000 }, async () => {
+  test.runIf(isThorough)('with certificates of a CA for development', { timeout: 120_000 }, async () => {
     await using hardened = await startHardened(async ({ apiUrl }) => ({
       INLET_CERTIFICATES: 'development',
       INLET_BASE_DOMAIN: 'localhost',

@@ -400,7 +400,7 @@ test(`each record that resolves is stored once, and none that does not (INLET_TE
       if (options.concurrency === 1) inOrder.push(stored)
       expect(producer.stats).toMatchObject({ recordsPending: 0, bytesBuffered: 0, recordsStored: stored.length })
     }),
-    { numRuns: runs(25, 200), seed },
+    { numRuns: runs(8, 200), seed },
   )
   const found = (await node.stored(endpoint.id)).flatMap(({ payload }) => payload.toString().trimEnd().split('\n'))
   expect(new Set(found).size).toBe(found.length)

@@ -10,7 +10,6 @@ import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { artifactPaths, readMarkers } from '../support/markers.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
-import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1)
@@ -70,7 +69,7 @@ describeWith('processes', 'backup and restore', () => {
       }
     })
     let before: readonly number[] = []
-    for (let backups = 0; backups < runs(2, 6); backups += 1) {
+    for (let backups = 0; backups < 6; backups += 1) {
       const had = acknowledged.length
       await until('more records', () => acknowledged.length > had + 100)
       await rm(target, { recursive: true, force: true })
@@ -176,7 +175,7 @@ describeWith('processes', 'backup and restore', () => {
     expect((await inlet.run('backup', target)).exitCode).toBe(0)
     await loseDisk()
     let interrupted = 0
-    for (let tries = 0; tries < runs(6, 40); tries += 1) {
+    for (let tries = 0; tries < 40; tries += 1) {
       const child = inlet.spawn('restore', { args: [target] })
       const ended = once(child, 'exit')
       await until('restoring', () => existsSync(join(inlet.directory, 'restoring')) || child.exitCode !== null)

@@ -12,14 +12,11 @@ import { hardenedSettings, secured, startReady } from '../support/hardened.ts'
 import { Installation } from '../support/installation.ts'
 import { artifactPaths, readMarkers } from '../support/markers.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
-import { isThorough } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const fixtures = join(root, 'test/upgrade')
 const all = readdirSync(fixtures)
-/** Each takes some seconds. */
-const chosen = isThorough ? all : all.filter((name) => name.includes('before-the-scope-query'))
 
 // The certificate of a test is its own authority.
 process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
@@ -33,7 +30,7 @@ type Fixture = {
 }
 
 describeWith('processes', 'an upgrade', () => {
-  test.each(chosen)('from %s loses nothing, and stores nothing twice', async (name) => {
+  test.each(all)('from %s loses nothing, and stores nothing twice', async (name) => {
     await using inlet = await Installation.create({ environment: { INLET_COMMITS_KEPT_DAYS: '3650' } })
     execFileSync('tar', ['--extract', '--file', join(fixtures, name), '--directory', inlet.directory])
     const fixture: Fixture = JSON.parse(readFileSync(join(inlet.directory, 'fixture.json'), 'utf8'))

@@ -10,7 +10,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
-import { isThorough } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const processes = ['control', 'ingest', 'delivery'] as const
@@ -23,7 +22,6 @@ describeWith('processes', 'a restore drill', () => {
   let sent = 0
 
   beforeAll(async () => {
-    if (!isThorough) return
     inlet = await Installation.create()
     elsewhere = await mkdtemp(join(tmpdir(), 'inlet-drill-'))
     await inlet.start(...processes)
@@ -109,9 +107,7 @@ describeWith('processes', 'a restore drill', () => {
     return backup
   }
 
-  const drill = test.skipIf(!isThorough)
-
-  drill('an older database, accepted before the start', async () => {
+  test('an older database, accepted before the start', async () => {
     const backup = await backUpAndGoOn('accepted')
     await killAll()
     putDatabase(backup)
@@ -122,7 +118,7 @@ describeWith('processes', 'a restore drill', () => {
     await isWhole()
   })
 
-  drill('an older database that is started first: a compaction may be planned before nodes report', async () => {
+  test('an older database that is started first: a compaction may be planned before nodes report', async () => {
     const backup = await backUpAndGoOn('started')
     await inlet.ok('PATCH', `/v1/endpoints/${id}`, { segment_bytes: 8_000_000 + sent })
     await killAll()
@@ -139,7 +135,7 @@ describeWith('processes', 'a restore drill', () => {
     await isWhole()
   })
 
-  drill('an older database that is rebuilt before the start', async () => {
+  test('an older database that is rebuilt before the start', async () => {
     const backup = await backUpAndGoOn('rebuilt')
     await killAll()
     putDatabase(backup)
@@ -149,7 +145,7 @@ describeWith('processes', 'a restore drill', () => {
     await isWhole()
   })
 
-  drill('a whole machine from its backup', async () => {
+  test('a whole machine from its backup', async () => {
     const backup = await backUpAndGoOn('machine')
     await killAll()
     await rename(join(inlet.directory, 'buckets'), join(elsewhere, 'buckets'))
@@ -162,7 +158,7 @@ describeWith('processes', 'a restore drill', () => {
     await isWhole()
   })
 
-  drill('a database that is newer than its node', async () => {
+  test('a database that is newer than its node', async () => {
     const backup = await backUpAndGoOn('node')
     await killAll()
     rmSync(join(inlet.directory, 'node'), { recursive: true })
@@ -172,7 +168,7 @@ describeWith('processes', 'a restore drill', () => {
     await isWhole()
   })
 
-  drill('a database that is gone: nothing is created, and a backup brings it back', async () => {
+  test('a database that is gone: nothing is created, and a backup brings it back', async () => {
     const backup = await backUpAndGoOn('gone')
     await killAll()
     rmSync(join(inlet.directory, 'inlet.db'))

