@@ -266,9 +266,10 @@ describe('readConfig', () => {
 })
 
 test('every option is used', () => {
-  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
-  const sources = files.filter((name) => /(?<!\.test)\.ts$/.test(name) && name !== 'config.ts')
-  const program = sources.map((name) => readFileSync(resolve(import.meta.dirname, name), 'utf8')).join('\n')
+  const source = resolve(import.meta.dirname, '..')
+  const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
+  const sources = files.filter((name) => /(?<!\.test)\.ts$/.test(name) && name !== 'config/config.ts')
+  const program = sources.map((name) => readFileSync(resolve(source, name), 'utf8')).join('\n')
   expect(Object.keys(options).filter((name) => !new RegExp(`\\b${name}\\b`).test(program))).toEqual([])
 })
 
