@@ -21,6 +21,11 @@ export async function readOrCreate(
   return known
 }
 
+/** As `readOrCreate`, for 32 random bytes. */
+export function readOrCreateSecret(system: Pick<System, 'files' | 'random'>, path: string): Promise<string> {
+  return readOrCreate(system, path, () => system.random.bytes(32).toString('base64url'))
+}
+
 /** Returns the text of a small file without spaces around it, or undefined if the file is missing. */
 export async function readTrimmed(files: Files, path: string): Promise<string | undefined> {
   try {

@@ -1,7 +1,7 @@
-import { parseJson } from '#lib/json.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import { CompactionMarker } from '#model/compaction.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
+import { decodeContent, encodeContent } from '../publish/marker.ts'
 
 export function encodeCompactionMarker(
   { compaction, target }: CompactionUnit,
@@ -15,12 +15,13 @@ export function encodeCompactionMarker(
     artifacts: {},
     compacted: { kind, ...file, sources: sources.map(({ id, first_row, rows }) => ({ id, first_row, rows })) },
   }
-  return Buffer.from(`${JSON.stringify(marker)}\n`)
+  // It may list ten thousand sources.
+  return encodeContent(marker, 0)
 }
 
 /** Returns the content of a marker in the bucket, or undefined if the object is not the marker of a compaction. */
 export function decodeCompactionMarker(body: Uint8Array): CompactionMarker | undefined {
-  return CompactionMarker.safeParse(parseJson(Buffer.from(body).toString('utf8'))).data
+  return decodeContent(CompactionMarker, body)
 }
 
 /** Whether the marker says that all rows of the sources are where they were planned to be. */

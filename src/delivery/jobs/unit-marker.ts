@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { parseJson } from '#lib/json.ts'
 import { additionId, printArtifactKind } from '#model/artifact.ts'
 import { type ArtifactFile, SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import { describeMarker } from '../publish/marker.ts'
+import { decodeContent, describeMarker, encodeContent } from '../publish/marker.ts'
 
 /** The marker of the files that a backfill or a re-drive added to a committed segment. */
 const UnitMarker = SegmentCommit.omit({ records_damaged: true, wal_bytes: true, duration_ms: true }).extend({
@@ -34,7 +33,7 @@ export function encodeUnitMarker(
     artifacts,
     views: [outcome],
   }
-  return Buffer.from(`${JSON.stringify(marker, null, 1)}\n`)
+  return encodeContent(marker)
 }
 
 /** Returns the marker as it is reported to control. */
@@ -45,7 +44,7 @@ export function describeUnitMarker(key: string, body: Uint8Array, outcome: Outco
 
 /** Returns the content of a marker in the bucket with the marker itself among its artifacts, or undefined if the object is not a marker. */
 export function decodeUnitMarker(key: string, body: Uint8Array): UnitMarker | undefined {
-  const { data: marker } = UnitMarker.safeParse(parseJson(Buffer.from(body).toString('utf8')))
+  const marker = decodeContent(UnitMarker, body)
   const [outcome, ...more] = marker?.views ?? []
   if (marker === undefined || outcome === undefined || more.length > 0) return undefined
   const { view_name: name, view_version: version } = outcome

@@ -7,7 +7,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Files } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
-import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
+import { readOrCreateSecret, readTrimmed } from '#lib/read-or-create.ts'
 import type { System } from '#lib/system.ts'
 
 const keyChars = 43
@@ -21,7 +21,7 @@ export class MarkerSeal {
 
   /** Reads the node's key. The first start creates it. */
   static async open(system: Pick<System, 'files' | 'random'>, path: string): Promise<MarkerSeal> {
-    return sealOf(path, await readOrCreate(system, path, () => system.random.bytes(32).toString('base64url')))
+    return sealOf(path, await readOrCreateSecret(system, path))
   }
 
   /** The same for a reader that creates nothing. Returns undefined if there is no key. */

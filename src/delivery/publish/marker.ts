@@ -5,6 +5,7 @@
  * written, because buckets may be emptied, or deleted and created again, while segments wait. The marker is looked for right after.
  */
 import { createHash } from 'node:crypto'
+import type { z } from 'zod'
 import { parseJson } from '#lib/json.ts'
 import { type ArtifactKind, contentTypeOf, type SegmentName } from '#model/artifact.ts'
 import { type ArtifactFile, type ArtifactFiles, SegmentCommit } from '#model/commit.ts'
@@ -23,13 +24,23 @@ export function encodeMarker(commit: SegmentCommit, seal?: MarkerSeal): Uint8Arr
   const { manifest: _, ...artifacts } = commit.artifacts
   const content = { ...commit, artifacts }
   const signed = seal === undefined ? content : { ...content, signature: seal.sign(content) }
-  return Buffer.from(`${JSON.stringify(signed, null, 1)}\n`)
+  return encodeContent(signed)
+}
+
+/** Encodes a marker of any kind. */
+export function encodeContent(content: object, indent?: 0): Uint8Array {
+  return Buffer.from(`${JSON.stringify(content, null, indent ?? 1)}\n`)
+}
+
+/** Returns the content of a marker of a kind, or undefined if the object in the bucket is none. */
+export function decodeContent<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.output<Schema> | undefined {
+  return schema.safeParse(parseJson(Buffer.from(body).toString('utf8'))).data
 }
 
 /** Returns the commit of a marker in the bucket, or undefined if the object is not a marker. */
 export function decodeMarker(key: string, body: Uint8Array): SegmentCommit | undefined {
-  const parsed = SegmentCommit.safeParse(parseJson(Buffer.from(body).toString('utf8')))
-  return parsed.success ? withMarker(parsed.data, key, body) : undefined
+  const commit = decodeContent(SegmentCommit, body)
+  return commit && withMarker(commit, key, body)
 }
 
 /** Returns the commit with the marker itself among its artifacts, as it is reported to control. */
