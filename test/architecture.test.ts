@@ -274,21 +274,25 @@ describe('the import table', () => {
   })
 
   test('the data plane reaches the machine only through its ports', () => {
-    const rooms = /^(node|objects|records)\//
+    const rooms = /^(delivery|ingest|node|objects|records)\//
     const outside: Readonly<Record<string, RegExp>> = {
       files: /from 'node:fs(\/promises)?'|\bsystemFiles\b/,
-      time: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.|\bset(Timeout|Interval|Immediate)\(|AbortSignal\.timeout|\bsystemClock\b/,
+      time: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.|(?<!\.)\bset(Timeout|Interval|Immediate)\(|AbortSignal\.timeout|\bsystemClock\b/,
       randomness: /Math\.random|\brandom(UUID|Bytes|Int)\b|\bsystemRandom\b/,
-      machine: /import (?!type\b).*'node:(child_process|worker_threads|net|tls|dgram|dns)'|import \{ system\b/,
+      machine: /import (?!type\b|\{ isIP).*'node:(child_process|worker_threads|net|tls|dgram|dns)'|import \{ system\b/,
     }
     /** Ports, and what runs only behind one: all that a simulation replaces. */
     const ports: readonly { readonly place: RegExp; readonly uses: readonly (keyof typeof outside)[] }[] = [
       { place: /\/app\.ts$/, uses: ['machine'] },
-      // Children of the supervisor.
+      // Sockets, children of the supervisor, and the thread that converts export requests.
+      { place: /^ingest\/(http\/read-turns|mqtt\/server)\.ts$/, uses: ['time', 'machine'] },
       { place: /^node\/supervisor\.ts$/, uses: ['machine'] },
+      { place: /^ingest\/http\/otlp\/(conversion|worker)-thread\.ts$/, uses: ['machine'] },
       // The client of S3 streams files to and from sockets.
       { place: /^objects\/s3(-store|-multipart)\.ts$/, uses: ['files', 'time'] },
-      // Conversion processes share these files with DuckDB.
+      // Conversion processes, and the files that they share with DuckDB.
+      { place: /^delivery\/convert\//, uses: ['files', 'time'] },
+      { place: /^delivery\/jobs\/(compaction|removal|unit)-run\.ts$/, uses: ['files'] },
       { place: /^records\/(piece-files|record-runs)\.ts$/, uses: ['files'] },
     ]
     const found = files

@@ -107,7 +107,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   const conversion = composeConversion(config, ports)
   const delivery = composeSegmentDelivery(ports, conversion, { segments, parked, outbox, endpoints, feed })
   const pipeline = new Pipeline({
-    ...{ nodeId, segments, parked, endpoints, clock, logger },
+    ...{ nodeId, segments, parked, endpoints, clock, random, logger },
     deliver: (run) => delivery.run(run),
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
@@ -167,7 +167,7 @@ function composeConversion(config: DeliveryConfig, { conversionPool: pool, acces
 }
 
 function composeSegmentDelivery(
-  { nodeId, control, stores, seal, traces, clock, logger }: DeliveryPorts,
+  { nodeId, control, stores, seal, traces, clock, random, logger }: DeliveryPorts,
   conversion: Conversion,
   parts: {
     readonly segments: LocalSegmentSource
@@ -179,9 +179,9 @@ function composeSegmentDelivery(
 ): SegmentDelivery {
   const { endpoints, feed, outbox, ...others } = parts
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
-  const backoff = new DestinationBackoff({ clock })
+  const backoff = new DestinationBackoff({ clock, random })
   return new SegmentDelivery({
-    ...{ nodeId, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, logger },
+    ...{ nodeId, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, random, logger },
     uploader: new Uploader({
       parallel: uploadsParallel,
       parallelPerDestination: uploadsParallelPerDestination,
@@ -190,22 +190,21 @@ function composeSegmentDelivery(
     }),
     knownCommits: new KnownCommits({
       find: async (ids, signal) => (await control.findCommits(ids, signal)).commits,
-      clock,
-      logger,
+      ...{ clock, random, logger },
     }),
     sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
-    configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, logger }),
+    configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, random, logger }),
   })
 }
 
 function composeJobs(
-  { nodeId, control, stores, clock, logger }: DeliveryPorts,
+  { nodeId, control, stores, clock, random, logger }: DeliveryPorts,
   conversion: Conversion & { readonly scratch: string },
   feed: SnapshotFeed,
 ): JobWorker {
   const options = { ...conversion, stores, clock }
   return new JobWorker({
-    ...{ nodeId, control, clock, logger },
+    ...{ nodeId, control, clock, random, logger },
     isConfigured: () => feed.current() !== undefined,
     run(unit, signal) {
       if ('compaction' in unit) return runCompaction(unit, options, signal)

@@ -6,6 +6,7 @@
  * Law: built files are removed however the delivery ends. An upload counts only for its own bucket, and only while its files are there.
  */
 import type { Clock } from '#lib/clock.ts'
+import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
@@ -42,6 +43,7 @@ export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
     /** Undefined if no segment is traced. */
     readonly traces?: SegmentTraces | undefined
     readonly clock: Clock
+    readonly random: Random
     readonly logger: Logger
   }
 

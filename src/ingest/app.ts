@@ -23,6 +23,7 @@ import { readJoinToken } from '#node/join-token.ts'
 import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import { Registration } from '#node/registration.ts'
+import { startWorkerThread } from './http/otlp/worker-thread.ts'
 import { composeIngest } from './plane.ts'
 import { reportedAddresses } from './report/reported-addresses.ts'
 
@@ -88,6 +89,7 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
       supervisorPid,
     },
     ownBaseUrl: baseUrlOf(config),
+    startThread: startWorkerThread,
     tracer: traced?.tracer,
     traces: traced && new (await import('./http/request-traces.ts')).RequestTraces({ ...traced, nodeId, clock, logger }),
   })

@@ -32,6 +32,7 @@ import { gateLimits } from './gate/limits.ts'
 import { NodeRoom } from './gate/node-room.ts'
 import { Cors } from './http/cors.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
+import { Conversions, type ConversionsOptions } from './http/otlp/conversions.ts'
 import type { RequestTraces } from './http/request-traces.ts'
 import { HttpServer } from './http/server.ts'
 import { StoredRequests } from './idempotency/stored-requests.ts'
@@ -55,6 +56,8 @@ export type IngestPorts = {
   /** The machine's own, with which commands on this machine compare. */
   readonly machine: Clock
   readonly random: Random
+  /** Starts a thread that makes records of export requests. */
+  readonly startThread: ConversionsOptions['startThread']
   readonly logger: Logger
   readonly addresses: { readonly http: ListenAddress; readonly mqtt: ListenAddress | null }
   /** Undefined: the node serves without TLS. */
@@ -191,12 +194,12 @@ type Entry = {
 /** Composes the parts that decide whether a request is admitted. */
 function composeEntry(
   config: IngestConfig,
-  { nodeId, control, clock, logger }: IngestPorts,
+  { nodeId, control, clock, random, logger }: IngestPorts,
   { wal, nodeRoom, storedRequests }: Storage,
   { contact, keyIds }: { readonly contact: SnapshotFeed['contact']; readonly keyIds: () => Iterable<string> },
 ): Entry {
   const authenticator = new Authenticator({ contact, publicKeys: config.publicKeys === 'true', clock })
-  const allowances = new Allowances({ nodeId, control, clock, logger })
+  const allowances = new Allowances({ nodeId, control, clock, random, logger })
   const keyUse = new KeyUse({
     report: (keys, signal) => control.reportKeyUse({ node_id: nodeId, keys: [...keys] }, signal),
     connected: keyIds,
@@ -210,7 +213,7 @@ function composeEntry(
     clock,
   })
   const counts = new EndpointCounts()
-  const series = new SeriesReport({ nodeId, counts, control, clock, logger })
+  const series = new SeriesReport({ nodeId, counts, control, clock, random, logger })
   const configuration = new Configuration({
     authenticator,
     wal,
@@ -242,13 +245,13 @@ type Servers = {
 
 function composeServers(
   config: IngestConfig,
-  { nodeId, addresses, certificate, ownBaseUrl, registry, traces, clock, logger }: IngestPorts,
+  { nodeId, addresses, certificate, ownBaseUrl, registry, traces, clock, random, startThread, logger }: IngestPorts,
   parts: Entry & { readonly feed: SnapshotFeed; readonly report: IngestReport },
 ): Servers {
   const { gate, connections, feed, report } = parts
   const mqttCounters = new MqttCounters()
   const sessions = new Sessions({
-    ...{ gate, clock, logger },
+    ...{ gate, clock, random, logger },
     packetMsMax: config.requestTimeoutSeconds * 1000,
     counters: mqttCounters,
   })
@@ -260,6 +263,7 @@ function composeServers(
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     exchange: {
       ...{ nodeId, gate, traces, clock },
+      conversions: new Conversions({ startThread, clock }),
       // Without a setting of its own a node elsewhere would name an address of its machine.
       baseUrl: () => (config.baseUrl === null ? feed.current()?.token_issuer : undefined) ?? ownBaseUrl,
       maxRequestBytes: config.maxRequestBytes,

@@ -60,6 +60,8 @@ export interface Files {
   remove(path: string): Promise<void>
   /** Removes an empty directory. A missing one is not an error. Throws ENOTEMPTY if it is not empty. */
   removeDirectory(path: string): Promise<void>
+  /** Removes a directory and all in it, also while others still write there. A missing one is not an error. */
+  removeTree(path: string): Promise<void>
   /** Sets the modification time of a file or directory to now, which `watch` reports. */
   touch(path: string): Promise<void>
   /**
@@ -197,6 +199,10 @@ export const systemFiles: Files = {
   },
   async removeDirectory(path) {
     await unlessMissing(fs.promises.rmdir(path))
+    forgetDirectory(path)
+  },
+  async removeTree(path) {
+    await fs.promises.rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     forgetDirectory(path)
   },
   async touch(path) {

@@ -15,6 +15,7 @@ import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -256,6 +257,7 @@ describe('the worker', () => {
     const running = new Map<string, (end: UnitEnd) => void>()
     const put = new Set<string>()
     const worker = new JobWorker({
+      ...system,
       ...{ nodeId: newId(), control, isConfigured, clock, logger },
       run: ({ lease_id }, signal) => {
         const { promise, resolve, reject } = Promise.withResolvers<UnitEnd>()

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { LagReports } from '#delivery/report/lag-report.ts'
+import { seededRandom } from '#lib/random.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { listLags } from '#store/nodes/node-reports.ts'
@@ -31,7 +32,7 @@ describeStores('reports of many logs', (test) => {
       const [node_id, ids] = [newId(), Array.from({ length: logs }, newId)]
       await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
       const clock = new ManualClock()
-      const reports = new LagReports(clock)
+      const reports = new LagReports({ clock, random: seededRandom(1) })
       const disk = new Map(ids.map((id) => [id, aLag(id)]))
       /** As the service of control does it. */
       const send = (report: ReturnType<LagReports['next']>) =>

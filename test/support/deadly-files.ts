@@ -41,6 +41,7 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     setAccess: (path, mode, groupId) => files.setAccess(path, mode, groupId),
     remove: (path) => deadly('remove', path, () => files.remove(path)),
     removeDirectory: (path) => files.removeDirectory(path),
+    removeTree: (path) => files.removeTree(path),
     touch: (path) => files.touch(path),
     watch: (path, onChange) => files.watch(path, onChange),
     space: (path) => files.space(path),

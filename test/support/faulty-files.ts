@@ -90,6 +90,7 @@ export class FaultyDisk {
           if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
         }),
       removeDirectory: (path) => run({ kind: 'removeDirectory', path }, () => this.#removeDirectory(path)),
+      removeTree: (path) => run({ kind: 'removeDirectory', path }, () => this.#removeTree(path)),
       touch: (path) => run({ kind: 'touch', path }, () => undefined),
       watch: () => () => undefined,
       space: () => Promise.resolve({ free_bytes: this.capacityBytes - this.usedBytes(), total_bytes: this.capacityBytes }),
@@ -231,6 +232,12 @@ export class FaultyDisk {
   #removeDirectory(path: string): void {
     if (this.#list(path).length > 0) throw systemError('ENOTEMPTY', { kind: 'removeDirectory', path })
     if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
+  }
+
+  #removeTree(path: string): void {
+    const inside = [...this.#names.keys()].filter((name) => name.startsWith(`${path}/`))
+    for (const name of [...inside.toReversed(), path])
+      if (this.#names.has(name)) this.#change(name, (names) => names.delete(name))
   }
 
   #syncDirectory(path: string): void {

@@ -11,6 +11,7 @@ import type { Room } from '#ingest/gate/node-room.ts'
 import type { KeySender } from '#ingest/gate/sender.ts'
 import { assert } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -73,7 +74,7 @@ export function aGate({
   }
   const logger = createLogger('test', 'silent')
   const control = { reportUsage: () => Promise.reject(new Error('the test has no control')) }
-  const allowances = new Allowances({ nodeId: 'node', control, clock: systemClock, logger })
+  const allowances = new Allowances({ ...system, nodeId: 'node', control, clock: systemClock, logger })
   allowances.configure(endpoints ?? [])
   return new Gate({
     configuration,

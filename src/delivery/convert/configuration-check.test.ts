@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { hurriedClock } from '../../../test/support/hurried-clock.ts'
 import { Endpoints } from '../segments/endpoints.ts'
@@ -10,6 +11,7 @@ function furnished(isCurrent: (call: number) => Promise<boolean>) {
   const clock = hurriedClock()
   const stop = new AbortController()
   const check = new ConfigurationCheck({
+    ...system,
     isCurrent: () => isCurrent(++calls),
     endpoints: new Endpoints(),
     clock,

@@ -7,6 +7,7 @@
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -18,6 +19,7 @@ export type ConfigurationCheckOptions = {
   readonly isCurrent: (signal: AbortSignal) => Promise<boolean>
   readonly endpoints: Endpoints
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -40,10 +42,10 @@ export class ConfigurationCheck {
 
   /** Resolves when the configuration is the newest, or control is away. Throws only the signal's reason. */
   async waitUntilCurrent(signal: AbortSignal): Promise<void> {
-    const { endpoints, clock, logger } = this.#options
+    const { endpoints, clock, random, logger } = this.#options
     if (this.#isAway) return void this.#ask()
     const until = Math.max(this.#startUntil, clock.monotonic() + deliveryLimits.configurationWaitMsMax)
-    const delay = new Backoff({ delayMsMin: 10, delayMsMax: deliveryLimits.configurationDelayMsMax })
+    const delay = new Backoff({ delayMsMin: 10, delayMsMax: deliveryLimits.configurationDelayMsMax, random })
     for (;;) {
       const updated = endpoints.nextUpdate()
       const asked = this.#ask()
@@ -73,7 +75,8 @@ export class ConfigurationCheck {
 
   async #send(): Promise<Answer> {
     try {
-      const isCurrent = await this.#options.isCurrent(AbortSignal.timeout(deliveryLimits.lookupTimeoutMs))
+      const { isCurrent: ask, clock } = this.#options
+      const isCurrent = await ask(clock.timeout(deliveryLimits.lookupTimeoutMs))
       this.#isAway = false
       this.#startUntil = 0
       if (isCurrent) this.#isWarned = false

@@ -7,6 +7,7 @@ import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { Frame } from '#log/frame.ts'
@@ -67,7 +68,7 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
   }
   const converter = new Converter({
     ...{ nodeId: newId(), conversions, memoryBytes: 64 * MiB, builds, parked, endpoints, segments, clock, logger },
-    configuration: new ConfigurationCheck({ isCurrent: async () => true, endpoints, clock, logger }),
+    configuration: new ConfigurationCheck({ ...system, isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger, intervalMs: 60_000 }),
   })
   const converting: Promise<unknown>[] = []

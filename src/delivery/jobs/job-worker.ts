@@ -7,11 +7,10 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
-import { systemRandom } from '#lib/random.ts'
+import { type Random, randomUuid } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { newId } from '#model/id.ts'
 import type { JobUnit, LeaseRequest, Leases, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { jobWorkerLimits } from './limits.ts'
 import type { UnitEnd } from './unit-run.ts'
@@ -29,6 +28,7 @@ export type JobWorkerOptions = {
   /** Throws only the signal's reason. */
   readonly run: (unit: JobUnit, signal: AbortSignal) => Promise<UnitEnd>
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -43,17 +43,18 @@ type RunningUnit = {
 export class JobWorker implements Service {
   readonly name = 'job worker'
   readonly #options: JobWorkerOptions
-  readonly #incarnation = newId()
+  readonly #incarnation: string
   readonly #running = new Map<string, RunningUnit>()
   readonly #stopping = new AbortController()
   readonly #polls: Periodic
 
   constructor(options: JobWorkerOptions) {
     this.#options = options
+    this.#incarnation = randomUuid(options.random)
     this.#polls = new Periodic({
       name: this.name,
       intervalMs: jobWorkerLimits.pollMs,
-      failureDelay: { msMax: jobWorkerLimits.pollMsMax, random: systemRandom },
+      failureDelay: { msMax: jobWorkerLimits.pollMsMax, random: options.random },
       run: (signal) => this.#poll(signal),
       runAtStart: true,
       failure: 'job unit lease failed',
@@ -78,9 +79,9 @@ export class JobWorker implements Service {
     await Promise.all(aborted.map(({ ended }) => ended))
     const reports = aborted.map(({ unit }): UnitReport => ({ ...idsOf(unit), outcome: 'released' }))
     if (reports.length === 0) return
-    const { control, nodeId, logger } = this.#options
+    const { control, nodeId, clock, logger } = this.#options
     await control
-      .reportUnits({ node_id: nodeId, reports }, AbortSignal.timeout(jobWorkerLimits.releaseMs))
+      .reportUnits({ node_id: nodeId, reports }, clock.timeout(jobWorkerLimits.releaseMs))
       .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'job lease release failed'))
   }
 
@@ -132,8 +133,9 @@ export class JobWorker implements Service {
 
   /** Sends the report until control has it or the lease is lost. */
   async #report(report: UnitReport, signal: AbortSignal): Promise<void> {
-    const { control, nodeId, clock, logger } = this.#options
-    const backoff = new Backoff({ delayMsMin: jobWorkerLimits.reportRetryMsMin, delayMsMax: jobWorkerLimits.reportRetryMsMax })
+    const { control, nodeId, clock, random, logger } = this.#options
+    const { reportRetryMsMin: delayMsMin, reportRetryMsMax: delayMsMax } = jobWorkerLimits
+    const backoff = new Backoff({ delayMsMin, delayMsMax, random })
     for (;;) {
       signal.throwIfAborted()
       try {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import { deliveryLimits } from '../segments/limits.ts'
@@ -9,7 +10,7 @@ const never = new AbortController().signal
 
 function withOutage() {
   const clock = new ManualClock()
-  const backoff = new DestinationBackoff({ clock })
+  const backoff = new DestinationBackoff({ ...system, clock })
   backoff.recordFailure('dead', 'write', new Error('no bucket'))
   const granted: Disposable[] = []
   const outage = (): Outage => {

@@ -7,6 +7,7 @@
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
@@ -34,10 +35,12 @@ type Entry = {
 
 export class DestinationBackoff {
   readonly #clock: Clock
+  readonly #random: Random
   readonly #entries = new Map<string, Entry>()
 
-  constructor({ clock }: { readonly clock: Clock }) {
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
     this.#clock = clock
+    this.#random = random
   }
 
   find(destinationId: string): Outage | undefined {
@@ -47,7 +50,8 @@ export class DestinationBackoff {
   }
 
   recordFailure(destinationId: string, access: Access, error: unknown): void {
-    const backoff = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax })
+    const { retryDelayMsMin: delayMsMin, retryDelayMsMax: delayMsMax } = deliveryLimits
+    const backoff = new Backoff({ delayMsMin, delayMsMax, random: this.#random })
     const fresh = { access, reason: '', notBefore: 0, backoff, queue: new Semaphore(1), over: new AbortController() }
     const entry = this.#entries.get(destinationId) ?? fresh
     entry.reason = errorMessage(error)

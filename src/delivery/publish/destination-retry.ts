@@ -1,5 +1,6 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { ThrottledWarnings } from '#lib/throttled-warnings.ts'
@@ -18,6 +19,7 @@ export type DestinationRetryOptions = {
   readonly backoff: DestinationBackoff
   readonly warnings: ThrottledWarnings
   readonly clock: Clock
+  readonly random: Random
 }
 
 /** The destination that is bound to the endpoint. Requests through `bucket` respect its back-off. */
@@ -55,9 +57,9 @@ export class DestinationRetry {
     { signal, report }: DeliveryRun,
     attempt: (destination: BoundDestination) => Promise<T>,
   ): Promise<T> {
-    const { endpoints, stores, backoff, warnings, clock } = this.#options
+    const { endpoints, stores, backoff, warnings, clock, random } = this.#options
     const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
-    const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
+    const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax, random })
     for (;;) {
       signal.throwIfAborted()
       const updated = endpoints.nextUpdate()

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 import { KnownCommits } from './known-commits.ts'
@@ -19,7 +20,7 @@ function furnished(find: () => Promise<readonly (typeof known)[]>) {
   }
   const reported: (string | null)[] = []
   const run = { signal: new AbortController().signal, report: (reason: string | null) => reported.push(reason) }
-  const commits = new KnownCommits({ find, clock, logger: createLogger('delivery', 'silent') })
+  const commits = new KnownCommits({ ...system, find, clock, logger: createLogger('delivery', 'silent') })
   return { ask: () => commits.find('a', run), reported, elapsed: () => now }
 }
 

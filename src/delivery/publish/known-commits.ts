@@ -7,6 +7,7 @@
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { CommitsFound } from '#model/node-protocol.ts'
@@ -18,6 +19,7 @@ export type KnownCommit = CommitsFound['commits'][number]
 export type KnownCommitsOptions = {
   readonly find: (ids: readonly string[], signal: AbortSignal) => Promise<readonly KnownCommit[]>
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -34,12 +36,12 @@ export class KnownCommits {
 
   /** Returns undefined if there is no such commit, or control is away. Throws only the signal's reason. */
   async find(id: string, { signal, report }: Pick<DeliveryRun, 'signal' | 'report'>): Promise<KnownCommit | undefined> {
-    const { find, clock, logger } = this.#options
-    const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.lookupTimeoutMs })
+    const { find, clock, random, logger } = this.#options
+    const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.lookupTimeoutMs, random })
     for (;;) {
       signal.throwIfAborted()
       try {
-        const either = AbortSignal.any([signal, AbortSignal.timeout(deliveryLimits.lookupTimeoutMs)])
+        const either = AbortSignal.any([signal, clock.timeout(deliveryLimits.lookupTimeoutMs)])
         const [known] = await find([id], either)
         report(null)
         this.#isAway = false

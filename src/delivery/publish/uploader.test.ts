@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { newId } from '#model/id.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { until } from '../../../test/support/until.ts'
@@ -37,7 +37,7 @@ class Bucket {
 
 const ignore = () => undefined
 const uploaderOf = (parallel: number, parallelBackingOff: number, parallelPerDestination = parallel) =>
-  new Uploader({ parallel, parallelPerDestination, parallelBackingOff, backoff: new DestinationBackoff({ clock: systemClock }) })
+  new Uploader({ parallel, parallelPerDestination, parallelBackingOff, backoff: new DestinationBackoff(system) })
 
 const fails = () => Promise.reject(new Error('no bucket'))
 const hangs = (signal: AbortSignal | undefined) =>

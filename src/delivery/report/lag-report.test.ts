@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { aLag } from '../../../test/support/lags.ts'
@@ -12,7 +13,7 @@ const lags = (change: (index: number) => Partial<EndpointLag> = () => ({})) => i
 
 function accepted(rows: readonly EndpointLag[]) {
   const clock = new ManualClock()
-  const reports = new LagReports(clock)
+  const reports = new LagReports({ clock, random: seededRandom(1) })
   const first = reports.next(rows)
   reports.accept()
   return { clock, reports, first }

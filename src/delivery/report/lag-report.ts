@@ -5,8 +5,8 @@
  * Law: once control accepted a heartbeat, it has every row of the node as it was then, but for counts and times that differ for less than
  * `lagRefreshMsMax`. A report names the one that it builds on, and control rejects it if it has another.
  */
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '#lib/clock.ts'
+import type { Random } from '#lib/random.ts'
 import { countSegments, type EndpointLag, type LagReport } from '#model/node-protocol.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 
@@ -15,13 +15,16 @@ type Known = { readonly version: string; readonly rows: ReadonlyMap<string, Sent
 
 export class LagReports {
   readonly #clock: Clock
-  readonly #run = randomBytes(6).toString('base64url')
+  readonly #random: Random
+  readonly #run: string
   #reports = 0
   #accepted: Known | undefined
   #sent: Known | undefined
 
-  constructor(clock: Clock) {
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
     this.#clock = clock
+    this.#random = random
+    this.#run = random.bytes(6).toString('base64url')
   }
 
   /** Returns what the next heartbeat says, given the rows of all logs. */
@@ -61,7 +64,7 @@ export class LagReports {
     }
     const nowMs = this.#clock.monotonic()
     // Spread over the time, so that rows are not due all at once from then on.
-    const sentAtMs = () => nowMs - Math.random() * refreshMsOf(lags)
+    const sentAtMs = () => nowMs - this.#random.fraction() * refreshMsOf(lags)
     const version = this.#newVersion()
     this.#sent = { version, rows: new Map(lags.map((row) => [row.endpoint_id, { row, atMs: sentAtMs() }])) }
     return { lag: [...lags], lag_version: version }

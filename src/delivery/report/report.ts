@@ -4,6 +4,7 @@
  * Owns: what a heartbeat of delivery says, and which lags control has. Does not own: when it is sent (node/heartbeat.ts).
  */
 import { EventLoopDelay } from '#lib/event-loop-delay.ts'
+import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { EndpointLag, Heartbeat as Message } from '#model/node-protocol.ts'
@@ -30,6 +31,7 @@ export type DeliveryReportOptions = {
   readonly scrubber: Scrubber
   readonly recordedCommits: RecordedCommits
   readonly clock: CheckedClock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -47,7 +49,7 @@ export class DeliveryReport implements Service {
     const { control, feed, recordedCommits, clock, logger } = options
     this.#options = options
     this.#delay = new EventLoopDelay(clock)
-    this.#lagReports = new LagReports(clock)
+    this.#lagReports = new LagReports(options)
     this.#sink = heartbeatSink(control, feed, clock, ({ recorded }) => {
       this.#lagReports.accept()
       recordedCommits.compared(recorded)

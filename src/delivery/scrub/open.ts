@@ -6,7 +6,7 @@ import type { MarkerSeal } from '../publish/marker-seal.ts'
 import { Scrubber, type ScrubberOptions } from './scrubber.ts'
 import { readLocalSeqs } from './seq-gaps.ts'
 
-type Parts = Pick<ScrubberOptions, 'segments' | 'stores' | 'files' | 'clock' | 'logger'> & {
+type Parts = Pick<ScrubberOptions, 'segments' | 'stores' | 'files' | 'clock' | 'random' | 'logger'> & {
   readonly nodeId: string
   readonly control: ControlClient
   readonly seal: MarkerSeal

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { seededRandom } from '#lib/random.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -31,7 +32,7 @@ afterEach(() => rm(directory, { recursive: true }))
 function optionsOf(clock: ManualClock, endpoints: () => Promise<readonly string[]> = async () => []): ScrubberOptions {
   const files = systemFiles
   return {
-    ...{ files, clock, logger: createLogger('delivery', 'silent') },
+    ...{ files, clock, random: seededRandom(1), logger: createLogger('delivery', 'silent') },
     ...{ intervalMs: weekMs, bytesPerSecond: 0, path: join(directory, 'scrub.json') },
     segments: new LocalSegmentSource({ directory: join(directory, 'wal'), files }),
     outbox: new OutboxFiles({ directory: join(directory, 'outbox'), files }),

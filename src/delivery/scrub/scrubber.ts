@@ -9,7 +9,7 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
-import { systemRandom } from '#lib/random.ts'
+import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type EndpointLag, reportLimits, type ScrubReport } from '#model/node-protocol.ts'
@@ -32,6 +32,7 @@ export type ScrubberOptions = Pick<ScrubNodeOptions, 'segments' | 'outbox'> &
     readonly isConfigured: () => boolean
     readonly files: Files
     readonly clock: Clock
+    readonly random: Random
     readonly logger: Logger
   }
 
@@ -55,7 +56,7 @@ export class Scrubber implements Service {
     this.#looks = new Periodic({
       name: this.name,
       intervalMs: scrubLimits.lookMs,
-      failureDelay: { msMax: scrubLimits.retryMsMax, random: systemRandom },
+      failureDelay: { msMax: scrubLimits.retryMsMax, random: options.random },
       run: (signal) => this.#runIfDue(signal),
       failure: 'scrub failed; retrying',
       recovery: 'scrub resumed',

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import type { Files } from '#lib/files.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import type { OutboxEntry } from '#node/outbox-files.ts'
@@ -23,8 +22,7 @@ export class Janitor {
   }
 
   async clearScratch(directory: string): Promise<void> {
-    // A conversion process of the last run may still be about to end.
-    await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+    await this.#files.removeTree(directory)
     await this.#files.makeDirectory(directory)
   }
 }

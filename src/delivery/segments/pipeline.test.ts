@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { Segment, SegmentSource } from '#log/segment-source.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
@@ -31,6 +32,7 @@ test('a log is looked into when it reports a segment, however long the scan of a
   }
   const delivered: string[] = []
   const pipeline = new Pipeline({
+    ...system,
     nodeId: 'node',
     segments: segments as SegmentSource,
     parked: { read: async () => new Map() },

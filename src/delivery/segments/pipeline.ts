@@ -2,6 +2,7 @@ import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
 import { inParallel } from '#lib/in-parallel.ts'
+import type { Random } from '#lib/random.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -39,6 +40,7 @@ export type PipelineOptions = {
   readonly reportingBlockedBy: (endpointId: string) => string | null
   readonly endpoints: Endpoints
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -305,8 +307,8 @@ export class Pipeline implements Service {
 
   /** Repeats a delivery that failed in a way that no stage expects, so that it costs neither the process nor the order of its log. */
   async #deliverRepeatedly(run: DeliveryRun): Promise<DeliveryOutcome> {
-    const { deliver, clock, logger } = this.#options
-    const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax })
+    const { deliver, clock, random, logger } = this.#options
+    const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax, random })
     for (;;) {
       try {
         return await deliver(run)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { UsageReport } from '#model/node-protocol.ts'
@@ -21,7 +22,7 @@ async function reportsOf(nodes: number, bytesAtOnce: number, forMs: number) {
       return { healthy_nodes: nodes, accounts: accounts.map(({ day, bytes }) => ({ account_id, day, bytes: bytes * nodes })) }
     },
   }
-  const allowances = new Allowances({ nodeId: newId(), control, clock, logger: createLogger('ingest', 'silent') })
+  const allowances = new Allowances({ ...system, nodeId: newId(), control, clock, logger: createLogger('ingest', 'silent') })
   const account_quotas = { bytes_per_day: bytesPerDay, records_per_second: 1_000_000 }
   allowances.configure([anEndpoint({ account_id, account_quotas })])
   await allowances.start()

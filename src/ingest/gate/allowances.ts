@@ -5,10 +5,10 @@
  * (allowance.ts), what a protocol does with a refusal.
  * Law: counters are absolute, of one start of this process, so that a report can be repeated. Without control each node counts for itself.
  */
-import { randomBytes } from 'node:crypto'
 import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
+import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type UsageReport, type UsageTotals, usageAccountsMax } from '#model/node-protocol.ts'
@@ -24,6 +24,7 @@ export type AllowancesOptions = {
   readonly nodeId: string
   readonly control: UsageSink
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -31,7 +32,7 @@ export class Allowances implements Service {
   readonly name = 'usage report'
   readonly #options: AllowancesOptions
   readonly #reports: Periodic
-  readonly #run = randomBytes(9).toString('base64url')
+  readonly #run: string
   /** Kept until the end of the process, so that counters never begin again. */
   readonly #byAccount = new Map<string, Allowance>()
   #endpoints: readonly SnapshotEndpoint[] = []
@@ -44,8 +45,9 @@ export class Allowances implements Service {
   readonly refusals = new Map<NodeQuota, number>()
 
   constructor(options: AllowancesOptions) {
-    const { clock, logger } = options
+    const { clock, random, logger } = options
     this.#options = options
+    this.#run = random.bytes(9).toString('base64url')
     this.#lookedAtMs = clock.monotonic()
     this.#reports = new Periodic({
       name: this.name,
@@ -67,7 +69,7 @@ export class Allowances implements Service {
   /** Reports what was accepted since the last report. Without control that is lost. */
   async stop(signal: AbortSignal): Promise<void> {
     await this.#reports.stop()
-    const timeout = AbortSignal.timeout(gateLimits.lastUsageReportMs)
+    const timeout = this.#options.clock.timeout(gateLimits.lastUsageReportMs)
     await this.#report(AbortSignal.any([signal, timeout]), true).catch(() => undefined)
   }
 

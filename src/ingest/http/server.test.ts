@@ -17,6 +17,8 @@ import { RawClient } from '../../../test/support/raw-http.ts'
 import { until } from '../../../test/support/until.ts'
 import { httpLimits } from './limits.ts'
 import { HttpCounters } from './metrics.ts'
+import { Conversions } from './otlp/conversions.ts'
+import { startWorkerThread } from './otlp/worker-thread.ts'
 import { HttpServer } from './server.ts'
 
 type Append = (logName: string, frame: FrameInput) => Promise<{ readonly seq: number }>
@@ -58,6 +60,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
       metricsToken: null,
     },
     exchange: {
+      conversions: new Conversions({ startThread: startWorkerThread, clock: systemClock }),
       nodeId: 'node',
       baseUrl: () => 'http://control.test',
       maxRequestBytes: 1_000,

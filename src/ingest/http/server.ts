@@ -26,7 +26,6 @@ import { Exchange, type ExchangeContext } from './exchange.ts'
 import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
 import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResponse } from './operator-routes.ts'
-import { Conversions } from './otlp/conversions.ts'
 import { findPage } from './pages.ts'
 import { ReadTurns, stopReading } from './read-turns.ts'
 import { adviceFor, recordPaths } from './record-paths.ts'
@@ -37,7 +36,7 @@ export type HttpServerOptions = {
   readonly listen: ListenAddress
   readonly connections: ConnectionBudget
   readonly requestTimeoutSeconds: number
-  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'endsConnections' | 'discards' | 'conversions'>
+  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'endsConnections' | 'discards'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
   /** Undefined if no web page of another origin may send. */
   readonly cors: Cors | undefined
@@ -73,7 +72,6 @@ export class HttpServer implements Service {
     this.#exchangeContext = {
       ...options.exchange,
       discards,
-      conversions: new Conversions(options.exchange.clock),
       isDraining: () => this.#isDraining,
       endsConnections: () => this.#endsConnections,
     }

@@ -4,6 +4,7 @@
  * Owns: the current reasons to pause, and bytes that arrived and are not read yet. Does not own: the meaning of the bytes, when a reason applies.
  * Law: while there is a reason to pause, nothing is read; without one, nothing waits unread.
  */
+import type { Clock } from '#lib/clock.ts'
 import type { Wire } from './wire/wire.ts'
 
 /** Reasons to pause, as bits. Any of them is enough. `turn`: other connections are read first. */
@@ -17,6 +18,7 @@ export type FlowOptions = {
   readonly lacksRoom: () => boolean
   /** Must arrange that `resume(pauses.noRoom)` is called once there may be room. */
   readonly awaitRoom: () => void
+  readonly clock: Pick<Clock, 'nextTurn'>
 }
 
 export class Flow {
@@ -70,7 +72,7 @@ export class Flow {
   }
 
   #readUnread(): void {
-    const { read, afterRead, lacksRoom, awaitRoom } = this.#options
+    const { read, afterRead, lacksRoom, awaitRoom, clock } = this.#options
     for (let chunk = this.#unread[0]; chunk !== undefined && this.#pauses === 0; chunk = this.#unread[0]) {
       if (lacksRoom()) {
         this.pause(pauses.noRoom)
@@ -82,7 +84,7 @@ export class Flow {
       if (bytes < chunk.length) {
         this.#unread[0] = chunk.subarray(bytes)
         this.pause(pauses.turn)
-        setImmediate(() => this.resume(pauses.turn))
+        clock.nextTurn(() => this.resume(pauses.turn))
       } else this.#unread.shift()
       afterRead()
     }

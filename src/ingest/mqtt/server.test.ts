@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { MqttCounters } from './metrics.ts'
@@ -15,6 +16,7 @@ const fixture = (name: string) => readFileSync(join(import.meta.dirname, '../../
 async function started(handshakeTimeout: number) {
   const connections = manyConnections()
   const sessions = new Sessions({
+    ...system,
     gate: aGate(),
     packetMsMax: 1_000,
     counters: new MqttCounters(),

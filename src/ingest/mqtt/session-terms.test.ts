@@ -4,6 +4,7 @@ import type { IConnectPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import { assert } from '#lib/assert.ts'
+import { system } from '#lib/system.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -39,6 +40,7 @@ const context = (change: Partial<ConnectContext> = {}): ConnectContext => ({
   refusalReason: () => undefined,
   countConnections: () => 0,
   isConnected: () => false,
+  ...system,
   ...change,
 })
 const slot = manyConnections().accept(new Socket())

@@ -4,7 +4,7 @@
  * Owns: credentials, endpoint, and what a client may do. Does not own: the connection, the encoding of CONNACK.
  * Law: no state is kept for a client that is refused.
  */
-import { randomUUID } from 'node:crypto'
+import { type Random, randomUuid } from '#lib/random.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { Admitted } from '../gate/admitted.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
@@ -23,6 +23,7 @@ export type ConnectContext = {
   readonly countConnections: (endpointId: string, exceptClientId: string) => number
   /** Whether there is a connection that this client id would take over. */
   readonly isConnected: (endpointId: string, clientId: string) => boolean
+  readonly random: Random
 }
 
 export type SessionTerms = {
@@ -63,7 +64,7 @@ export function agreeTerms(
   }
   const noRoom = admitted.backpressureReason()
   if (noRoom !== undefined) throw new MqttError('server_busy', `${noRoom}; connect again later`)
-  const { clientId, assignedClientId } = clientIdOf(packet, peer)
+  const { clientId, assignedClientId } = clientIdOf(packet, peer, context.random)
   const username = checkText('user name', packet.username ?? '')
   if (Buffer.byteLength(username) > mqttLimits.usernameBytesMax) {
     throw new MqttError('bad_credentials', `the user name is longer than ${mqttLimits.usernameBytesMax} bytes`)
@@ -130,7 +131,7 @@ function queryOf({ properties }: IConnectPacket, { query }: Route): string {
     .join('&')
 }
 
-function clientIdOf(packet: IConnectPacket, { version }: Peer) {
+function clientIdOf(packet: IConnectPacket, { version }: Peer, random: Random) {
   const requested = checkText('client id', packet.clientId)
   if (Buffer.byteLength(requested) > mqttLimits.clientIdBytesMax) {
     throw new MqttError('client_id_not_valid', `the client id is longer than ${mqttLimits.clientIdBytesMax} bytes`)
@@ -139,7 +140,7 @@ function clientIdOf(packet: IConnectPacket, { version }: Peer) {
   if (version === 4 && packet.clean !== true) {
     throw new MqttError('client_id_not_valid', 'a client without an id needs a clean session') // [MQTT-3.1.3-8] of 3.1.1
   }
-  const assigned = `auto-${randomUUID()}`
+  const assigned = `auto-${randomUuid(random)}`
   return { clientId: assigned, assignedClientId: assigned }
 }
 

@@ -86,6 +86,7 @@ export class Session implements WireReader, SessionClient {
     this.#deadlines = new Deadlines(context.clock.monotonic())
     this.#flow = new Flow({
       wire,
+      clock: context.clock,
       read: (chunk) => this.#read(chunk),
       afterRead: () => {
         // Before CONNECT the reader is bound to less.

@@ -3,6 +3,7 @@ import { generate } from 'mqtt-packet'
 import { expect, test } from 'vitest'
 import { assert } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
+import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { MqttCounters } from './metrics.ts'
@@ -12,6 +13,7 @@ import type { Wire } from './wire/wire.ts'
 function started() {
   const lines: unknown[] = []
   const sessions = new Sessions({
+    ...system,
     gate: aGate({ endpoints: [] }),
     packetMsMax: 1_000,
     counters: new MqttCounters(),

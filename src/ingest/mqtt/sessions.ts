@@ -6,6 +6,7 @@
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
+import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Route } from '../gate/endpoint-table.ts'
@@ -24,6 +25,7 @@ export type SessionsOptions = {
   readonly packetMsMax: number
   readonly counters: MqttCounters
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -39,7 +41,7 @@ export class Sessions {
   #isDraining = false
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor({ gate, packetMsMax, counters, clock, logger }: SessionsOptions) {
+  constructor({ gate, packetMsMax, counters, clock, random, logger }: SessionsOptions) {
     this.#clock = clock
     this.#backpressure = new Backpressure({ clock })
     this.#sweeps = new Periodic({
@@ -56,6 +58,7 @@ export class Sessions {
       packetMsMax,
       counters,
       clock,
+      random,
       clientErrors: new ClientErrorLog({ clock, logger }),
       refusalReason: () => (this.#isDraining ? 'this node is shutting down; connect again' : undefined),
       countConnections: (endpointId, exceptClientId) => this.#count(endpointId, exceptClientId),

@@ -72,7 +72,8 @@ export class IngestReport implements Service {
 
   /** Tells control at once, or gives up soon. Never rejects. */
   async announce(): Promise<void> {
-    await this.#sink.sendHeartbeat(this.#message(), AbortSignal.timeout(reportLimits.announceMs)).then(ignore, ignore)
+    const late = this.#options.clock.timeout(reportLimits.announceMs)
+    await this.#sink.sendHeartbeat(this.#message(), late).then(ignore, ignore)
   }
 
   notReadyReasons(): readonly string[] {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { SeriesReport as Report } from '#model/node-protocol.ts'
@@ -21,7 +22,14 @@ async function reporting() {
       if (control.isAway) throw new Error('control is away')
     },
   }
-  const series = new SeriesReport({ nodeId: newId(), counts, control, clock, logger: createLogger('ingest', 'silent') })
+  const series = new SeriesReport({
+    ...system,
+    nodeId: newId(),
+    counts,
+    control,
+    clock,
+    logger: createLogger('ingest', 'silent'),
+  })
   await series.start()
   const pass = async () => {
     clock.advance(seriesReportMs)

@@ -5,9 +5,9 @@
  * Law: a report is repeated, unchanged, until control responded, so that nothing counts twice. What control could not be told for long is
  * dropped, the oldest first: series are for looking, and what an account used is reported elsewhere (allowances.ts).
  */
-import { randomBytes } from 'node:crypto'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
+import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type SeriesReport as Report, seriesItemsMax } from '#model/node-protocol.ts'
@@ -24,6 +24,7 @@ export type SeriesReportOptions = {
   readonly counts: Pick<EndpointCounts, 'takeAll'>
   readonly control: SeriesSink
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -33,7 +34,7 @@ export class SeriesReport implements Service {
   readonly name = 'series report'
   readonly #options: SeriesReportOptions
   readonly #reports: Periodic
-  readonly #run = randomBytes(9).toString('base64url')
+  readonly #run: string
   /** By endpoint and bucket, the oldest bucket first. */
   readonly #waiting = new Map<string, Item>()
   #number = 0
@@ -42,8 +43,9 @@ export class SeriesReport implements Service {
   #unconfirmed: Report | undefined
 
   constructor(options: SeriesReportOptions) {
-    const { clock, logger } = options
+    const { clock, random, logger } = options
     this.#options = options
+    this.#run = random.bytes(9).toString('base64url')
     this.#reportedAtMs = clock.monotonic()
     this.#reports = new Periodic({
       name: this.name,
@@ -65,7 +67,7 @@ export class SeriesReport implements Service {
   /** Reports what was counted since the last report. Without control that is lost. */
   async stop(signal: AbortSignal): Promise<void> {
     await this.#reports.stop()
-    const timeout = AbortSignal.timeout(reportLimits.lastSeriesReportMs)
+    const timeout = this.#options.clock.timeout(reportLimits.lastSeriesReportMs)
     await this.#report(AbortSignal.any([signal, timeout]), true).catch(() => undefined)
   }
 

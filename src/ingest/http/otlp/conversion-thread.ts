@@ -1,4 +1,4 @@
-/** Converts one request after another, in a thread of its own: conversions.ts starts it. */
+/** Converts one request after another, in a thread of its own: worker-thread.ts starts it. */
 import { parentPort } from 'node:worker_threads'
 import { AppError, type ErrorCode } from '#errors.ts'
 import { type ConversionTask, type Converted, convert } from './convert.ts'

@@ -4,11 +4,14 @@ import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { Conversions } from './conversions.ts'
 import { memoryOf } from './json-memory.ts'
+import { startWorkerThread } from './worker-thread.ts'
 
-let conversions = new Conversions(systemClock)
+const newConversions = (heapMiB?: number) =>
+  new Conversions({ startThread: startWorkerThread, clock: systemClock, ...(heapMiB !== undefined && { heapMiB }) })
+let conversions = newConversions()
 afterEach(async () => {
   await conversions.stop()
-  conversions = new Conversions(systemClock)
+  conversions = newConversions()
 })
 
 const body = (...texts: readonly string[]) =>
@@ -75,14 +78,14 @@ test.each([
   'a request of %s that is not refused fits',
   async (_, element) => {
     const heapMiB = 80
-    const some = new Conversions(systemClock, heapMiB)
+    const some = newConversions(heapMiB)
     expect(await run('a', largest(element, heapMiB), some)).toMatchObject({ records: 0 })
     await some.stop()
   },
 )
 
 test('a request that does not fit in memory is refused, and the next one is converted', async () => {
-  const little = new Conversions(systemClock, 32)
+  const little = newConversions(32)
   const refused = run('a', brackets(8 * MiB), little)
   const next = run('a', body('x'), little)
   await expect(refused).rejects.toMatchObject({ code: 'payload_too_large', message: expect.stringContaining('smaller batches') })

@@ -5,8 +5,6 @@
  * Law: one request is converted at a time, and accounts take turns. A request that may not fit into the thread is refused before it is parsed.
  */
 import { Buffer } from 'node:buffer'
-import { extname, join } from 'node:path'
-import { Worker } from 'node:worker_threads'
 import { AppError } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -15,8 +13,6 @@ import type { SlotOwner } from '#lib/slot-schedule.ts'
 import type { ConversionAnswer } from './conversion-thread.ts'
 import type { ConversionTask } from './convert.ts'
 import type { OtlpEncoding } from './encoding.ts'
-
-const program = join(import.meta.dirname, `conversion-thread${extname(import.meta.filename)}`)
 
 /** JSON that is mostly brackets becomes objects of twenty times its size. */
 const heapMiBMax = 512
@@ -34,18 +30,32 @@ export type ConversionInput = {
   readonly body: () => readonly Buffer[] | undefined
 }
 
+export type ThreadTask = ConversionTask & { readonly body: Uint8Array<ArrayBuffer> }
+
+export type ConversionThread = {
+  /** Takes the bytes of the task. Rejects if the thread ends before it answers. */
+  ask(task: ThreadTask): Promise<ConversionAnswer>
+  end(): Promise<void>
+}
+
+export type ConversionsOptions = {
+  readonly startThread: (heapMiB: number, onFailure: () => void) => ConversionThread
+  readonly clock: Clock
+  readonly heapMiB?: number
+}
+
 export class Conversions {
-  readonly #clock: Clock
+  readonly #options: ConversionsOptions
   readonly #heapMiB: number
   readonly #turns: FairSlots
   readonly #stopped = new AbortController()
-  #thread: Worker | undefined
+  #thread: ConversionThread | undefined
   #cancelIdle: (() => void) | undefined
 
-  constructor(clock: Clock, heapMiB = heapMiBMax) {
-    this.#clock = clock
-    this.#heapMiB = heapMiB
-    this.#turns = new FairSlots({ capacity: 1, clock })
+  constructor(options: ConversionsOptions) {
+    this.#options = options
+    this.#heapMiB = options.heapMiB ?? heapMiBMax
+    this.#turns = new FairSlots({ capacity: 1, clock: options.clock })
   }
 
   /** Resolves with undefined if nobody waits any more. Rejects with AppError. */
@@ -67,39 +77,26 @@ export class Conversions {
   async stop(): Promise<void> {
     this.#stopped.abort()
     this.#cancelIdle?.()
-    await this.#thread?.terminate()
+    await this.#thread?.end()
   }
 
-  #ask(task: ConversionTask & { readonly body: Uint8Array<ArrayBuffer> }): Promise<ConversionAnswer> {
+  #ask(task: ThreadTask): Promise<ConversionAnswer> {
     this.#cancelIdle?.()
     this.#thread ??= this.#startThread()
-    const thread = this.#thread
-    const { promise, resolve, reject } = Promise.withResolvers<ConversionAnswer>()
-    thread.once('message', resolve)
-    thread.once('error', reject)
-    thread.postMessage(task, [task.body.buffer])
-    return promise.finally(() => {
-      thread.off('message', resolve)
-      thread.off('error', reject)
-      this.#cancelIdle = this.#clock.setTimer(() => this.#endIdle(), idleMs)
+    return this.#thread.ask(task).finally(() => {
+      this.#cancelIdle = this.#options.clock.setTimer(() => this.#endIdle(), idleMs)
     })
   }
 
-  #startThread(): Worker {
-    const thread = new Worker(program, {
-      resourceLimits: { maxOldGenerationSizeMb: this.#heapMiB },
-      name: 'otlp',
-    })
-    // It keeps no process alive.
-    thread.unref()
-    thread.on('error', () => {
+  #startThread(): ConversionThread {
+    const thread = this.#options.startThread(this.#heapMiB, () => {
       if (this.#thread === thread) this.#thread = undefined
     })
     return thread
   }
 
   #endIdle(): void {
-    void this.#thread?.terminate()
+    void this.#thread?.end()
     this.#thread = undefined
   }
 }
