@@ -1,20 +1,10 @@
 /** From a commit to the bytes of its files. */
 import { readFile } from 'node:fs/promises'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, test, Visitor } from '../support/browser.ts'
 
 describeInBrowser('files of a commit', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('a file downloads, and its dialog has an address that Back and a reload keep', async () => {
+  test('a file downloads, and its dialog has an address that Back and a reload keep', async ({ browser, inlet }) => {
     const { id } = await inlet.endpoint({ bucket: 'lake' })
     const { body } = await inlet.ingest(id, '{"event":"order"}')
     await inlet.committed(id, [body.segment_seq])

@@ -1,19 +1,9 @@
 /** Clients find the settings that somebody chose in the console. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, firstLink, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, firstLink, test, Visitor } from '../support/browser.ts'
 
 describeInBrowser('settings of an endpoint', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('an endpoint is created and takes MQTT, and an error lasts until its field is edited', async () => {
+  test('an endpoint is created and takes MQTT, and an error lasts until its field is edited', async ({ browser, inlet }) => {
     await using ada = await Visitor.open(browser, inlet)
     const { page } = ada
     ada.tolerate(/status of 4\d\d/)

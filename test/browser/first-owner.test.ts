@@ -1,19 +1,9 @@
 /** An operator makes an account for somebody else, and leads its first owner in. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, test, Visitor } from '../support/browser.ts'
 
 describeInBrowser('the first owner of another account', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('comes in by a link that the operator gets once, and sees that account alone', async () => {
+  test('comes in by a link that the operator gets once, and sees that account alone', async ({ browser, inlet }) => {
     await using ada = await Visitor.first(browser, inlet)
     await ada.page.goto('/operate/accounts/new')
     await ada.page.getByLabel('Name').fill('acme')

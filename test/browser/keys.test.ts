@@ -1,25 +1,18 @@
 /** A key from its creation to its end, and what people see who may not create one. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, test, Visitor } from '../support/browser.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 
 describeInBrowser('API keys', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
+  test('a key for one endpoint works as its example is pasted until it is revoked; viewers are told', async ({
+    browser,
+    inlet,
+  }) => {
     await Promise.all([inlet.endpoint({ bucket: 'lake' }), inlet.endpoint({ bucket: 'pond' })])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('a key for one endpoint works as its example is pasted, and not after it is revoked; viewers are told', async () => {
     await using ada = await Visitor.first(browser, inlet)
     const { page, account } = ada
     await page.getByRole('link', { name: 'API keys' }).click()

@@ -1,19 +1,9 @@
 /** People come in, stay, and are sent out. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, firstLink, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, firstLink, test, Visitor } from '../support/browser.ts'
 
 describeInBrowser('sessions', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('a link signs in once, and a session that ends elsewhere leads to the sign-in and back', async () => {
+  test('a link signs in once, and a session that ends elsewhere leads to the sign-in and back', async ({ browser, inlet }) => {
     const link = await firstLink(inlet)
     await using ada = await Visitor.first(browser, inlet)
     const cookies = await ada.page.context().cookies()

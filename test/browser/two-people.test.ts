@@ -1,19 +1,9 @@
 /** Two people in one account at the same time. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, test, Visitor } from '../support/browser.ts'
 
 describeInBrowser('two people at once', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('each sees what the other does, and a role that is taken away closes what it opened', async () => {
+  test('each sees what the other does, and a role that is taken away closes what it opened', async ({ browser, inlet }) => {
     await using ada = await Visitor.first(browser, inlet)
     await ada.page.getByRole('link', { name: 'People' }).click()
     await ada.page.getByRole('button', { name: 'Invite somebody' }).click()

@@ -1,21 +1,11 @@
 /** Somebody who may look, and change nothing. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInBrowser, openBrowser, Visitor } from '../support/browser.ts'
-import { Installation } from '../support/installation.ts'
+import { expect } from 'vitest'
+import { describeInBrowser, test, Visitor } from '../support/browser.ts'
 
 const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
 
 describeInBrowser('viewers', () => {
-  let browser: Browser
-  let inlet: Installation
-  beforeAll(async () => {
-    inlet = await Installation.create()
-    ;[browser] = await Promise.all([openBrowser(), inlet.start('start')])
-  })
-  afterAll(() => Promise.all([browser?.close(), inlet?.[Symbol.asyncDispose]()]))
-
-  test('a viewer reads who can change something, instead of a form that the API refuses', async () => {
+  test('a viewer reads who can change something, instead of a form that the API refuses', async ({ browser, inlet }) => {
     const { id } = await inlet.endpoint({ bucket: 'lake' })
     const { id: draft } = await inlet.ok('POST', '/v1/views', { name: 'orders', definition })
     await using ada = await Visitor.first(browser, inlet)
@@ -45,7 +35,7 @@ describeInBrowser('viewers', () => {
     await page.getByRole('heading', { name: 'Only operators of the installation can see this' }).waitFor()
   })
 
-  test('the address of something that was deleted says so, and leads on', async () => {
+  test('the address of something that was deleted says so, and leads on', async ({ browser, inlet }) => {
     const { log } = await inlet.run('sign-in-link')
     await using joan = await Visitor.open(browser, inlet)
     await joan.enterByLink(log.match(/http\S+#link=\w+/g)?.at(-1) ?? '', 'Joan')

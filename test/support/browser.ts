@@ -7,8 +7,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { describe, expect } from 'vitest'
-import type { Installation } from './installation.ts'
+import { test as base, describe, expect } from 'vitest'
+import { Installation } from './installation.ts'
 import { until } from './until.ts'
 
 const program = process.env['INLET_TEST_CHROMIUM']
@@ -24,6 +24,27 @@ const quiet = ['--no-first-run', '--disable-background-networking', '--disable-c
 export async function openBrowser(executablePath = program ?? ''): Promise<Browser> {
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', ...quiet] })
 }
+
+/** Tests that share a browser and a running Inlet with the others of their file. */
+export const test = base.extend<{ readonly browser: Browser; readonly inlet: Installation }>({
+  browser: [
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads what a fixture needs from its pattern
+    async ({}, use) => {
+      await using browser = await openBrowser()
+      await use(browser)
+    },
+    { scope: 'file' },
+  ],
+  inlet: [
+    // biome-ignore lint/correctness/noEmptyPattern: Vitest reads what a fixture needs from its pattern
+    async ({}, use) => {
+      await using inlet = await Installation.create()
+      await inlet.start('start')
+      await use(inlet)
+    },
+    { scope: 'file' },
+  ],
+})
 
 const widePx = { width: 1280, height: 800 }
 
