@@ -14,8 +14,8 @@ type ConfirmProps = {
   /** The verb on the button: `Revoke key`. */
   readonly action: string
   readonly onConfirm: () => void
-  readonly busy?: boolean
-  readonly error?: string | undefined
+  /** The mutation that `onConfirm` begins. Closing forgets its error. */
+  readonly call?: { readonly error: Error | null; readonly isPending: boolean; readonly reset: () => void }
   /** Danger unless the action loses nothing. */
   readonly tone?: 'danger' | 'primary'
   /** Text that must be typed first, where data would be lost. */
@@ -23,21 +23,12 @@ type ConfirmProps = {
 }
 
 /** Asks before an action that cannot be undone. */
-export function Confirm({
-  open,
-  onClose,
-  title,
-  children,
-  action,
-  onConfirm,
-  busy = false,
-  error,
-  tone = 'danger',
-  typed,
-}: ConfirmProps) {
+export function Confirm({ open, onClose, title, children, action, onConfirm, call, tone = 'danger', typed }: ConfirmProps) {
   const [text, setText] = useState('')
+  const busy = call?.isPending === true
   const close = () => {
     setText('')
+    call?.reset()
     onClose()
   }
   const isBlocked = typed !== undefined && text !== typed
@@ -65,7 +56,7 @@ export function Confirm({
           <TextField label={`Type ${typed} to go on`} value={text} onChange={setText} autoComplete="off" />
         </form>
       )}
-      {error !== undefined && <Callout kind="bad">{error}</Callout>}
+      {call?.error && <Callout kind="bad">{call.error.message}</Callout>}
     </Dialog>
   )
 }

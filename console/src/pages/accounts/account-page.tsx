@@ -121,8 +121,7 @@ function Suspension({ account: { id, name, status } }: { readonly account: Accou
         title={isActive ? `Suspend the account “${name}”?` : `Resume the account “${name}”?`}
         action={isActive ? 'Suspend account' : 'Resume account'}
         onConfirm={() => change.mutate()}
-        busy={change.isPending}
-        error={change.error?.message}
+        call={change}
       >
         {isActive ? (
           <Bullets>

@@ -127,8 +127,7 @@ function Removal({ destination: { id, name, ref_count } }: { readonly destinatio
         title={`Delete the destination “${name}”?`}
         action="Delete destination"
         onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        error={remove.error?.message}
+        call={remove}
       >
         <p>
           Dead letters that were delivered there can no longer be downloaded or re-driven from here. Objects in the bucket stay.

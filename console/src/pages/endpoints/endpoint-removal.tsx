@@ -40,8 +40,7 @@ export function EndpointRemoval({ account, endpoint }: EndpointRemovalProps) {
         title={`Delete the endpoint “${endpoint.name}”?`}
         action="Delete endpoint"
         typed={endpoint.name}
-        busy={remove.isPending}
-        error={remove.error?.message}
+        call={remove}
         onConfirm={() => remove.mutate()}
       >
         <ul className={style.reasons}>

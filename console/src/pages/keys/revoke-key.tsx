@@ -38,19 +38,14 @@ export function RevokeKey({ apiKey, onClose }: RevokeKeyProps) {
       say(isRevoked ? `What “${name}” opened has ended` : `Key “${name}” revoked`)
     },
   })
-  const close = () => {
-    revoke.reset()
-    onClose()
-  }
   return (
     <Confirm
       open={apiKey !== undefined}
-      onClose={close}
+      onClose={onClose}
       title={isRevoked ? `End everything that the key “${shown.name}” opened?` : `Revoke the key “${shown?.name ?? ''}”?`}
       action={isRevoked ? 'End it' : 'Revoke key'}
       onConfirm={() => apiKey !== undefined && revoke.mutate({ id: apiKey.id, now: reason === 'leaked' })}
-      busy={revoke.isPending}
-      error={revoke.error?.message}
+      call={revoke}
     >
       <p>
         <code>{shown?.prefix}…</code> Last used: <LastUse at={shown?.last_used_at ?? null} />.

@@ -75,15 +75,11 @@ export function Passkeys() {
       />
       <Confirm
         open={removing !== undefined}
-        onClose={() => {
-          setRemoving(undefined)
-          remove.reset()
-        }}
+        onClose={() => setRemoving(undefined)}
         title={`Remove the passkey “${removing?.name ?? 'Passkey'}”?`}
         action="Remove passkey"
         onConfirm={() => removing && remove.mutate(removing)}
-        busy={remove.isPending}
-        error={remove.error?.message}
+        call={remove}
       >
         <p>You cannot sign in with it any more. Make sure that you have another way. Open sessions stay.</p>
       </Confirm>

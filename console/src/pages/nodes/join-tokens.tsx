@@ -84,8 +84,7 @@ function RevokeToken({ token, onClose }: { readonly token: JoinToken | undefined
       title={`Revoke the join token “${token?.name ?? ''}”?`}
       action="Revoke token"
       onConfirm={() => token !== undefined && revoke.mutate(token)}
-      busy={revoke.isPending}
-      error={revoke.error?.message}
+      call={revoke}
     >
       <p>No machine can join with it any more. Nodes that joined with it stay, and do not notice.</p>
     </Confirm>

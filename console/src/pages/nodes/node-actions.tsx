@@ -45,8 +45,7 @@ function Revoke({ node, open, onClose }: AskProps) {
       title={`Revoke the credential of node ${shortId(node.id)}?`}
       action="Revoke credential"
       onConfirm={() => revoke.mutate()}
-      busy={revoke.isPending}
-      error={revoke.error?.message}
+      call={revoke}
     >
       <Bullets>
         <li>Control refuses the node at once, and its addresses leave DNS.</li>
@@ -78,21 +77,16 @@ function Remove({ node, open, onClose }: AskProps) {
       say('Node removed')
     },
   })
-  const close = () => {
-    remove.reset()
-    onClose()
-  }
   // Control refuses it first where data would be abandoned, and says what.
   const obstacle = remove.error instanceof ApiError && remove.error.status === 409
   return (
     <Confirm
       open={open}
-      onClose={close}
+      onClose={onClose}
       title={`Remove node ${shortId(node.id)}?`}
       action={obstacle ? 'Remove it anyway' : 'Remove node'}
       onConfirm={() => remove.mutate(obstacle)}
-      busy={remove.isPending}
-      error={remove.error?.message}
+      call={remove}
       {...(obstacle ? { typed: shortId(node.id) } : {})}
     >
       <Bullets>

@@ -59,15 +59,11 @@ export function Invitations() {
       />
       <Confirm
         open={revoking !== undefined}
-        onClose={() => {
-          setRevoking(undefined)
-          revoke.reset()
-        }}
+        onClose={() => setRevoking(undefined)}
         title={`Revoke the invitation${revoking?.email ? ` for ${revoking.email}` : ''}?`}
         action="Revoke invitation"
         onConfirm={() => revoking && revoke.mutate(revoking)}
-        busy={revoke.isPending}
-        error={revoke.error?.message}
+        call={revoke}
       >
         <p>Its link stops working at once. You can invite the person again.</p>
       </Confirm>

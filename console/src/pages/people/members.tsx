@@ -95,15 +95,11 @@ export function Members({ people }: { readonly people: readonly Person[] }) {
       <Table label="Members" columns={columns} rows={people} keyOf={({ id }) => id} />
       <Confirm
         open={leaving !== undefined}
-        onClose={() => {
-          setLeaving(undefined)
-          remove.reset()
-        }}
+        onClose={() => setLeaving(undefined)}
         title={`Remove ${leaving?.name ?? ''} from the account?`}
         action="Remove person"
         onConfirm={() => leaving && remove.mutate(leaving)}
-        busy={remove.isPending}
-        error={remove.error?.message}
+        call={remove}
       >
         <p>
           They lose access at once, and invitations that they made stop working. API keys that they created keep working: revoke

@@ -190,8 +190,7 @@ function Actions({ job }: { readonly job: Job }) {
         title="Cancel the job?"
         action="Cancel job"
         onConfirm={() => cancel.mutate()}
-        busy={cancel.isPending}
-        error={cancel.error?.message}
+        call={cancel}
       >
         <p>It stops at once and cannot go on. Files that it has already written stay in the bucket, and a new job skips them.</p>
       </Confirm>

@@ -202,8 +202,7 @@ function Choice({ canary, others }: Canary) {
         action="Promote canary"
         tone="primary"
         onConfirm={() => decide.mutate('promote')}
-        busy={decide.isPending}
-        error={decide.error?.message}
+        call={decide}
       >
         <p>
           Version {replaced} is detached from {canary.endpoint_name}. Segments that are sealed from now on have the output of
@@ -221,8 +220,7 @@ function Choice({ canary, others }: Canary) {
         title={`Stop the canary of version ${canary.view_version}?`}
         action="Stop canary"
         onConfirm={() => decide.mutate('stop')}
-        busy={decide.isPending}
-        error={decide.error?.message}
+        call={decide}
       >
         <p>
           Version {canary.view_version} is detached from {canary.endpoint_name}. Version {replaced} goes on. Files that the canary

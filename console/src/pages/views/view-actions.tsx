@@ -95,13 +95,9 @@ export function PublishDraft({ view, before = nothing, onPublished = nothing }: 
       say(`Version ${view.version} published`)
     },
   })
-  const ask = () => {
-    publish.reset()
-    setAsked(true)
-  }
   return (
     <>
-      <Button onClick={ask}>Publish version</Button>
+      <Button onClick={() => setAsked(true)}>Publish version</Button>
       <Confirm
         open={asked}
         onClose={() => setAsked(false)}
@@ -109,8 +105,7 @@ export function PublishDraft({ view, before = nothing, onPublished = nothing }: 
         action="Publish version"
         tone="primary"
         onConfirm={() => publish.mutate()}
-        busy={publish.isPending}
-        error={publish.error?.message}
+        call={publish}
       >
         <p>
           Its definition can no longer change then, so that its files always have the same columns. Attach it to an endpoint next.
@@ -131,22 +126,17 @@ function ArchiveVersion({ view }: OfView) {
       say(`Version ${view.version} archived`)
     },
   })
-  const ask = () => {
-    archive.reset()
-    setAsked(true)
-  }
   const attached = view.endpoints.length
   return (
     <>
-      <Button onClick={ask}>Archive version</Button>
+      <Button onClick={() => setAsked(true)}>Archive version</Button>
       <Confirm
         open={asked}
         onClose={() => setAsked(false)}
         title={`Archive version ${view.version} of ${view.name}?`}
         action="Archive version"
         onConfirm={() => archive.mutate()}
-        busy={archive.isPending}
-        error={archive.error?.message}
+        call={archive}
       >
         <p>
           {attached === 0
@@ -173,21 +163,16 @@ function DeleteDraft({ view }: OfView) {
       await refresh()
     },
   })
-  const ask = () => {
-    remove.reset()
-    setAsked(true)
-  }
   return (
     <>
-      <Button onClick={ask}>Delete draft</Button>
+      <Button onClick={() => setAsked(true)}>Delete draft</Button>
       <Confirm
         open={asked}
         onClose={() => setAsked(false)}
         title={`Delete the draft of version ${view.version}?`}
         action="Delete draft"
         onConfirm={() => remove.mutate()}
-        busy={remove.isPending}
-        error={remove.error?.message}
+        call={remove}
       >
         <p>Its definition is lost. Other versions of {view.name} stay as they are.</p>
       </Confirm>

@@ -117,8 +117,7 @@ function Detach({ view, from, onClose }: DetachProps) {
       title={`Detach version ${view.version} from ${from?.endpoint_name ?? 'the endpoint'}?`}
       action="Detach version"
       onConfirm={() => from !== null && detach.mutate(from)}
-      busy={detach.isPending}
-      error={detach.error?.message}
+      call={detach}
     >
       <p>Segments that are sealed from now on have no output of this version. Files that it wrote stay in your bucket.</p>
       {from?.is_required === true && (
