@@ -1,5 +1,5 @@
 /** Lists for clients must find their rows by an index: checked with the query planners of the databases. */
-import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
+import { CompiledQuery, type InsertObject, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
 import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { UsageReport } from '#model/node-protocol.ts'
@@ -42,6 +42,7 @@ import { recordPublished, recordUnpublished, sendAgain } from '#store/naming/dns
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/nodes/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes/nodes.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/snapshot-sections.ts'
+import type { Database } from '#store/schema.ts'
 import { addCommitToSeries, listEndpointBuckets } from '#store/series/endpoint-series.ts'
 import { removeOldestBucket } from '#store/series/series-retention.ts'
 import { getViewMetrics, removeViewCountersBefore } from '#store/series/view-counters.ts'
@@ -119,6 +120,8 @@ async function filled(kind: DatabaseKind) {
   return { store, ...first }
 }
 
+type Row = { readonly id: string; readonly at: number }
+
 async function multiply(store: TestStore, { account, endpoint, view }: { account: string; endpoint: string; view: string }) {
   const rows = Array.from({ length: rowsPerAccount }, (_, index) => ({ id: newId(), at: t0 + 1 + index }))
   const destination = {
@@ -134,136 +137,80 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
   const numbers = { bytes: 1, rows: 1 }
   const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, redriven: 0, errors: 0 }
   await transact(store, async (db) => {
+    const insert = <Name extends keyof Database>(table: Name, rowOf: (row: Row, index: number) => InsertObject<Database, Name>) =>
+      db.insertInto(table).values(rows.map(rowOf)).execute()
     const commit = await db.selectFrom('commits').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()
     const like = await db.selectFrom('endpoints').selectAll().where('id', '=', endpoint).executeTakeFirstOrThrow()
     const version = await db.selectFrom('views').selectAll().where('id', '=', view).executeTakeFirstOrThrow()
-    await db
-      .insertInto('destinations')
-      .values(
-        rows.map(({ id, at }) => ({
-          ...destination,
-          id,
-          name: id,
-          status: 'valid',
-          revision: 1,
-          created_at: at,
-          updated_at: at,
-        })),
-      )
-      .execute()
-    await db
-      .insertInto('api_keys')
-      .values(
-        rows.map(({ id, at }) => ({
-          ...{ id, account_id: account, name: 'ci', prefix: 'ing', hash: id, scopes: '[]' },
-          created_at: at,
-        })),
-      )
-      .execute()
-    await db
-      .insertInto('endpoints')
-      .values(rows.map(({ id, at }) => ({ ...like, id, label: id, name: id, created_at: at })))
-      .execute()
-    await db
-      .insertInto('views')
-      .values(
-        rows.map(({ id, at }) => ({ ...version, id, name: id, created_at: at, status: at % 2 === 0 ? 'draft' : 'archived' })),
-      )
-      .execute()
-    await db
-      .insertInto('account_usage')
-      .values(
-        rows.map(({ id }, index) => ({
-          ...{ day: dayOf(t0 + index * 86_400_000), account_id: account, node_id: id, run: 'a' },
-          ...{ bytes: 1, records: 1, records_per_second: 1, reported_at: t0 },
-        })),
-      )
-      .execute()
-    await db
-      .insertInto('commits')
-      .values(rows.map(({ id, at }) => ({ ...commit, id, seq: at, uploaded_at: at })))
-      .execute()
-    await db
-      .insertInto('bindings')
-      .values(
-        rows.map(({ id, at }) => ({
-          ...{ id, account_id: account, endpoint_id: id, view_id: id, is_required: 0, activated_at: at, activated_by: 'ci' },
-        })),
-      )
-      .execute()
-    await db
-      .insertInto('dlq_files')
-      .values(
-        rows.map(({ id, at }) => ({
-          ...{ commit_id: id, view_id: view, endpoint_id: endpoint, segment_seq: at, destination_id: id, ...numbers },
-          ...{ s3_bucket: 'lake', s3_key: id, region: 'eu', created_at: at, counted_at: at },
-        })),
-      )
-      .execute()
-    await db
-      .insertInto('view_counters')
-      .values(rows.map(({ at }) => ({ ...none, view_id: view, endpoint_id: endpoint, bucket_start: at })))
-      .execute()
-    await db
-      .insertInto('view_quality')
-      .values(rows.map(({ at }) => ({ view_id: view, endpoint_id: endpoint, bucket_start: at, quality: '{}' })))
-      .execute()
-    await db
-      .insertInto('endpoint_series')
-      .values(rows.map(({ id, at }) => ({ endpoint_id: id, step: '10s', bucket_start: at, counts: '{}', writes: 1 })))
-      .execute()
+    await insert('destinations', ({ id, at }) => ({
+      ...destination,
+      id,
+      name: id,
+      status: 'valid',
+      revision: 1,
+      created_at: at,
+      updated_at: at,
+    }))
+    await insert('api_keys', ({ id, at }) => ({
+      ...{ id, account_id: account, name: 'ci', prefix: 'ing', hash: id, scopes: '[]' },
+      created_at: at,
+    }))
+    await insert('endpoints', ({ id, at }) => ({ ...like, id, label: id, name: id, created_at: at }))
+    await insert('views', ({ id, at }) => ({
+      ...version,
+      id,
+      name: id,
+      created_at: at,
+      status: at % 2 === 0 ? 'draft' : 'archived',
+    }))
+    await insert('account_usage', ({ id }, index) => ({
+      ...{ day: dayOf(t0 + index * 86_400_000), account_id: account, node_id: id, run: 'a' },
+      ...{ bytes: 1, records: 1, records_per_second: 1, reported_at: t0 },
+    }))
+    await insert('commits', ({ id, at }) => ({ ...commit, id, seq: at, uploaded_at: at }))
+    await insert('bindings', ({ id, at }) => ({
+      ...{ id, account_id: account, endpoint_id: id, view_id: id, is_required: 0, activated_at: at, activated_by: 'ci' },
+    }))
+    await insert('dlq_files', ({ id, at }) => ({
+      ...{ commit_id: id, view_id: view, endpoint_id: endpoint, segment_seq: at, destination_id: id, ...numbers },
+      ...{ s3_bucket: 'lake', s3_key: id, region: 'eu', created_at: at, counted_at: at },
+    }))
+    await insert('view_counters', ({ at }) => ({ ...none, view_id: view, endpoint_id: endpoint, bucket_start: at }))
+    await insert('view_quality', ({ at }) => ({ view_id: view, endpoint_id: endpoint, bucket_start: at, quality: '{}' }))
+    await insert('endpoint_series', ({ id, at }) => ({ endpoint_id: id, step: '10s', bucket_start: at, counts: '{}', writes: 1 }))
     const noRows = { accepted: 0, dropped: 0, dlq: 0, failed: 0 }
-    await db
-      .insertInto('view_series')
-      .values(rows.map(({ id, at }) => ({ view_id: view, endpoint_id: id, step: '10s', bucket_start: at, ...noRows })))
-      .execute()
-    await db
-      .insertInto('view_totals')
-      .values(rows.map(({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at })))
-      .execute()
+    await insert('view_series', ({ id, at }) => ({ view_id: view, endpoint_id: id, step: '10s', bucket_start: at, ...noRows }))
+    await insert('view_totals', ({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at }))
     const job = await db.selectFrom('jobs').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()
-    await db
-      .insertInto('jobs')
-      .values(rows.map(({ id, at }) => ({ ...job, id, status: 'succeeded', created_at: at, finished_at: at })))
-      .execute()
-    await db
-      .insertInto('job_units')
-      .values(rows.map(({ id, at }) => ({ job_id: job.id, commit_id: id, view_id: view, number: at, status: 'done', deaths: 0 })))
-      .execute()
-    await db
-      .insertInto('commit_additions')
-      .values(rows.map(({ id, at }) => ({ commit_id: id, view_id: view, job_id: job.id, artifacts: '{}', added_at: at })))
-      .execute()
-    await db
-      .insertInto('committed_seqs')
-      .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, endpoint_id: id, seq: at })))
-      .execute()
+    await insert('jobs', ({ id, at }) => ({ ...job, id, status: 'succeeded', created_at: at, finished_at: at }))
+    await insert('job_units', ({ id, at }) => ({
+      job_id: job.id,
+      commit_id: id,
+      view_id: view,
+      number: at,
+      status: 'done',
+      deaths: 0,
+    }))
+    await insert('commit_additions', ({ id, at }) => ({
+      commit_id: id,
+      view_id: view,
+      job_id: job.id,
+      artifacts: '{}',
+      added_at: at,
+    }))
+    await insert('committed_seqs', ({ id, at }) => ({ node_id: commit.node_id, endpoint_id: id, seq: at }))
     const zeros = {
       ...{ open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0, closed: 0, scrub_findings: 0 },
     }
-    await db
-      .insertInto('endpoint_lags')
-      .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, ...zeros, undelivered_bytes: 1 })))
-      .execute()
-    await db
-      .insertInto('node_snapshots')
-      .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, region: id, epoch: at })))
-      .execute()
-    await db
-      .insertInto('audit_events')
-      .values(
-        rows.map(({ id, at }) => {
-          const operation = at % 2 === 0 ? 'createKey' : 'createView'
-          const event = eventOutsideApi({ actor: 'cli', operation, account_id: account, resource_id: id }, at)
-          return { ...event, result: at % 5 === 0 ? 'failed' : 'succeeded' }
-        }),
-      )
-      .execute()
+    await insert('endpoint_lags', ({ id }) => ({ node_id: commit.node_id, endpoint_id: id, ...zeros, undelivered_bytes: 1 }))
+    await insert('node_snapshots', ({ id, at }) => ({ node_id: commit.node_id, region: id, epoch: at }))
+    await insert('audit_events', ({ id, at }) => {
+      const operation = at % 2 === 0 ? 'createKey' : 'createView'
+      const event = eventOutsideApi({ actor: 'cli', operation, account_id: account, resource_id: id }, at)
+      return { ...event, result: at % 5 === 0 ? 'failed' : 'succeeded' }
+    })
     const dns = { endpoint_id: endpoint, region: 'loc', target: 'here', published: '["192.0.2.1"]', failures: 0 }
-    await db
-      .insertInto('dns_records')
-      .values(rows.map(({ id }) => ({ ...dns, name: id, type: 'A', attempt: id })))
-      .execute()
+    await insert('dns_records', ({ id }) => ({ ...dns, name: id, type: 'A', attempt: id }))
     const compaction = {
       account_id: account,
       kind: 'parquet',
@@ -273,19 +220,17 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       region: 'eu',
       prefix: '',
     }
-    await db
-      .insertInto('compactions')
-      .values(rows.map(({ id, at }) => ({ ...compaction, id, endpoint_id: id, planned_at: at, published_at: at, file: '{}' })))
-      .execute()
+    await insert('compactions', ({ id, at }) => ({
+      ...compaction,
+      id,
+      endpoint_id: id,
+      planned_at: at,
+      published_at: at,
+      file: '{}',
+    }))
     const source = { kind: 'parquet', marker_id: 'm', first_row: 0, sha256: 'ab', ...numbers }
-    await db
-      .insertInto('compacted_artifacts')
-      .values(rows.map(({ id }) => ({ ...source, commit_id: id, compaction_id: id })))
-      .execute()
-    await db
-      .insertInto('blocked_logs')
-      .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' })))
-      .execute()
+    await insert('compacted_artifacts', ({ id }) => ({ ...source, commit_id: id, compaction_id: id }))
+    await insert('blocked_logs', ({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' }))
   })
 }
 
