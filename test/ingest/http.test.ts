@@ -11,7 +11,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf, useIngest } from '../support/ingest-node.ts'
 import { RawClient } from '../support/raw-http.ts'
 
 type Sent = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }
@@ -37,6 +37,9 @@ const bytes = (text: string) => new Uint8Array(Buffer.from(text))
 const endpoint = anEndpoint()
 const snapshot = aSnapshot({ endpoints: [endpoint] })
 
+/** Its tests only look at what it responds. */
+const running = useIngest({ snapshot })
+
 describe('202', () => {
   test('is a receipt; the acknowledged records are in the WAL byte for byte', async () => {
     await using node = await IngestNode.start({ snapshot })
@@ -56,7 +59,7 @@ describe('202', () => {
     'Application/X-NDJSON; charset=UTF-8',
     'application/x-ndjson;charset="utf-8"',
   ])('accepts lines as %s', async (type) => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     expect(await post(node, '1\n2', { headers: { 'content-type': type } })).toMatchObject({ body: { accepted_records: 2 } })
   })
 
@@ -93,7 +96,7 @@ describe('202', () => {
     [null, '{"a":1}\n{"a":2}\n', 2],
     ['', '[{"a":1},{"a":2}]', 2],
   ])('accepts %j as JSON: %j', async (type, body, records) => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const sent = await post(node, body, { headers: { 'content-type': type } })
     expect(sent).toMatchObject({ status: 202, body: { accepted_records: records } })
   })
@@ -190,6 +193,7 @@ describe('the endpoint', () => {
   const deleted = anEndpoint({ desired_state: 'draining', account_id: accountId('d') })
   const keys = ['a', 'b', 'c', 'd', 'e'].map((letter) => aKey({ secret: secretOf(letter), account_id: accountId(letter) }))
   const many = aSnapshot({ endpoints: [first, second, foreign, paused, deleted], keys })
+  const runningMany = useIngest({ snapshot: many })
   const as = (letter: string, headers = {}) => ({ headers: { 'x-api-key': secretOf(letter), ...headers } })
 
   test('is found by host, whatever its case and port', async () => {
@@ -214,7 +218,7 @@ describe('the endpoint', () => {
   })
 
   test('422 if there are several, naming them', async () => {
-    await using node = await IngestNode.start({ snapshot: many })
+    const node = runningMany()
     const sent = await post(node, '1')
     expect(sent).toMatchObject({ status: 422, body: { error: 'validation_error', errors: [{ path: 'endpoint' }] } })
     expect(sent.body['detail']).toContain(first.id)
@@ -228,13 +232,13 @@ describe('the endpoint', () => {
     ['two endpoints', 'a', `?endpoint=${first.id}&endpoint=${second.id}`, 'name one endpoint'],
     ['only a draining endpoint', 'd', '', 'has no endpoint in region loc'],
   ])('422 for %s', async (_, letter, query, detail) => {
-    await using node = await IngestNode.start({ snapshot: many })
+    const node = runningMany()
     const sent = await post(node, '1', { ...as(letter), query })
     expect(sent).toMatchObject({ status: 422, body: { detail: expect.stringContaining(detail) } })
   })
 
   test('422 if host and query differ', async () => {
-    await using node = await IngestNode.start({ snapshot: many })
+    const node = runningMany()
     const call = { ...as('a', { host: first.ingest_host }), query: `?endpoint=${second.id}` }
     expect(await post(node, '1', call)).toMatchObject({ status: 422 })
     expect(await post(node, '1', { ...call, query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
@@ -267,7 +271,7 @@ describe('the endpoint', () => {
   })
 
   test('404 if it does not exist or is deleted, or the host is unknown', async () => {
-    await using node = await IngestNode.start({ snapshot: many })
+    const node = runningMany()
     expect(await post(node, '1', { query: `?endpoint=${newId()}` })).toMatchObject({ status: 404, body: { error: 'not_found' } })
     expect(await post(node, '1', { query: '?endpoint=x' })).toMatchObject({ status: 404 })
     expect(await post(node, '1', as('a', { host: 'zzz999.loc.ingest.test' }))).toMatchObject({ status: 404 })
@@ -323,7 +327,7 @@ describe('the endpoint', () => {
   })
 
   test('503 while it is paused', async () => {
-    await using node = await IngestNode.start({ snapshot: many })
+    const node = runningMany()
     const sent = await post(node, '1', as('c'))
     expect(sent).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
     expect(sent.headers['retry-after']).toBe('30')
@@ -456,7 +460,7 @@ describe('415', () => {
     ['application/json', 'compress', 'compress'],
     ['application/json', 'gzip, gzip', 'several'],
   ])('for type %j, encoding %j', async (type, encoding, detail) => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const sent = await post(node, '1', { headers: { 'content-type': type, 'content-encoding': encoding } })
     expect(sent).toMatchObject({ status: 415, body: { detail: expect.stringContaining(detail) } })
     expect(sent.headers['accept-post']).toContain('application/x-ndjson')
@@ -499,7 +503,7 @@ describe('422', () => {
 
 describe('404 and 405', () => {
   test('have a hint what to do instead', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const lost = await fetch(`${node.url}/v1/events`, { method: 'POST', body: '1' })
     expect(lost.status).toBe(404)
     expect(await lost.json()).toMatchObject({ error: 'not_found', detail: expect.stringContaining('POST /v1/ingest') })
@@ -661,7 +665,7 @@ describe('pages', () => {
     fetch(node.url + path, { method, headers })
 
   test('/ says what this is and where to send', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const page = await get(node, '/', { accept: 'text/html' })
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
@@ -686,7 +690,7 @@ describe('pages', () => {
   })
 
   test('/errors/<code> explains the error of a response', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const { body } = await post(node, '', {})
     const page = await get(node, new URL(String(body['type'])).pathname)
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('validation_error')])
@@ -695,7 +699,7 @@ describe('pages', () => {
   })
 
   test('405 for data sent to a page, naming the right address', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const sent = await get(node, '/', {}, 'POST')
     expect([sent.status, sent.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
     expect(await sent.json()).toMatchObject({ detail: expect.stringContaining('POST /v1/ingest') })
@@ -704,7 +708,7 @@ describe('pages', () => {
   })
 
   test('a Host header cannot add markup to the page', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     request(`${node.url}/`, { headers: { host: '"><script>' }, agent: false })
       .on('response', resolve)

@@ -2,7 +2,7 @@
 import { generate, type Packet } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { connectPacket } from '../support/mqtt-client.ts'
-import { expectEnd, MqttNode } from '../support/mqtt-node.ts'
+import { expectEnd, MqttNode, useMqttNode } from '../support/mqtt-node.ts'
 import { until } from '../support/until.ts'
 
 const versions = [4, 5] as const
@@ -10,6 +10,9 @@ const subscriptions = [
   { topic: 'a', qos: 0 },
   { topic: '#', qos: 1 },
 ] as const
+
+/** Its tests only look at what it responds. */
+const running = useMqttNode()
 
 describe('SUBSCRIBE', () => {
   test.each(versions)('gets a failure for each filter, in order [MQTT-3.8.4-5], [MQTT-3.8.4-6], version %i', async (version) => {
@@ -25,7 +28,7 @@ describe('SUBSCRIBE', () => {
     expect(await client.next()).toMatchObject({ cmd: 'puback' })
   })
   test('has a reason string only if the client wants it [MQTT-3.1.2-29] and the packet has room for it [MQTT-3.9.2-1]', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const quiet = { requestProblemInformation: false }
     for (const properties of [quiet, { maximumPacketSize: 60 }]) {
       const client = await mqtt.connect(mqtt.over('tcp', 5), { properties })
@@ -40,7 +43,7 @@ describe('SUBSCRIBE', () => {
 test.each(versions)(
   'SUBSCRIBE with 10 000 filters gets 10 000 failures; one longer than 64 KiB 0x95, version %i',
   async (version) => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const client = await mqtt.connect(mqtt.over('tcp', version))
     const many = (count: number) => {
       const list = Array.from({ length: count }, () => ({ topic: 'a', qos: 0 }))
@@ -68,7 +71,7 @@ test('DISCONNECT must not set a session expiry that CONNECT did not set (§3.14.
 })
 
 test.each(versions)('UNSUBSCRIBE gets UNSUBACK [MQTT-3.10.4-4], [MQTT-3.11.3-1], version %i', async (version) => {
-  await using mqtt = await MqttNode.start()
+  const mqtt = running()
   const client = await mqtt.connect(mqtt.over('tcp', version))
   client.send({ cmd: 'unsubscribe', messageId: 8, unsubscriptions: ['a', 'b'] })
   const answer = await client.next()
@@ -77,7 +80,7 @@ test.each(versions)('UNSUBSCRIBE gets UNSUBACK [MQTT-3.10.4-4], [MQTT-3.11.3-1],
 })
 
 test.each(versions)('PINGREQ gets PINGRESP [MQTT-3.12.4-1], version %i', async (version) => {
-  await using mqtt = await MqttNode.start()
+  const mqtt = running()
   const client = await mqtt.connect(mqtt.over('tcp', version))
   client.send({ cmd: 'pingreq' }, { cmd: 'pingreq' })
   expect(await client.next()).toMatchObject({ cmd: 'pingresp' })
@@ -153,7 +156,7 @@ describe('protocol violations', () => {
   const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
   test.each(versions)('a second CONNECT: 0x82 [MQTT-3.1.0-2], version %i', async (version) => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const client = await mqtt.connect(mqtt.over('tcp', version))
     client.send(connectPacket(version))
     await expectEnd(client, 0x82)

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { MqttNode } from '../support/mqtt-node.ts'
+import { MqttNode, useMqttNode } from '../support/mqtt-node.ts'
 import { RawClient } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 
@@ -33,11 +33,14 @@ async function answer(mqtt: MqttNode, request: string) {
   return answer
 }
 
+/** Its tests only look at what it responds. */
+const running = useMqttNode()
+
 describe('the handshake', () => {
   test.each(['mqtt', 'mqttv3.1, mqtt', 'mqtt,x'])(
     'with the subprotocol among "%s": 101 and `mqtt` [MQTT-6.0.0-3], [MQTT-6.0.0-4]',
     async (offered) => {
-      await using mqtt = await MqttNode.start()
+      const mqtt = running()
       const { status, headers } = await answer(mqtt, head('/mqtt', { 'Sec-WebSocket-Protocol': offered }))
       expect(status).toBe(101)
       expect(headers['sec-websocket-protocol']).toBe('mqtt')
@@ -49,7 +52,7 @@ describe('the handshake', () => {
   test.each(['', 'mqttv3.1', 'MQTT', 'x-mqtt'])(
     'without the subprotocol ("%s"): 400 with a reason [MQTT-6.0.0-3]',
     async (offered) => {
-      await using mqtt = await MqttNode.start()
+      const mqtt = running()
       const { status, json } = await answer(mqtt, head('/mqtt', { 'Sec-WebSocket-Protocol': offered }))
       expect(status).toBe(400)
       expect(json).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('Sec-WebSocket-Protocol') })
@@ -61,7 +64,7 @@ describe('the handshake', () => {
     ['a malformed key', { 'Sec-WebSocket-Key': 'abc' }, 400, 'Sec-WebSocket-Key'],
     ['another protocol to upgrade to', { Upgrade: 'h2c' }, 400, 'ws://'],
   ] as const)('with %s: refused', async (_, change, code, detail) => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const { status, headers, json } = await answer(mqtt, head('/mqtt', change))
     expect(status).toBe(code)
     expect(json).toMatchObject({ error: 'bad_request', detail: expect.stringContaining(detail) })
@@ -69,13 +72,13 @@ describe('the handshake', () => {
     expect(headers['sec-websocket-version']).toBe('13')
   })
   test('POST is not a handshake', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const refused = await answer(mqtt, head('/mqtt').replace('GET', 'POST'))
     expect(refused).toMatchObject({ status: 405, headers: { allow: 'GET' } })
   })
   test('with INLET_CORS_ORIGINS only pages of the list, and clients that are no page, connect; without it all do', async () => {
     const from = async (mqtt: MqttNode, origin: string) => answer(mqtt, head('/mqtt', { Origin: origin }))
-    await using open = await MqttNode.start()
+    const open = running()
     expect((await from(open, 'https://any.example')).status).toBe(101)
     await using limited = await MqttNode.start({ environment: { INLET_CORS_ORIGINS: 'https://app.example.com' } })
     expect((await from(limited, 'https://app.example.com')).status).toBe(101)
@@ -88,13 +91,13 @@ describe('the handshake', () => {
     }
   })
   test('a plain GET gets a hint how to connect', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const response = await fetch(`${mqtt.node.url}/mqtt`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('ws://') })
   })
   test('an upgrade on another path is ignored (RFC 9110 §7.8)', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     expect(await answer(mqtt, head('/healthz'))).toMatchObject({ status: 200, body: '{"status":"ok"}' })
     expect((await answer(mqtt, head('/mqtt/'))).status).toBe(404)
     expect((await answer(mqtt, head('/v1/ingest'))).status).toBe(405)
@@ -144,7 +147,7 @@ describe('frames', () => {
   })
 
   test('a message in more than 4 096 fragments ends the connection with 1008', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const client = await mqtt.connect(mqtt.over('ws'))
     // A message of 8 000 bytes, byte by byte.
     const packet = generate({ cmd: 'publish', topic: 't', payload: Buffer.alloc(8_000), qos: 0, dup: false, retain: false })
@@ -206,7 +209,7 @@ describe('frames', () => {
   })
 
   test('a client that does not respond to a close frame is cut off', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const client = await RawClient.connect(mqtt.node.url, { allowHalfOpen: true })
     await client.send(head('/mqtt'))
     expect((await client.answer()).status).toBe(101)
@@ -229,7 +232,7 @@ describe('frames', () => {
   })
 
   test('DISCONNECT closes with code 1000', async () => {
-    await using mqtt = await MqttNode.start()
+    const mqtt = running()
     const client = await mqtt.connect(mqtt.over('ws'))
     client.send({ cmd: 'disconnect' })
     await client.closed()

@@ -6,7 +6,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import { describe, expect, test } from 'vitest'
 import { effectiveQuotas } from '#model/quota.ts'
-import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf, useIngest } from '../support/ingest-node.ts'
 import { until } from '../support/until.ts'
 
 type Sent = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }
@@ -53,6 +53,9 @@ function statusOf(bytes: Buffer): { code: number; message: string } {
   }
   return status
 }
+
+/** Its tests only look at what it responds. */
+const running = useIngest({ snapshot })
 
 describe('200', () => {
   test('to JSON is {}, and each log record is durable as a record', async () => {
@@ -144,7 +147,7 @@ describe('400', () => {
   })
 
   test('to damaged Protobuf, as google.rpc.Status in Protobuf', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const sent = await post(node, fixture('logs.pb').subarray(0, 200), protobuf)
     expect([sent.status, sent.headers['content-type']]).toEqual([400, 'application/x-protobuf'])
     expect(statusOf(sent.body)).toEqual({ code: 3, message: expect.stringContaining('not valid Protobuf') })
@@ -153,7 +156,7 @@ describe('400', () => {
 
 describe('who may send, and where', () => {
   test('401 without a key, with WWW-Authenticate', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const sent = await post(node, '{}', { headers: { authorization: null } })
     expect([sent.status, sent.headers['www-authenticate']]).toEqual([401, 'Bearer'])
     expect(JSON.parse(sent.body.toString())).toMatchObject({ error: 'unauthorized', code: 16 })
@@ -177,7 +180,7 @@ describe('who may send, and where', () => {
   })
 
   test('405 to GET', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const { status, headers } = await fetch(`${node.url}/v1/logs`)
     expect([status, headers.get('allow')]).toEqual([405, 'POST'])
   })
@@ -229,7 +232,7 @@ describe('limits', () => {
   })
 
   test('415 for other types, and says which it takes', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const sent = await post(node, '{}', { headers: { 'content-type': 'application/x-ndjson' } })
     expect([sent.status, sent.headers['accept-post']]).toEqual([415, 'application/x-protobuf, application/json'])
     expect(JSON.parse(sent.body.toString()).detail).toContain('/v1/ingest')

@@ -1,7 +1,7 @@
 /** Webhooks: a key that a URL can have, and headers that stay with the record. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { aKey, anEndpoint, aSnapshot, IngestNode, secretOf, useIngest } from '../support/ingest-node.ts'
 
 const endpoint = anEndpoint({ kept_headers: ['x-hub-signature-256', 'x-github-event', 'stripe-signature', 'user-agent'] })
 const other = anEndpoint()
@@ -15,6 +15,9 @@ async function post(node: IngestNode, headers: Record<string, string>, body = '{
   const response = await fetch(`${node.url}/v1/ingest${query}`, { method: 'POST', headers: { ...json, ...headers }, body })
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
+
+/** Its tests only look at what it responds. */
+const running = useIngest({ snapshot })
 
 describe('Basic authentication', () => {
   test.each([
@@ -34,13 +37,13 @@ describe('Basic authentication', () => {
     ['nothing', 'Basic', 'must read'],
     ['bytes that are not Base64', 'Basic {}', 'must read'],
   ])('401 with %s', async (_, authorization, why) => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const answer = await post(node, { authorization })
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringContaining(why) } })
   })
 
   test('X-API-Key wins, and a key sends only to its endpoints', async () => {
-    await using node = await IngestNode.start({ snapshot })
+    const node = running()
     const both = { authorization: basic('github', 'hook'), 'x-api-key': secretOf('w') }
     expect(await post(node, both)).toMatchObject({ status: 202 })
     const elsewhere = await post(node, { authorization: basic(secretOf('w')) }, '{}', `?endpoint=${other.id}`)

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, test } from 'vitest'
+import { test } from 'vitest'
 import { newApiKey, newExternalId } from '#auth/secrets.ts'
 import { type App, startControl } from '#control/app.ts'
 import type { Bootstrapped } from '#control/resources/bootstrap.ts'
@@ -20,6 +20,7 @@ import { newMigratedDatabase, type TestDatabase } from './databases.ts'
 import { describedBy } from './described.ts'
 import { secretKey } from './keyring.ts'
 import { watchText } from './secrets-in-output.ts'
+import { useOne } from './use-one.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 export const operatorToken = 'an-operator-token-of-the-tests-0123456789'
@@ -132,12 +133,7 @@ export async function newControl({
 
 /** Starts one control for the tests of a file. Each test creates its own accounts. */
 export function useControl(options?: ControlOptions): () => TestControl {
-  let control: TestControl | undefined
-  beforeAll(async () => {
-    control = await newControl(options)
-  })
-  afterAll(() => control?.[Symbol.asyncDispose]())
-  return () => must(control, 'control')
+  return useOne(() => newControl(options))
 }
 
 /** Tests that get an account of their own if they ask for one. */

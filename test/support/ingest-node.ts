@@ -38,6 +38,7 @@ import { parseUpdates } from '#node/snapshot-sections.ts'
 import { watchText } from './secrets-in-output.ts'
 import { snapshotLines } from './snapshot-lines.ts'
 import { until } from './until.ts'
+import { useOne } from './use-one.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
@@ -383,6 +384,11 @@ export class IngestNode implements AsyncDisposable {
     await this.control[Symbol.asyncDispose]()
     if (this.#ownsDirectory) await rm(this.directory, { recursive: true, force: true })
   }
+}
+
+/** Starts one node for tests of a file or a suite that only look at what it responds: what it stored is read once it has stopped. */
+export function useIngest(options?: IngestNodeOptions): () => IngestNode {
+  return useOne(() => IngestNode.start(options))
 }
 
 /** Sends a GET request and accepts a self-signed certificate. Its connection is closed: a test with a clock of its own may let it expire. */

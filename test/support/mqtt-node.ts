@@ -3,6 +3,7 @@ import { expect, onTestFinished } from 'vitest'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions } from './ingest-node.ts'
 import { MqttClient, type Over, type Received, type Version } from './mqtt-client.ts'
+import { useOne } from './use-one.ts'
 
 export const mqttSettings = { enabled: true, max_connections: 1_000, keepalive_max_s: 300, qos_max: 1 } as const
 
@@ -67,6 +68,11 @@ export class MqttNode implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.node[Symbol.asyncDispose]()
   }
+}
+
+/** Starts one node for tests of a file or a suite that only look at what it responds. */
+export function useMqttNode(): () => MqttNode {
+  return useOne(() => MqttNode.start())
 }
 
 /** Returns how a node ends a connection: it just closes it in 3.1.1, and sends a DISCONNECT with a reason in 5. */
