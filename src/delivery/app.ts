@@ -11,6 +11,7 @@ import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -61,6 +62,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
 
   const plane = composeDelivery(config, {
+    segments: new LocalSegmentSource({ directory: paths.wal, files }),
     ...{ nodeId, control, files, clock, machine, random, logger, conversionPool, access },
     stores: hooks.stores ?? objectStores.stores,
     seal: await MarkerSeal.open({ files, random }, paths.markerKey),

@@ -9,7 +9,7 @@ import type { Files } from '#lib/files.ts'
 import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { SegmentSource } from '#log/segment-source.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { ControlClient } from '#node/control-client.ts'
@@ -45,6 +45,7 @@ import { Pipeline } from './segments/pipeline.ts'
 export type DeliveryPorts = {
   readonly nodeId: string
   readonly control: ControlClient
+  readonly segments: SegmentSource
   readonly files: Files
   /** Control's time. */
   readonly clock: CheckedClock
@@ -63,7 +64,7 @@ export type DeliveryPorts = {
 
 export type DeliveryConfig = ScrubConfig & {
   readonly paths: Readonly<
-    Record<'deliverySnapshot' | 'wal' | 'recordedCommits' | 'parked' | 'scratch' | 'assignments' | 'deliveryBlocked', string>
+    Record<'deliverySnapshot' | 'recordedCommits' | 'parked' | 'scratch' | 'assignments' | 'deliveryBlocked', string>
   >
   readonly deliveryMemoryBytes: number
   /** Conversions at the same time. */
@@ -86,13 +87,12 @@ export function conversionMemoryBytes({ deliveryMemoryBytes, deliveryParallel }:
 
 export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): DeliveryPlane {
   const { paths } = config
-  const { nodeId, control, files, clock, machine, random, logger, seal, traces } = ports
+  const { nodeId, control, segments, files, clock, machine, random, logger, traces } = ports
   const path = paths.deliverySnapshot
   const feed = new SnapshotFeed({ client: control, kinds: ['endpoints', 'views'], path, nodeId, files, clock, random, logger })
   const endpoints = new Endpoints()
   feed.subscribe((snapshot) => endpoints.update(snapshot))
 
-  const segments = new LocalSegmentSource({ directory: paths.wal, files })
   const janitor = new Janitor({ files, segments })
   const recordedCommits = new RecordedCommits({ path: paths.recordedCommits, files, clock, logger })
   const outbox = openOutbox(config, ports, recordedCommits, {
@@ -112,10 +112,11 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
   })
-  const scrubber = openScrubber(config, { ...ports, segments, seal, outbox, feed })
+  const scrubber = openScrubber(config, { ...ports, outbox, feed })
   const jobs = composeJobs(ports, { ...conversion, scratch: paths.scratch }, feed)
   const report = new DeliveryReport({ ...ports, endpoints, feed, pipeline, scrubber, recordedCommits })
-  const hasSegments = (log: string) => segments.hasUndelivered(log)
+  const hasSegments = async (logName: string) =>
+    (await segments.readLog(logName)).segments.some(({ state }) => state !== 'quarantined')
   const assignments = new Assignments({ directory: paths.assignments, endpoints, hasSegments, files, clock, logger })
   const blockedFile = new BlockedFile({
     path: paths.deliveryBlocked,
@@ -157,10 +158,10 @@ function openOutbox(
 
 type Conversion = { readonly conversions: Conversions; readonly builds: FairSlots; readonly memoryBytes: number }
 
-function composeConversion(config: DeliveryConfig, { conversionPool: pool, access, clock }: DeliveryPorts): Conversion {
-  const { wal, scratch } = config.paths
+function composeConversion(config: DeliveryConfig, { segments, conversionPool: pool, access, clock }: DeliveryPorts): Conversion {
+  const { scratch } = config.paths
   return {
-    conversions: new Conversions({ pool, wal, scratch, access, clock }),
+    conversions: new Conversions({ pool, segments, scratch, access, clock }),
     builds: new FairSlots({ capacity: config.deliveryParallel, clock }),
     memoryBytes: conversionMemoryBytes(config),
   }
@@ -170,7 +171,7 @@ function composeSegmentDelivery(
   { nodeId, control, stores, seal, traces, clock, random, logger }: DeliveryPorts,
   conversion: Conversion,
   parts: {
-    readonly segments: LocalSegmentSource
+    readonly segments: SegmentSource
     readonly parked: ParkedSegments
     readonly outbox: Outbox
     readonly endpoints: Endpoints

@@ -14,6 +14,7 @@ import { startAll, stopAll } from '#lib/service.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { readVersion } from '#lib/version.ts'
+import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -88,6 +89,12 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
       registry,
       supervisorPid,
     },
+    openLog: (hooks) =>
+      new LocalLogWriter({
+        ...{ directory: paths.wal, files, clock, logger, ...hooks },
+        // Waiting bytes are in flight, too. Above that, this bound refuses nobody who has a share of the memory.
+        limits: { waitingBytesMax: 2 * config.maxInFlightBytes },
+      }),
     ownBaseUrl: baseUrlOf(config),
     startThread: startWorkerThread,
     tracer: traced?.tracer,

@@ -13,7 +13,7 @@ import type { Random } from '#lib/random.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { LocalLogWriter } from '#log/local/log-writer.ts'
+import type { LogHooks, LogWriter } from '#log/log-writer.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { ControlClient } from '#node/control-client.ts'
@@ -50,6 +50,8 @@ export type IngestPorts = {
   readonly nodeId: string
   readonly control: ControlClient
   readonly registration: Registration
+  /** Called once. */
+  readonly openLog: (hooks: LogHooks) => LogWriter
   readonly files: Files
   /** Control's time. */
   readonly clock: CheckedClock
@@ -158,24 +160,20 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
 type Storage = {
   readonly disk: FairShares
   readonly storedRequests: StoredRequests
-  readonly wal: LocalLogWriter
+  readonly wal: LogWriter
   readonly nodeRoom: NodeRoom
 }
 
-function composeStorage(config: IngestConfig, { nodeId, control, files, clock, logger, traces }: IngestPorts): Storage {
+function composeStorage(config: IngestConfig, { nodeId, control, openLog, files, clock, logger, traces }: IngestPorts): Storage {
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
   const reserve = Math.floor(diskBudgetBytes * gateLimits.diskPartForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
-  const wal = new LocalLogWriter({
-    directory: paths.wal,
-    ...{ files, clock, logger },
+  const wal = openLog({
     observer: storedRequests,
     findDelivered: findDeliveredBy(control, nodeId),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
-    // Waiting bytes are in flight, too. Above that, this bound refuses nobody who has a share of the memory.
-    limits: { waitingBytesMax: 2 * maxInFlightBytes },
   })
   const space = () => files.space(paths.wal)
   const nodeRoom = new NodeRoom({ wal, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })

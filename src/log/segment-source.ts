@@ -1,8 +1,8 @@
 /**
  * The interface to the write-ahead log through which delivery finds, reads and removes sealed segments.
  *
- * Owns: this interface. Does not own: where segments are stored. `LocalSegmentSource` (local/) reads them from local files; another log engine
- * implements the same interface on its own storage, and opens segments in conversion processes (convert/worker/run-task.ts).
+ * Owns: what every engine promises. Does not own: where segments are stored, or whether one was delivered.
+ * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
 
 import type { Frame } from './frame.ts'
@@ -29,13 +29,31 @@ export type LogListing = {
   readonly segments: readonly Segment[]
 }
 
+/** Why a segment is in quarantine. */
+export type QuarantineNote = {
+  readonly reason: string
+  /** When the segment was quarantined, ISO 8601. */
+  readonly at: string
+  /** Places in the stored segment that belong to no intact frame. */
+  readonly damage: readonly { readonly offset: number; readonly bytes: number }[]
+  /** Acknowledged records that are not delivered because of the damage: at least so many. */
+  readonly records_lost: number
+}
+
+/** Highest seq that a log may have used. `problem` says why it cannot be told; without both there is none. */
+export type HighestSeq = { readonly seq?: number | undefined; readonly problem?: string | undefined }
+
 export interface SegmentSource {
+  /** Names this source to other processes of the node, which open the same segments with it. A path, if segments are files. */
+  readonly location: string
   /** Returns the names of all logs. */
   logNames(): Promise<readonly string[]>
   /** Returns what there is of one log. Throws if it cannot be listed. */
   readLog(logName: string): Promise<LogListing>
   /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
   open(ref: SegmentRef): Promise<OpenSegment>
+  /** Returns the files that another process must be able to read in order to open a sealed segment. */
+  filesOf(ref: SegmentRef): readonly string[]
   /** Whether there is a sealed segment with this identity. */
   has(ref: SegmentRef): Promise<boolean>
   /**
@@ -48,6 +66,9 @@ export interface SegmentSource {
   remove(ref: SegmentRef): Promise<void>
   /** Keeps a sealed segment for a person instead of delivering it, with the reason. Idempotent. Returns its new location. */
   quarantine(ref: SegmentRef, reason: string): Promise<string>
+  /** Returns why a segment was quarantined; undefined if that was not recorded. */
+  quarantineNote(ref: SegmentRef): Promise<QuarantineNote | undefined>
+  highestSeq(logName: string): Promise<HighestSeq>
   /**
    * Calls `onSealed` after segments of a log were sealed; null: of any log. Only a hint: calls may be late, merged or missing. Returns a
    * function that stops the watch.

@@ -87,7 +87,11 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     memoryBytes: 256 * MiB,
     builds: new FairSlots({ capacity: 1, clock: systemClock }),
     stores,
-    conversions: new Conversions({ pool: conversionPool, wal: walDirectory, scratch: directory }),
+    conversions: new Conversions({
+      pool: conversionPool,
+      segments: new LocalSegmentSource({ directory: walDirectory, files: systemFiles }),
+      scratch: directory,
+    }),
     clock: systemClock,
   }
   return { unit: { ...unit, source }, stores, options: { ...options, scratch: directory } }
@@ -170,7 +174,11 @@ describe('a unit', () => {
   test('fails if its view ends the conversion process, and live conversions go on', async () => {
     const { unit, options } = await furnished(10)
     const pool = badConversionPool()
-    const conversions = new Conversions({ pool, wal: directory, scratch: directory })
+    const conversions = new Conversions({
+      pool,
+      segments: new LocalSegmentSource({ directory: directory, files: systemFiles }),
+      scratch: directory,
+    })
     const greedy = { ...unit, view: { ...view, name: 'greedy' } }
     expect(await runUnit(greedy, { ...options, conversions }, never)).toMatchObject({
       ...{ outcome: 'failed', records: 10, reason: expect.stringContaining('exceeded the memory or file size') },
@@ -190,7 +198,12 @@ describe('a unit', () => {
     const commandLine = confined.confine(conversionBounds(192 * MiB))
     const pool = createConversionPool({ clock: systemClock, commandLine, cwd: access.startDirectory })
     await access.prepare()
-    const conversions = new Conversions({ pool, wal: directory, scratch: directory, access })
+    const conversions = new Conversions({
+      pool,
+      segments: new LocalSegmentSource({ directory: directory, files: systemFiles }),
+      scratch: directory,
+      access,
+    })
     const end = await runUnit(unit, { ...options, conversions }, never)
     await pool.stop()
     expect(end).toMatchObject({ outcome: 'done', view: { processed: 10, accepted: 10 } })

@@ -68,7 +68,15 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     await made.prepare()
     const commandLine = confined.confine(conversionBounds(192 * MiB))
     const pool = createConversionPool({ clock: systemClock, commandLine, cwd: made.startDirectory })
-    return { pool, conversions: new Conversions({ pool, wal: paths.wal, scratch: paths.scratch, access: made }) }
+    return {
+      pool,
+      conversions: new Conversions({
+        pool,
+        segments: new LocalSegmentSource({ directory: paths.wal, files: systemFiles }),
+        scratch: paths.scratch,
+        access: made,
+      }),
+    }
   }
 
   /** Runs a script in the place of a conversion process. Returns what it prints. */

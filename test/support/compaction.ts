@@ -54,7 +54,13 @@ export async function compact(
   signal = new AbortController().signal,
 ): Promise<UnitEnd> {
   const scratch = await mkdtemp(join(tmpdir(), 'inlet-compact-'))
-  const conversions = new Conversions({ pool: conversionPool, wal: scratch, scratch })
+  // Merges open no segment.
+  const noSegments = { location: scratch, filesOf: () => [] }
+  const conversions = new Conversions({
+    pool: conversionPool,
+    segments: noSegments,
+    scratch,
+  })
   const builds = new FairSlots({ capacity: 1, clock: systemClock })
   try {
     return await runCompaction(unit, { scratch, memoryBytes: 256 * MiB, builds, conversions, stores, clock: systemClock }, signal)

@@ -73,7 +73,15 @@ async function seal(records = '{"n":1}\n{"n":2}'): Promise<SegmentConversion['se
   return must((await new LocalSegmentSource({ directory: wal, files: systemFiles }).list())[0], 'a segment')
 }
 
-const conversions = () => new Conversions({ pool, wal, scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })
+const conversions = () =>
+  new Conversions({
+    pool,
+    segments: new LocalSegmentSource({ directory: wal, files: systemFiles }),
+    scratch,
+    viewTimeoutMs: () => limitMs,
+    killAfterMs: 0,
+    clock: manual,
+  })
 
 async function convert(
   views: readonly BoundView[],
@@ -276,7 +284,7 @@ test('errors of a process keep their meaning', async () => {
 })
 
 test('a node that cannot convert says so', async () => {
-  const conversions = new Conversions({ pool, wal, scratch })
+  const conversions = new Conversions({ pool, segments: new LocalSegmentSource({ directory: wal, files: systemFiles }), scratch })
   await conversions.probe(new AbortController().signal)
   expect(await readdir(scratch)).toEqual([])
   await rm(scratch, { recursive: true })
@@ -287,7 +295,11 @@ test('a node that cannot convert says so', async () => {
 
 test('a process that cannot start is the fault of the node', async () => {
   const broken = createConversionPool({ clock, commandLine: () => ['/bin/sh', '-c', 'exit 126'] })
-  const failure = await new Conversions({ pool: broken, wal, scratch })
+  const failure = await new Conversions({
+    pool: broken,
+    segments: new LocalSegmentSource({ directory: wal, files: systemFiles }),
+    scratch,
+  })
     .probe(new AbortController().signal)
     .catch((error: unknown) => error)
   expect(failure).toMatchObject({ cause: { message: 'the conversion process ended with code 126' } })
@@ -300,7 +312,11 @@ test('a file that is larger than a process may write is the fault of the segment
   const commandLine = sandbox.confine({ memoryBytes: 512 * MiB, fileBytes: KiB })
   const confined = createConversionPool({ clock, commandLine })
   const { bytes, ...segment } = await seal()
-  const failure = await new Conversions({ pool: confined, wal, scratch })
+  const failure = await new Conversions({
+    pool: confined,
+    segments: new LocalSegmentSource({ directory: wal, files: systemFiles }),
+    scratch,
+  })
     .build({
       ...{ segment, bytes, outputFormats: ['parquet'], views: [], memoryBytes: 256 * MiB },
       signal: new AbortController().signal,

@@ -8,8 +8,7 @@
 import { assert } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { sealedPath } from '#log/local/segment-source.ts'
-import type { SegmentRef } from '#log/segment-source.ts'
+import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
@@ -29,8 +28,7 @@ import { WorkerAccess } from './worker-access.ts'
 
 export type ConversionsOptions = {
   readonly pool: ConversionPool
-  /** The directory of the log. */
-  readonly wal: string
+  readonly segments: Pick<SegmentSource, 'location' | 'filesOf'>
   /** Files are written to new directories under it. */
   readonly scratch: string
   /** Needed if the processes run as another user. */
@@ -97,13 +95,13 @@ export class Conversions {
   build(request: SegmentConversion): Promise<BuiltDirectory> {
     const { segment, bytes, outputFormats, views, memoryBytes, signal } = request
     const timeoutMs = (this.#options.viewTimeoutMs ?? viewTimeoutMs)(bytes)
-    const { wal, scratch } = this.#options
+    const { segments, scratch } = this.#options
     const last = this.#expensive.among(views)
     return buildInDirectory(scratch, async (directory) => {
-      const paths = { wal: this.#access.inside(wal), directory: this.#access.inside(directory) }
+      const paths = { source: this.#access.inside(segments.location), directory: this.#access.inside(directory) }
       const common = { ...paths, segment, outputFormats, views, memoryBytes, viewTimeoutMs: timeoutMs }
       const built = await this.#convert({
-        inputs: [sealedPath(wal, segment)],
+        inputs: segments.filesOf(segment),
         ...{ directory, viewTimeoutMs: timeoutMs, views, signal },
         // A view that was detached because it is slow must not hold up the others.
         isApart: views.some(isDetached) || last.length > 0,

@@ -5,19 +5,15 @@
  */
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
-import type { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { SegmentError } from '#log/segment-error.ts'
-import type { Segment } from '#log/segment-source.ts'
+import type { Segment, SegmentSource } from '#log/segment-source.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import type { OutboxFiles } from '#node/outbox-files.ts'
 import { nextStepOf, nothingIsLeft } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 
 export type ScrubNodeOptions = {
-  readonly segments: Pick<
-    LocalSegmentSource,
-    'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highWater' | 'highWaterProblem'
-  >
+  readonly segments: Pick<SegmentSource, 'logNames' | 'readLog' | 'open' | 'quarantineNote' | 'highestSeq'>
   readonly outbox: Pick<OutboxFiles, 'list' | 'read'>
   /** Reads no other segments than those that these are about. */
   readonly only?: readonly Finding[]
@@ -37,7 +33,7 @@ export async function scrubNode(options: ScrubNodeOptions): Promise<NodeTally> {
   await orUnreadable(options, null, 'wal', async () => {
     for (const logName of await segments.logNames())
       await orUnreadable(options, logName, logName, async () => {
-        const problem = await segments.highWaterProblem(logName)
+        const { problem } = await segments.highestSeq(logName)
         if (problem !== undefined) onFinding(finding('unreadable', logName, `${logName}/high-water`, problem))
         for (const segment of (await segments.readLog(logName)).segments) {
           signal.throwIfAborted()

@@ -4,7 +4,7 @@
  * Law: a gap is no proof of a loss. A seq is also skipped if an append failed or a process died before the first frame was durable, and if a
  * person discarded the segment. But a segment that was removed before its delivery leaves nothing else.
  */
-import type { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { SegmentSource } from '#log/segment-source.ts'
 
 /** Seqs from one to the other, both included. */
 export type SeqGap = { readonly endpoint_id: string; readonly from: number; readonly to: number }
@@ -38,9 +38,9 @@ export class CommittedSeqs {
 }
 
 export async function readLocalSeqs(
-  segments: Pick<LocalSegmentSource, 'readLog' | 'highWater'>,
+  segments: Pick<SegmentSource, 'readLog' | 'highestSeq'>,
   logName: string,
 ): Promise<LocalSeqs> {
   const listing = await segments.readLog(logName).catch(() => undefined)
-  return { seqs: (listing?.segments ?? []).map(({ seq }) => seq), highWater: await segments.highWater(logName) }
+  return { seqs: (listing?.segments ?? []).map(({ seq }) => seq), highWater: (await segments.highestSeq(logName)).seq }
 }

@@ -90,7 +90,7 @@ export async function startAdoptedIngest(
     logger,
   })
   feed.subscribe((snapshot) => {
-    for (const { id, desired_state } of snapshot.endpoints) if (desired_state === 'draining') void wal.end(id, 'closed')
+    for (const { id, desired_state } of snapshot.endpoints) void wal.end(id, desired_state === 'draining' ? 'closed' : 'adopted')
     wal.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
     epoch = snapshot.epoch
     heartbeat.beatNow()

@@ -20,8 +20,8 @@ type Build = {
 
 export type SegmentTask = Build & {
   readonly kind: 'segment'
-  /** The directory of the log. The process opens the segment itself. */
-  readonly wal: string
+  /** Location of the source with which the process opens the segment itself. */
+  readonly source: string
   readonly segment: SegmentRef
   readonly outputFormats: readonly OutputFormat[]
   readonly views: readonly BoundView[]

@@ -9,21 +9,11 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorCode, type Files, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
-import type { SegmentRef } from '../../segment-source.ts'
+import type { QuarantineNote, SegmentRef } from '../../segment-source.ts'
 import { segmentName } from '../format/segment-file.ts'
 import type { Damage } from '../read/frame-scan.ts'
 
 const noteSuffix = '.quarantine.json'
-
-export type QuarantineNote = {
-  readonly reason: string
-  /** When the file was quarantined, ISO 8601. */
-  readonly at: string
-  /** Places in the quarantined file that belong to no intact frame. */
-  readonly damage: readonly Damage[]
-  /** Acknowledged records that are not delivered because of the damage: at least so many. */
-  readonly records_lost: number
-}
 
 /** Gives the file its second name, `.quarantine`, and writes the note. Both are durable then. Idempotent. Returns the new path. */
 export async function keepOriginal(
