@@ -1,6 +1,5 @@
-/** The log on a disk that fails, fills up or lies, and when it seals segments. Uses the disk of faulty-files.ts. */
+/** The local engine on a disk that fails, fills up or lies. What every engine promises is in log-engines.test.ts. */
 import { Buffer } from 'node:buffer'
-import { dirname } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
@@ -26,113 +25,12 @@ beforeEach(async () => {
   wal = await newWal()
 })
 
-describe('sealing', () => {
-  test('a segment is sealed by age, even if it has one record', async () => {
-    await append('lone')
-    clock.advance(59_999)
-    await turns()
-    expect(await states()).toEqual(['open'])
-    clock.advance(1)
-    await turns()
-    expect(await states()).toEqual(['sealed'])
-    expect(await delivered()).toEqual({ lone: 0 })
-  })
-
-  test('age counts from the first frame, and an idle log creates no segment', async () => {
-    clock.advance(600_000)
-    await turns()
-    expect(await states()).toEqual([])
-    await append('late')
-    clock.advance(59_999)
-    await turns()
-    expect(await states()).toEqual(['open'])
-  })
-
-  test('a segment is sealed before it grows beyond its size', async () => {
-    for (let id = 0; id < 6; id += 1) await append(String(id), 3_000)
-    await wal.stop(never)
-    const listed = await segments.list()
-    expect(listed.map(({ seq }) => seq)).toEqual([0, 1])
-    for (const { bytes } of listed) expect(bytes).toBeLessThanOrEqual(10_000)
-    expect(await delivered()).toEqual({ 0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1 })
-  })
-
-  test('a frame larger than a segment gets a segment of its own, sealed at once', async () => {
-    await append('small')
-    await append('large', 50_000)
-    await turns()
-    expect(await states()).toEqual(['sealed', 'sealed'])
-    expect(await delivered()).toEqual({ small: 0, large: 1 })
-  })
-
-  test('a shorter age also seals the open segment, at once if it is older', async () => {
-    await append('a')
-    clock.advance(2_000)
-    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 5_000, seqAbove: 40 })
-    clock.advance(2_999)
-    await turns()
-    expect(await states()).toEqual(['open'])
-    clock.advance(1)
-    await turns()
-    expect(await states()).toEqual(['sealed'])
-    expect(await append('b')).toBe(41)
-    clock.advance(3_000)
-    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 1_000, seqAbove: 40 })
-    clock.advance(0)
-    await turns()
-    expect(await states()).toEqual(['sealed', 'sealed'])
-  })
-
-  test('a longer age also applies to the open segment', async () => {
-    await append('a')
-    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 90_000, seqAbove: -1 })
-    clock.advance(89_999)
-    await turns()
-    expect(await states()).toEqual(['open'])
-    clock.advance(1)
-    await turns()
-    expect(await states()).toEqual(['sealed'])
-  })
-
-  test('a smaller size seals the open segment at once if it is larger', async () => {
-    await append('a', 3_000)
-    wal.configure('log', { segmentBytes: 5_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
-    await turns()
-    expect(await states()).toEqual(['open'])
-    wal.configure('log', { segmentBytes: 2_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
-    await turns()
-    expect(await states()).toEqual(['sealed'])
-  })
-
-  test('stop seals, and later appends are rejected', async () => {
-    await append('a')
-    const waiting = append('b')
-    await wal.stop(never)
-    await wal.stop(never)
-    expect(await waiting).toBe(0)
-    await expect(append('c')).rejects.toMatchObject({ reason: 'stopping' })
-    expect(await states()).toEqual(['sealed'])
-  })
-})
-
 describe('group commit', () => {
   test('frames of one turn share one write and one fdatasync', async () => {
     const operations = counting()
     await Promise.all(Array.from({ length: 50 }, (_, id) => append(String(id))))
     expect(operations.filter(({ kind, path }) => kind === 'sync' && path.endsWith('.open')).length).toBe(1)
     expect(operations.filter(({ kind, path }) => kind === 'write' && path.endsWith('.open')).length).toBe(1)
-  })
-
-  test('bytes waiting for the disk are bounded', async () => {
-    wal = await newWal({ limits: { waitingBytesMax: 5_000 } })
-    const answers = await Promise.allSettled(Array.from({ length: 4 }, (_, id) => append(String(id), 2_000)))
-    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected'])
-    expect(answers[2]).toMatchObject({ reason: { reason: 'overloaded' } })
-    expect(await append('z', 4_000)).toBe(0)
-  })
-
-  test('appending to a log that was never configured is a broken invariant', () => {
-    expect(() => wal.append('other', frame('a', 1))).toThrow('never configured')
   })
 
   test('a frame is acknowledged only after its file name and the high-water mark are durable', async () => {
@@ -287,14 +185,6 @@ describe('damage', () => {
 })
 
 describe('the seq', () => {
-  test('continues from the high-water mark when every segment was removed', async () => {
-    await append('a')
-    await wal.stop(never)
-    await delivered()
-    wal = await newWal()
-    expect(await append('b')).toBe(1)
-  })
-
   test('continues from the file names when the high-water mark is lost or damaged', async () => {
     await append('a')
     await wal.stop(never)
@@ -321,25 +211,6 @@ describe('the seq', () => {
     wal = await newWal()
     await expect(append('rejected')).rejects.toMatchObject({ reason: 'io_error' })
     expect(await append('b')).toBe(1)
-  })
-})
-
-describe('bytes on disk', () => {
-  test('follow appends, seals and removals by delivery', async () => {
-    expect(wal.usage.bytes).toBe(0)
-    await append('a', 1_000)
-    expect(wal.usage.bytes).toBe(await bytesOnDisk())
-    clock.advance(60_000)
-    await turns()
-    await append('b', 500)
-    expect(wal.usage.bytes).toBe(await bytesOnDisk())
-    await delivered()
-    clock.advance(1_000)
-    await turns()
-    expect(wal.usage.bytes).toBe(await bytesOnDisk())
-    disk.crash()
-    wal = await newWal()
-    expect(wal.usage.bytes).toBe(await bytesOnDisk())
   })
 })
 
@@ -402,14 +273,6 @@ async function delivered(): Promise<Record<string, number>> {
     await segments.remove(segment)
   }
   return found
-}
-
-async function bytesOnDisk(): Promise<number> {
-  let bytes = 0
-  for (const path of disk.paths()) {
-    if (dirname(path) === `${directory}/log` && !path.endsWith('high-water')) bytes += (await files.bytes(path)) ?? 0
-  }
-  return bytes
 }
 
 /** Returns where the frame with this index starts. */

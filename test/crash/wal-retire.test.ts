@@ -47,15 +47,6 @@ describe('a log that is retired', () => {
     expect(disk.paths()).toEqual(ownFiles)
   })
 
-  test('rejects appends', async () => {
-    await append()
-    wal.endUnowned(noLogs)
-    await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
-    await deliver()
-    await upkeep()
-    await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
-  })
-
   test('is kept while it has a quarantined file', async () => {
     await append()
     wal.endUnowned(noLogs)
@@ -83,16 +74,6 @@ describe('a log that is retired', () => {
     await deliver()
     await upkeep()
     expect(await logs()).toEqual([])
-  })
-
-  test('does not affect other logs', async () => {
-    wal.configure('other', settings())
-    await append('other')
-    await append()
-    wal.endUnowned(new Set(['other']))
-    await turns()
-    expect(await states()).toEqual(['log sealed', 'other open'])
-    expect(await append('other')).toBe(0)
   })
 
   test('is sealed by a stop that follows at once', async () => {

@@ -1,65 +1,70 @@
 import { expect, test } from 'vitest'
-import { system } from '#lib/system.ts'
+import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { Segment, SegmentSource } from '#log/segment-source.ts'
+import { MemoryLogWriter } from '#log/memory/log-writer.ts'
+import { MemorySegmentSource } from '#log/memory/segment-source.ts'
+import { MemoryStorage } from '#log/memory/storage.ts'
+import { oneRecord } from '../../../test/support/frames.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import { Endpoints } from './endpoints.ts'
 import { Pipeline } from './pipeline.ts'
 
-test('a log is looked into when it reports a segment, however long the scan of all others takes', async () => {
+const logger = createLogger('test', 'silent')
+
+/** Runs a pipeline on logs in memory whose segments have one frame each. */
+async function aPipeline(onScan: (clock: ManualClock) => void = () => undefined) {
   const clock = new ManualClock()
-  const sealed: Segment[] = []
-  let scans = 0
-  let report: (logName: string | null) => void = () => undefined
-  const segments: Pick<SegmentSource, 'logNames' | 'readLog' | 'open' | 'watch'> = {
-    logNames: async () => {
-      scans += 1
-      // As a thousand logs do.
-      clock.advance(1_000)
-      return ['quiet', 'log']
-    },
-    readLog: async (logName) => ({
-      logName,
-      isClosed: false,
-      segments: sealed.filter((segment) => segment.logName === logName),
-    }),
-    open: () => Promise.reject(new Error('not needed')),
-    watch: async (onSealed) => {
-      report = onSealed
-      return () => undefined
-    },
-  }
+  const storage = new MemoryStorage()
+  const random = seededRandom(7)
+  const wal = new MemoryLogWriter({ storage, clock, random })
+  const segments = new (class extends MemorySegmentSource {
+    scans = 0
+    override logNames() {
+      this.scans += 1
+      onScan(clock)
+      return super.logNames()
+    }
+  })(storage, clock)
   const delivered: string[] = []
   const pipeline = new Pipeline({
-    ...system,
-    nodeId: 'node',
-    segments: segments as SegmentSource,
+    ...{ nodeId: 'node', segments, endpoints: new Endpoints(), clock, random, logger },
     parked: { read: async () => new Map() },
-    deliver: async ({ segment }) => {
+    deliver: async ({ segment, turn }) => {
+      await turn
       delivered.push(`${segment.logName}/${segment.seq}`)
       return 'committed'
     },
     isReported: () => false,
     reportingBlockedBy: () => null,
-    endpoints: new Endpoints(),
-    clock,
-    logger: createLogger('test', 'silent'),
   })
+  const append = async (logName: string) => {
+    wal.configure(logName, { segmentBytes: 1, segmentMaxAgeMs: 60_000, seqAbove: -1 })
+    await wal.append(logName, oneRecord())
+  }
+  const deliver = (count: number) =>
+    until('the delivery', () => {
+      clock.advance(10)
+      return delivered.length === count
+    })
+  await wal.start()
   await pipeline.start()
-  await until('the first scan', () => scans === 1)
-  sealed.push({ logName: 'log', incarnation: 'aaaaaaaaaa', seq: 0, state: 'sealed', bytes: 1 })
-  report('log')
-  await until('the delivery', () => delivered.length === 1)
-  sealed.push({ logName: 'log', incarnation: 'aaaaaaaaaa', seq: 1, state: 'sealed', bytes: 1 })
-  report('log')
-  await until('the rest after a look', () => {
-    clock.advance(10)
-    return delivered.length === 2
-  })
-  expect(delivered).toEqual(['log/0', 'log/1'])
-  expect(scans).toBe(1)
-  const stopped = pipeline.stop(AbortSignal.abort())
-  clock.advance(60_000)
-  await stopped
+  const stop = async () => {
+    const stopped = pipeline.stop(AbortSignal.abort())
+    clock.advance(60_000)
+    await stopped
+  }
+  return { segments, append, deliver, delivered, [Symbol.asyncDispose]: stop }
+}
+
+test('a log is looked into when it reports a segment, however long the scan of all others takes', async () => {
+  // As a thousand logs do.
+  await using rig = await aPipeline((clock) => clock.advance(1_000))
+  await until('the first scan', () => rig.segments.scans === 1)
+  for (const count of [1, 2]) {
+    await rig.append('log')
+    await rig.deliver(count)
+  }
+  expect(rig.delivered).toEqual(['log/0', 'log/1'])
+  expect(rig.segments.scans).toBe(1)
 })
