@@ -2,7 +2,7 @@
  * The interface to the write-ahead log through which delivery finds, reads and removes sealed segments.
  *
  * Owns: what every engine promises. Does not own: where segments are stored, or whether one was delivered.
- * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
+ * Law: salvaging, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
 
 import type { Frame } from './frame.ts'
@@ -57,7 +57,7 @@ export interface SegmentSource {
   /** Whether there is a sealed segment with this identity. */
   has(ref: SegmentRef): Promise<boolean>
   /**
-   * Repairs a sealed segment whose `open` or `frames` threw SegmentError: its intact frames become a sealed segment with the same ref, and the
+   * Salvages a sealed segment whose `open` or `frames` threw SegmentError: its intact frames become a sealed segment with the same ref, and the
    * original is kept as quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was. Throws SegmentError if the
    * segment is of a format version that this program cannot read.
    */

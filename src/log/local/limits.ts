@@ -20,7 +20,7 @@ export const walLimits = {
   surveyParallel: 16,
   /** Logs that are recovered at the same time: before requests are accepted, and beside them. */
   recoveryParallel: 4,
-  repairParallel: 2,
+  retryParallel: 2,
   /** How long a start waits for the recovery of segments. What is left is recovered while requests are accepted. */
   recoveryWaitMs: 1_000,
   /** Buffer of a recovery scan. A larger frame makes it larger. */

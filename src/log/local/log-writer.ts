@@ -23,10 +23,9 @@ import { type WalLimits, walLimits } from './limits.ts'
 import { DiskUsage } from './read/disk-usage.ts'
 import { type NotedSegment, OpenSegments } from './recover/open-segments.ts'
 import { LogRecovery } from './recover/recovery.ts'
-import { reopenLog } from './write/closed-log.ts'
 import { CommitTurns } from './write/commit-turns.ts'
 import { DiskHealth } from './write/disk-health.ts'
-import { EndedLogs } from './write/ended-logs.ts'
+import { EndedLogs, reopenLog } from './write/ended-logs.ts'
 import { Log } from './write/log.ts'
 
 export type LocalLogWriterOptions = LogHooks & {
@@ -62,7 +61,7 @@ export class LocalLogWriter implements LogWriter {
   readonly #turns: CommitTurns
   readonly #upkeep: Periodic
   /** Apart from the rest of the upkeep: a file that hangs or is large must not delay it. */
-  readonly #repair: Periodic
+  readonly #retries: Periodic
   readonly #counts = { rewrittenSegments: 0, lost: { segments: 0, records: 0 } }
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
@@ -92,8 +91,8 @@ export class LocalLogWriter implements LogWriter {
       usage: this.#disk,
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
     })
-    this.#repair = new Periodic({
-      name: 'wal repair',
+    this.#retries = new Periodic({
+      name: 'wal recovery',
       intervalMs: limits.upkeepIntervalMs,
       run: async (signal) => {
         await this.#recovery.retry(signal)
@@ -127,8 +126,8 @@ export class LocalLogWriter implements LogWriter {
     this.#signalSealed()
     this.#state = 'serving'
     await this.#upkeep.start()
-    await this.#repair.start()
-    if (this.#recovery.isBehind) this.#repair.runNow()
+    await this.#retries.start()
+    if (this.#recovery.isBehind) this.#retries.runNow()
   }
 
   configure(logName: string, settings: LogSettings): void {
@@ -187,7 +186,7 @@ export class LocalLogWriter implements LogWriter {
   /** Writes all accepted frames and seals every log. Idempotent. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#state = 'stopped'
-    await Promise.all([this.#upkeep.stop(), this.#repair.stop()])
+    await Promise.all([this.#upkeep.stop(), this.#retries.stop()])
     await Promise.all([this.#ended.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
     if (signal.aborted) return
     await this.#recovery.retry(signal)
@@ -260,7 +259,7 @@ export class LocalLogWriter implements LogWriter {
       ...(observer !== undefined && { observer }),
       onGrown: (path, bytes) => this.#disk.set(path, bytes),
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
-      onRescued: () => {
+      onSalvaged: () => {
         this.#counts.rewrittenSegments += 1
       },
       onOrphan: (orphan) => this.#recovery.addOrphan(orphan),

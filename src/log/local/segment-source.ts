@@ -1,9 +1,9 @@
 /**
  * The reading side of the log: the segments in a WAL directory, for the process that delivers them.
  *
- * Owns: finding, opening, repairing, removing and quarantining sealed segments. Does not own: files that are not sealed yet (recover/recovery.ts), or
- * whether a segment was delivered.
- * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
+ * Owns: finding, opening, salvaging, removing and quarantining sealed segments. Does not own: files that are not sealed yet
+ * (recover/recovery.ts), or whether a segment was delivered.
+ * Law: salvaging, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
 import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
@@ -17,7 +17,7 @@ import { isLogName, type SegmentSuffix, segmentName } from './format/segment-fil
 import { LogListings } from './read/log-listings.ts'
 import { openSegment } from './read/segment-reader.ts'
 import { noteQuarantine, quarantineNotePath, readQuarantineNote } from './recover/quarantine.ts'
-import { salvageSegment } from './recover/repair-sealed.ts'
+import { salvageSegment } from './recover/salvage.ts'
 
 export type LocalSegmentSourceOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
 

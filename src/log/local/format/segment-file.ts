@@ -38,7 +38,7 @@ export type SegmentFooter = {
   readonly firstReceivedAtMicros: number
   readonly lastReceivedAtMicros: number
   readonly sealedAtMicros: number
-  /** Records that were acknowledged and lost to damage: at least so many. 0 for a segment that was never repaired. */
+  /** Records that were acknowledged and lost to damage: at least so many. 0 for a segment that was never salvaged. */
   readonly damagedRecords: number
 }
 

@@ -51,7 +51,7 @@ export class DiskUsage {
   }
 
   /**
-   * Forgets files that are gone, and counts what a repair in the other process has kept. Many directories take turns. A directory that cannot
+   * Forgets files that are gone, and counts what a salvage in the other process has kept. Many directories take turns. A directory that cannot
    * be read keeps its size.
    */
   async refresh(): Promise<void> {

@@ -2,7 +2,7 @@
  * Reads sealed segments.
  *
  * Owns: the check that a segment is intact: every frame's crc, the footer's counts and its chain. Does not own: what to do with a damaged
- * segment (recover/repair-sealed.ts).
+ * segment (recover/salvage.ts).
  * Law: frames() ends without an error only after it has yielded every sealed frame, in order.
  */
 import { Buffer } from 'node:buffer'

@@ -1,7 +1,7 @@
 /**
  * Tells what is intact in a segment file, sealed or not.
  *
- * Owns: finding the salt of a file, and which damage is proven. Does not own: what happens to the file (recover-segment.ts, repair-sealed.ts).
+ * Owns: finding the salt of a file, and which damage is proven. Does not own: what happens to the file (recover-segment.ts, salvage.ts).
  * Law: the salt comes from the key of the directory, never from bytes that a client may have sent. A hole is `proven` damage only if something behind it shows that it was durable once: a later group (a group is written only after the
  * one before it is durable), or a footer. Otherwise it may be the torn group of a crash, which was never acknowledged.
  */

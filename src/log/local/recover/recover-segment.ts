@@ -1,15 +1,15 @@
 /**
  * Turns what a crash or a failing disk left behind into sealed segments.
  *
- * Owns: whether a file that was never sealed is sealed, copied, quarantined or removed. Does not own: sealed files (their names are enough), new frames, the
- * repair itself (repair.ts).
+ * Owns: whether a file that was never sealed is sealed, copied, quarantined or removed. Does not own: sealed files (their names are enough), new frames, how intact
+ * frames are copied (salvage.ts).
  * Law: recovery never refuses to start and never guesses. It cuts a torn tail, delivers every intact frame, and keeps a file with proven
  * damage as `.quarantine`. Every step is idempotent: a crash in the middle of a recovery is recovered from as well.
  */
 import { basename, dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import { type DirectoryEntry, errorCode, type Files, type OpenFile } from '#lib/files.ts'
+import { copyBytes, type DirectoryEntry, errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Frame } from '../../frame.ts'
 import type { SealObserver } from '../../seal-observer.ts'
@@ -17,12 +17,12 @@ import { isDiskFull } from '../disk-error.ts'
 import type { SegmentFile } from '../format/directory.ts'
 import { type HighWater, readHighWater } from '../format/high-water.ts'
 import type { SaltKey } from '../format/salt-key.ts'
-import { HEADER_BYTES, parseSegmentName, segmentName } from '../format/segment-file.ts'
+import { encodeFooter, FOOTER_BYTES, HEADER_BYTES, parseSegmentName, segmentName } from '../format/segment-file.ts'
 import type { WalLimits } from '../limits.ts'
 import { type Inspection, inspectSegment } from './inspection.ts'
 import { type Orphan, poison } from './orphan.ts'
 import { keepOriginal } from './quarantine.ts'
-import { replaceByIntactFrames, sealInPlace } from './repair.ts'
+import { replaceByIntactFrames, type Salvageable, type SalvageOptions } from './salvage.ts'
 
 export type RecoveryOptions = {
   readonly files: Files
@@ -136,17 +136,17 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
     const inspected = await inspectSegment(file, orphan, end, false, inspection)
     if (inspected === 'other version') throw new OtherVersionError()
     const found = withLoss(inspected, orphan)
-    const repair = { files, clock: options.clock, copyBufferBytes: scanBufferBytes }
+    const salvage = { files, clock: options.clock, copyBufferBytes: scanBufferBytes }
     const lostBytes = found.damage.reduce((sum, { bytes }) => sum + bytes, 0)
     const facts = { log: logName, seq, path, frames: found.tally.frames, lostBytes }
     let bytes: number | undefined
     if (found.salt !== undefined && found.tally.frames > 0 && canSealInPlace(found, orphan)) {
-      bytes = await sealInPlace(repair, file, { ...found, salt: found.salt }, end)
+      bytes = await sealInPlace(salvage, file, { ...found, salt: found.salt }, end)
       logger.info(facts, lostBytes === 0 ? 'segment recovered' : 'segment recovered without its torn tail')
     } else {
       if (found.hasProvenDamage) await observed?.lost()
       else if (found.tally.frames === 0) await options.beforeForgotten()
-      const replaced = await replaceByIntactFrames(repair, file, orphan, found, options.clock.now() * 1_000)
+      const replaced = await replaceByIntactFrames(salvage, file, orphan, found, options.clock.now() * 1_000)
       bytes = replaced.bytes
       const { quarantine } = replaced
       if (quarantine !== undefined) {
@@ -164,6 +164,28 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   } finally {
     await close()
   }
+}
+
+/**
+ * Cuts the torn tail and writes the missing footer. Returns the size of the file. The last group and the footer are written again as they
+ * are: if an fdatasync of the last process failed, the kernel believes that they are on disk and syncs only newly written bytes.
+ */
+async function sealInPlace(
+  { clock, copyBufferBytes }: SalvageOptions,
+  file: OpenFile,
+  { runs, tally, salt, isIntact, lastGroupStart }: Salvageable,
+  end: number,
+): Promise<number> {
+  const framesEnd = runs.at(-1)?.end ?? HEADER_BYTES
+  if (!isIntact) await file.truncate(framesEnd)
+  await copyBytes(file, { start: lastGroupStart, end: isIntact ? end : framesEnd }, file, lastGroupStart, copyBufferBytes)
+  if (!isIntact) {
+    // A footer proves that everything before it was durable, and the last group was perhaps never synced.
+    await file.sync()
+    await file.write([encodeFooter(tally.footer(framesEnd, clock.now() * 1_000), salt)], framesEnd)
+  }
+  await file.sync()
+  return isIntact ? end : framesEnd + FOOTER_BYTES
 }
 
 /** A file that is too short for a header never had a frame, unless it was cut. It must not hold back what came later. */

@@ -41,7 +41,7 @@ export class LogRecovery {
   readonly #orphans = new Map<string, readonly Orphan[]>()
   /** Logs with orphans of an earlier process that were not read yet. */
   readonly #unread = new Set<string>()
-  /** One attempt at a time for each log: two would repair the same files. */
+  /** One attempt at a time for each log: two would write the same files. */
   readonly #attempts = new Map<string, Promise<void>>()
   readonly #missing: MissingSegments
   /** Logs that had an open segment once, if no list says which of them still had. */
@@ -123,7 +123,7 @@ export class LogRecovery {
   async retry(signal: AbortSignal): Promise<void> {
     await this.#countAgain()
     for (const logName of this.#unreadable.keys()) await this.#surveyIfReadable(logName)
-    await this.#recoverAll(this.#options.limits.repairParallel, signal)
+    await this.#recoverAll(this.#options.limits.retryParallel, signal)
   }
 
   /** Finds out which missing segments are lost. Waits for control, so nothing else should wait for it. Never throws. */

@@ -49,7 +49,7 @@ export type CurrentSegmentOptions = {
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void
   /** A segment whose file was removed while it was in use was written again. */
-  readonly onRescued: () => void
+  readonly onSalvaged: () => void
   /** Called after every group, with its failure or with undefined if it became durable, and after a seal that failed. */
   readonly onOutcome: (failure: LogError | undefined) => void
 }
@@ -162,7 +162,7 @@ export class CurrentSegment {
     if (segment === undefined) return
     segment.cancelTimer()
     const { writer } = segment
-    if (writer.state === 'unlinked') return await this.#rescue().catch(() => undefined)
+    if (writer.state === 'unlinked') return await this.#salvage().catch(() => undefined)
     this.#segment = undefined
     const { header, state, frames, records, durableBytes } = writer
     await writer.close().catch(() => undefined)
@@ -187,7 +187,7 @@ export class CurrentSegment {
       this.#options.onGrown(writer.path, writer.durableBytes)
     } catch (error) {
       if (!(error instanceof UnlinkedError)) throw error
-      await this.#rescue()
+      await this.#salvage()
     }
   }
 
@@ -273,10 +273,10 @@ export class CurrentSegment {
     const observed = observer?.beforeSeal()
     if (observed !== undefined) await observed
     try {
-      if (writer.state === 'unlinked') await this.#rescue()
+      if (writer.state === 'unlinked') await this.#salvage()
       else this.#sealed(writer, await writer.seal(this.#sealedPath(writer), clock.now() * 1_000))
     } catch (error) {
-      if (error instanceof UnlinkedError) return await this.#rescue()
+      if (error instanceof UnlinkedError) return await this.#salvage()
       await this.#leaveFailed()
       throw error
     }
@@ -307,8 +307,8 @@ export class CurrentSegment {
   }
 
   /** Writes a segment again that lost its file. Until that has worked, the log accepts nothing: later data would overtake it. */
-  async #rescue(): Promise<void> {
-    const { logName, incarnation, files, clock, logger, onOrphan, onRescued } = this.#options
+  async #salvage(): Promise<void> {
+    const { logName, incarnation, files, clock, logger, onOrphan, onSalvaged } = this.#options
     const segment = this.#segment
     if (segment === undefined) return
     const { writer } = segment
@@ -316,7 +316,7 @@ export class CurrentSegment {
     const path = this.#sealedPath(writer)
     let bytes: number
     try {
-      bytes = await writer.rescue(path, clock.now() * 1_000)
+      bytes = await writer.salvage(path, clock.now() * 1_000)
     } catch (error) {
       const code = errorCode(error) ?? errorMessage(error)
       this.#problem = `segment ${logName}/${seq}-${incarnation} was removed while it was in use and cannot be written again (${code}): repair the disk, and do not stop ingest, which alone has its records`
@@ -325,7 +325,7 @@ export class CurrentSegment {
     this.#problem = undefined
     segment.cancelTimer()
     logger.error({ log: logName, seq, frames: writer.frames, path }, 'segment file removed while in use; records written again')
-    onRescued()
+    onSalvaged()
     this.#sealed(writer, bytes)
     // Another file of this name would hold back delivery.
     const isReplaced = (await files.bytes(writer.path).catch(() => undefined)) !== undefined

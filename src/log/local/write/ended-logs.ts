@@ -3,17 +3,20 @@
  * claims any more, once delivery has emptied them.
  *
  * Owns: when a log is marked as closed, and when its directory is removed. Does not own: which logs are claimed (log-writer.ts), delivery.
- * Law: a directory is removed only if no segment of any kind is in it. Nothing is marked or removed while a log is in use, because a new
- * log of that name writes only after `reclaim` has resolved. The seq continues: the process remembers it (recover/recovery.ts). After a
- * restart, control's last commit has it, because every segment was committed before it was removed.
+ * Law: the file `closed` is written after the last segment is sealed, and removed durably before another one is opened. So whoever reads it
+ * first and lists the segments after that knows everything that the log will ever have. A directory is removed only if no segment of any kind
+ * is in it. Nothing is marked or removed while a log is in use, because a new log of that name writes only after `reclaim` has resolved. The
+ * seq continues: the process remembers it (recover/recovery.ts). After a restart, control's last commit has it, because every segment was
+ * committed before it was removed.
  */
+import { Buffer } from 'node:buffer'
 import { dirname, join } from 'node:path'
 import { errorCode, type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { EndReason } from '../../log-writer.ts'
 import { closedName, highWaterName } from '../format/directory.ts'
+import { parseSegmentName } from '../format/segment-file.ts'
 import { findStrayNotes } from '../recover/quarantine.ts'
-import { closeLog } from './closed-log.ts'
 import type { Log } from './log.ts'
 
 type EndedLog = {
@@ -182,4 +185,26 @@ async function removeLogDirectory(files: Files, directory: string): Promise<bool
   }
   await files.syncDirectory(dirname(directory))
   return true
+}
+
+/** Creates the directory if need be. Returns false, and writes nothing, while a segment is not sealed. Idempotent. */
+async function closeLog(files: Files, logDirectory: string): Promise<boolean> {
+  // Only files are segments, as for recovery and delivery: a directory of such a name is never sealed, and holds nothing.
+  const names = (await files.list(logDirectory)).filter(({ kind }) => kind === 'file').map(({ name }) => name)
+  if (names.some(isUnsealed)) return false
+  if (!names.includes(closedName)) await writeDurably(files, join(logDirectory, closedName), Buffer.from('closed\n'))
+  return true
+}
+
+/** The log may be written to once this resolves. */
+export async function reopenLog(files: Files, logDirectory: string): Promise<void> {
+  const path = join(logDirectory, closedName)
+  if ((await files.bytes(path)) === undefined) return
+  await files.remove(path)
+  await files.syncDirectory(logDirectory)
+}
+
+function isUnsealed(name: string): boolean {
+  const suffix = parseSegmentName(name)?.suffix
+  return suffix === 'open' || suffix === 'poisoned'
 }

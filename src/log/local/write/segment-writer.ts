@@ -1,7 +1,7 @@
 /**
  * One open segment: accepts groups of frames and becomes a sealed file.
  *
- * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the repair of a poisoned file (recover/recovery.ts).
+ * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the recovery of a poisoned file (recover/recovery.ts).
  * Law: `append` resolves after fdatasync. If it fails, either the file was cut back to its last durable frame and stays open, or the
  * segment is poisoned and never written to or synced again.
  */
@@ -13,7 +13,7 @@ import type { Sync } from '../../log-writer.ts'
 import { isDiskFull } from '../disk-error.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from '../format/segment-file.ts'
 import { SegmentTally } from '../format/segment-tally.ts'
-import { rescueSegment } from '../recover/rewrite.ts'
+import { salvageUnlinked } from '../recover/salvage.ts'
 import type { FrameGroup } from './frame-group.ts'
 
 export type SegmentWriterOptions = {
@@ -32,7 +32,7 @@ export type SegmentWriterOptions = {
  */
 export type SegmentWriterState = 'open' | 'poisoned' | 'unlinked' | 'closed'
 
-/** The file of an open segment was removed or replaced. Its frames, with the last group, can be rescued. */
+/** The file of an open segment was removed or replaced. Its frames, with the last group, can be salvaged. */
 export class UnlinkedError extends Error {
   override readonly name = 'UnlinkedError'
 }
@@ -115,10 +115,10 @@ export class SegmentWriter {
   }
 
   /** Writes an unlinked segment again, as a sealed file at `path`. Returns its size. Can be repeated after a failure. */
-  async rescue(path: string, sealedAtMicros: number): Promise<number> {
+  async salvage(path: string, sealedAtMicros: number): Promise<number> {
     const footer = this.#footer(sealedAtMicros)
     const unlinked = { file: this.#file, identity: this.header, framesEnd: this.#durableBytes, footer }
-    const bytes = await rescueSegment(this.#files, unlinked, path)
+    const bytes = await salvageUnlinked(this.#files, unlinked, path)
     this.#durableBytes = bytes
     await this.close().catch(() => undefined)
     return bytes
