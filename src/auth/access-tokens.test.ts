@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { importJWK, type JWTPayload, SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
+import { minuteMs } from '#lib/time-units.ts'
 import { newId } from '#model/id.ts'
 import { keyLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
@@ -17,7 +18,6 @@ import {
 const start = Date.parse('2026-11-20T08:00:00.000Z')
 const issuer = 'https://inlet.example'
 const principal: KeyPrincipal = { account_id: 'acc', key_id: 'key', scopes: ['ingest', 'admin'], endpoint_ids: null }
-const minuteMs = 60_000
 
 function aClock() {
   const clock = { ...systemClock, nowMs: start, now: () => clock.nowMs, monotonic: () => clock.nowMs }

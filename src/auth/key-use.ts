@@ -8,11 +8,11 @@ import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { minuteMs } from '#lib/time-units.ts'
 import { keyLimits } from '#model/limits.ts'
 
 /** Short, so that people who try out a key see that it works. */
 const intervalMs = 2_000
-const minuteMs = 60_000
 /** Control may be starting at the same time. */
 const failuresBeforeWarning = 5
 

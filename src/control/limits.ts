@@ -1,5 +1,6 @@
 /** Tuning of control. Limits that are part of the API are in `model/limits.ts`. */
 import { KiB, MiB } from '#lib/bytes.ts'
+import { dayMs } from '#lib/time-units.ts'
 
 export const controlLimits = {
   bodyBytesMax: MiB,
@@ -81,7 +82,7 @@ export const settlementLimits = {
   /** A node may be writing a segment that it began to seal before a binding was detached, and its clock may be behind by so much. */
   graceMs: 60_000,
   /** A node that was silent for this long no longer delays settling. If it comes back, backfills cover its segments. */
-  silentMs: 7 * 86_400_000,
+  silentMs: 7 * dayMs,
   /** Bindings looked at in one check, and settled in one change. */
   batchMax: 500,
 } as const

@@ -18,6 +18,7 @@ import { rootOf } from '#lib/root-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
+import { dayMs } from '#lib/time-units.ts'
 import type { StoreTraits } from '#model/object-store.ts'
 import { hasAllowedBuckets } from '#model/object-store.ts'
 import type { Role } from '#model/person.ts'
@@ -138,8 +139,6 @@ export type ControlPlane = {
   /** Refuses new requests, waits for those in flight while `stopServices` runs, and cuts them off when the signal aborts. */
   closeServers(signal: AbortSignal, stopServices: () => Promise<void>): Promise<void>
 }
-
-const dayMs = 86_400_000
 
 /** Composes the base of all other parts of control. `newestHeartbeatMs` is from before this process. */
 export function composeCore(config: ControlConfig, ports: ControlPorts, newestHeartbeatMs: number | null) {

@@ -4,6 +4,7 @@
  */
 
 import { KiB, MiB } from '#lib/bytes.ts'
+import { dayMs } from '#lib/time-units.ts'
 
 /** Share of an account where accounts compete for a node: in proportion to the weights of the others. */
 export const weightLimits = { min: 1, max: 1_000, default: 1 } as const
@@ -78,7 +79,7 @@ export const commitLimits = { viewsMax: 2_000, measuredViewsMax: 150, keyCharsMa
 export const idempotencyLimits = {
   keyBytesMax: 255,
   /** A request that is repeated within this time is stored once. */
-  rememberedMs: 24 * 3_600_000,
+  rememberedMs: dayMs,
 } as const
 
 export const recordLimits = {
@@ -195,7 +196,7 @@ export const jobLimits = {
   leasesPerRequestMax: 8,
   leasesPerNodeMax: 64,
   /** How long finished jobs are kept. */
-  keptMs: 90 * 86_400_000,
+  keptMs: 90 * dayMs,
 } as const
 
 /** The audit trail of an account. */
@@ -232,7 +233,7 @@ export const joinTokenLimits = {
   ttlSecondsMin: 60,
   ttlSecondsMax: 365 * 86_400,
   usesMax: 100_000,
-  keptMs: 90 * 86_400_000,
+  keptMs: 90 * dayMs,
 } as const
 
 /** Buckets, or parts of them, that an account may use. Nodes get them with each destination. */
@@ -249,7 +250,7 @@ export type SeriesStep = '10s' | '1m' | '5m' | '1h'
 /** Series of endpoints and views. */
 export const seriesLimits = {
   /** How long buckets are kept, by their length. */
-  keptMs: { '10s': 3_600_000, '1m': 2 * 86_400_000, '5m': 30 * 86_400_000, '1h': 30 * 86_400_000 },
+  keptMs: { '10s': 3_600_000, '1m': 2 * dayMs, '5m': 30 * dayMs, '1h': 30 * dayMs },
   windowMsDefault: 3_600_000,
   /** Buckets of a response for which no length is asked: as many as a chart shows. */
   bucketsPreferred: 720,
@@ -317,7 +318,7 @@ export const compactionLimits = {
   /** How long after its end a period is compacted: most late segments have been delivered by then. */
   marginMs: { hour: 600_000, day: 3_600_000 },
   /** How far an automatic compaction looks back, for files that were delivered or backfilled late. */
-  lookBackMs: { hour: 86_400_000, day: 7 * 86_400_000 },
+  lookBackMs: { hour: dayMs, day: 7 * dayMs },
   /** Unfinished compactions of an account above which none is started automatically. */
   automaticPerAccountMax: 4,
   exceptViewsMax: 100,
@@ -325,7 +326,7 @@ export const compactionLimits = {
   removeAfterHours: { min: 1, max: 8_760 },
   /** Compactions whose files one job removes, and when a removal that failed is tried again by itself. */
   removalsPerJobMax: 100,
-  removalRetryMs: 86_400_000,
+  removalRetryMs: dayMs,
   /** A merged file that is read for one record. */
   readBytesMax: 300_000_000,
 } as const

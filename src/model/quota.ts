@@ -4,6 +4,7 @@
  * Owns: the names of quotas, their defaults, and what an operator may set. Does not own: counting (`store/accounts/quotas.ts`, ingest of each node).
  */
 import { z } from 'zod'
+import { dayMs } from '#lib/time-units.ts'
 import { Id } from './id.ts'
 import { quotaLimits, weightLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
@@ -94,8 +95,6 @@ export const QuotaUse = z.object({
   }),
 })
 export type QuotaUse = z.infer<typeof QuotaUse>
-
-const dayMs = 86_400_000
 
 /** Returns the UTC day of a time (epoch ms), for example `2026-11-22`. */
 export function dayOf(epochMs: number): string {

@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
+import { hourMs } from '#lib/time-units.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { CheckedClock } from './checked-clock.ts'
-
-const hourMs = 3_600_000
 
 function make() {
   const machine = new ManualClock()

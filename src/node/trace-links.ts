@@ -6,12 +6,13 @@
  */
 import { join } from 'node:path'
 import { createFile, type Files } from '#lib/files.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { isSpanContext, type SpanContext } from '#lib/tracing/trace-context.ts'
 
 /** Requests that a segment links. */
 export const linksMax = 32
 /** Files of segments that delivery has not committed for so long are removed at a start, and when there is no room. */
-const keptMs = 86_400_000
+const keptMs = dayMs
 const countedAgainAfterMs = 60_000
 const bytesMax = 8_192
 

@@ -1,6 +1,7 @@
 import type { Config } from '#config/config.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { system } from '#lib/system.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
@@ -107,7 +108,7 @@ async function rebuild(
     if (unreadable.has(id)) continue
     try {
       await rebuildFolder(stores.open(folder.target), folder, tally, {
-        ...{ store, now, keptMs: commitsKeptDays * 86_400_000, dryRun },
+        ...{ store, now, keptMs: commitsKeptDays * dayMs, dryRun },
         onProgress: (markers) => {
           done += markers
           progress.show(done, `${done} of ${total}`)

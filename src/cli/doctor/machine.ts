@@ -10,6 +10,7 @@ import { errorCode, systemFiles } from '#lib/files.ts'
 import { sendRequest } from '#lib/http.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { parseCertificates } from '#lib/root-certificate.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { formatBytes } from '../segments/format.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
 
@@ -18,7 +19,6 @@ const syncs = 20
 const slowSyncMs = 20
 const openFilesMin = 4096
 const answerMs = 2000
-const dayMs = 86_400_000
 const expirySoonDays = 14
 
 export async function checkMachine(config: Config, now: number): Promise<readonly Finding[]> {

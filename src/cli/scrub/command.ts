@@ -16,6 +16,7 @@ import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { UserError } from '#lib/user-error.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { idempotencyLimits } from '#model/limits.ts'
@@ -139,7 +140,7 @@ async function verifyBuckets(
   const progress = new Progress({ output: json ? context.process.stderr : context.process.stdout, label: 'commits', total })
   let done = 0
   const signal = new AbortController().signal
-  const delivered = readDelivered(store.db, Math.max(0, clock.now() - commitsKeptDays * 86_400_000))
+  const delivered = readDelivered(store.db, Math.max(0, clock.now() - commitsKeptDays * dayMs))
   const scrub = new BucketScrub({
     ...{ delivered, stores, clock, signal, onFinding },
     own:

@@ -5,6 +5,7 @@ import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { newId } from '#model/id.ts'
 import { signInLimits } from '#model/limits.ts'
 import type {
@@ -64,8 +65,6 @@ export type PeopleOptions = {
 }
 
 export type People = ReturnType<typeof peopleService>
-
-const dayMs = 86_400_000
 
 /** Actor of invitations made with the operator token. */
 const operatorActor = 'operator'

@@ -1,6 +1,7 @@
 import { newSignInLink, type SignInLinkFor, signInUrl } from '#auth/sign-in-link.ts'
 import { AppError } from '#errors.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { hourMs } from '#lib/time-units.ts'
 import { signInLimits } from '#model/limits.ts'
 import { findFirstAccount, getAccount } from '#store/accounts/accounts.ts'
 import { findPersonByEmail, hasPeople } from '#store/accounts/people.ts'
@@ -21,7 +22,6 @@ export type SignInLink = Awaited<ReturnType<ReturnType<typeof signInLinks>['letI
 
 /** Actor of the links that control prints at startup. */
 export const firstLinkActor = 'bootstrap'
-const hourMs = 3_600_000
 
 /** Links that let somebody in without an invitation. */
 export function signInLinks({ store, baseUrl, clock }: SignInLinksOptions) {

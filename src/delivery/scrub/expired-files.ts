@@ -6,12 +6,13 @@
  * No rule is shorter than a day.
  */
 import { isoTimestamp } from '#lib/clock.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { parseArtifactKind, printArtifactKind } from '#model/artifact.ts'
 import { scrubLimits } from './limits.ts'
 
 export type MissingFile = { readonly kind: string; readonly key: string; readonly bucket: string; readonly uploadedAt: string }
 
-const shortestRuleMs = 86_400_000
+const shortestRuleMs = dayMs
 
 export class ExpiredFiles {
   readonly #undecided = new Map<string, { readonly files: MissingFile[]; count: number }>()

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { dayMs } from '#lib/time-units.ts'
 import { Allowance } from './allowance.ts'
 
 const start = Date.UTC(2026, 10, 20, 12)
-const dayMs = 86_400_000
 const roomy = { records_per_second: 1e9, bytes_per_day: 1e15 }
 const anAllowance = (quotas: Partial<typeof roomy> = {}, nodes = 1) =>
   new Allowance('account', { ...roomy, ...quotas }, nodes, start)

@@ -6,6 +6,8 @@
  * than the quota. A request above it is accepted if the bucket has anything left, and those after it wait until that is paid back:
  * otherwise a batch that is larger than the bucket could never be sent.
  */
+
+import { dayMs } from '#lib/time-units.ts'
 import type { AccountUsage, UsageTotals } from '#model/node-protocol.ts'
 import { dayOf, endOfDay, type NodeQuotas } from '#model/quota.ts'
 import { Rejection } from './rejection.ts'
@@ -22,8 +24,6 @@ type Day = {
   reportedBytes: number
   reported: number
 }
-
-const dayMs = 86_400_000
 
 export class Allowance {
   readonly accountId: string

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { hourMs } from '#lib/time-units.ts'
 import type { FrameInput } from '#log/frame.ts'
 import { encodeEnvelope, idempotencyProperty } from '#model/record-envelope.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
@@ -17,7 +18,6 @@ import { StoredRequests } from './stored-requests.ts'
 
 const endpoint = '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f'
 const other = '11111111-2222-4333-8444-555555555555'
-const hourMs = 3_600_000
 
 let directory = ''
 const logger = createLogger('test', 'silent')

@@ -1,3 +1,5 @@
+import { dayMs } from '#lib/time-units.ts'
+
 /** Tuning of the issue of certificates. */
 export const certificateLimits = {
   /** How often the leader looks for certificates that are due. */
@@ -28,8 +30,8 @@ export const acmeLimits = {
 } as const
 
 export const developmentCaLimits = {
-  rootLifeMs: 10 * 365 * 86_400_000,
-  certificateLifeMs: 90 * 86_400_000,
+  rootLifeMs: 10 * 365 * dayMs,
+  certificateLifeMs: 90 * dayMs,
   /** Clocks of clients may be behind. */
   backdatedMs: 300_000,
 } as const

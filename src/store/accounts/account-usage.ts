@@ -6,14 +6,13 @@
  */
 import { sql } from 'kysely'
 import { safeSum } from '#lib/safe-sum.ts'
+import { dayMs } from '#lib/time-units.ts'
 import type { AccountUsage, UsageReport, UsageTotals } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
 import { inChunks } from '../chunks.ts'
 import { storeLimits } from '../limits.ts'
 import { sumOf } from '../safe-sums.ts'
 import type { Db, Tx } from '../store.ts'
-
-const dayMs = 86_400_000
 
 /** Returns what the account sent today, and its rate as of recent reports. */
 export async function readSent(

@@ -3,11 +3,11 @@
  *
  * Law: a key is written at most once a minute. Nodes do not see it, so it makes no new epoch.
  */
+
+import { minuteMs } from '#lib/time-units.ts'
 import { inChunks } from '../chunks.ts'
 import { listOwnAccounts } from '../cluster/node-scope.ts'
 import type { Db } from '../store.ts'
-
-const minuteMs = 60_000
 
 /** Records that the keys were used at `now` (epoch ms). */
 export async function recordKeyUse(db: Db, ids: readonly string[], now: number): Promise<void> {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { hourMs } from '#lib/time-units.ts'
 import { objectKey, parseArtifactKind } from '#model/artifact.ts'
 import { commitId } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -8,7 +9,6 @@ import type { CommitToCompact } from './compactions.ts'
 const endpointId = newId()
 const nodeId = newId()
 const at = Date.parse('2026-11-20T08:00:00.000Z')
-const hourMs = 3_600_000
 const limits = { bytesMax: 100, sourcesMax: 4, bytesEnough: 50 }
 
 /** A commit with files of so many bytes and half as many rows. */

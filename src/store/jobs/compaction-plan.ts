@@ -1,10 +1,11 @@
+import { dayMs } from '#lib/time-units.ts'
 import { isCompactable, parseArtifactKind, prefixOf } from '#model/artifact.ts'
 import type { CompactionPeriod } from '#model/compaction.ts'
 import { newId } from '#model/id.ts'
 import { compactionLimits } from '#model/limits.ts'
 import type { CommitToCompact, CompactionPlace, ListedFile, NewCompaction, PlannedSource } from './compactions.ts'
 
-export const periodMs = { hour: 3_600_000, day: 86_400_000 } as const
+export const periodMs = { hour: 3_600_000, day: dayMs } as const
 
 /** Returns the end of the last period that is closed: most late segments have been delivered. */
 export function closedUntil(period: CompactionPeriod, now: number): number {

@@ -7,13 +7,14 @@
  */
 import { type RawBuilder, sql } from 'kysely'
 import { safeSum } from '#lib/safe-sum.ts'
+import { dayMs } from '#lib/time-units.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type EndpointViewMetrics, errorRatePct, failedCounts, sumWindows, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from '../columns.ts'
 import { addTo, subtractFrom, sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
-import { bucketStart, dayMs } from './view-buckets.ts'
+import { bucketStart } from './view-buckets.ts'
 import { addViewQuality } from './view-quality.ts'
 
 const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls', 'redriven', 'errors'] as const

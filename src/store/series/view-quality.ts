@@ -4,12 +4,14 @@
  * Law: a commit, and the output that a job adds to one, is counted once, in the transaction that first records it. That transaction has locked the endpoint's row in
  * `commit_heads`, so this endpoint has no concurrent writer, and read-modify-write is safe.
  */
+
+import { dayMs } from '#lib/time-units.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { addQualities, noQuality, type QualitySum, toSum } from '#model/view-quality.ts'
 import { fromJson, toTime } from '../columns.ts'
 import { engineLimits } from '../engines/limits.ts'
 import type { Db, Tx } from '../store.ts'
-import { bucketStart, dayMs } from './view-buckets.ts'
+import { bucketStart } from './view-buckets.ts'
 
 /** `bucket_start` of the row with lifetime sums. */
 const ALL_TIME = -1
