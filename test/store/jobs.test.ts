@@ -39,14 +39,6 @@ const files = (view_id: string): ArtifactFiles => ({
 })
 
 describeStores('jobs', (test) => {
-  test('units are the segments of the range, in the order in which they were sealed', async ({ store }) => {
-    const { start, commits } = await furnished(store)
-    const job = await start({ from: iso(t0 + 1000), to: iso(t0 + 3000) })
-    expect(job.segments.total).toBe(2)
-    const units = await transact(store, (db) => listAvailableUnits(db, job.id, t0))
-    expect(units.map(({ commit_id }) => commit_id)).toEqual([commits[1]?.id, commits[2]?.id])
-  })
-
   test('a segment sealed before the job and committed after it is added, and a finished job runs again', async ({ store }) => {
     const { account, endpoint, view, start } = await furnished(store, 0)
     const job = await start({ from: iso(t0 - 5_000) })
@@ -116,25 +108,6 @@ describeStores('jobs', (test) => {
     const taken = await Promise.all(Array.from({ length: 12 }, take))
     expect(new Set(taken).size).toBe(12)
     expect(await take()).toBeUndefined()
-  })
-
-  test('a unit is finished and counted once, and the last one ends the job', async ({ store }) => {
-    const { account, start } = await furnished(store, 2)
-    const job = await start()
-    const units = await transact(store, (db) => listAvailableUnits(db, job.id, t0))
-    for (const [index, unit] of units.entries()) {
-      for (let times = 0; times < 3; times += 1) {
-        const end = index === 0 ? ({ status: 'done', outcome } as const) : ({ status: 'skipped', reason: 'none' } as const)
-        await transact(store, async (db) => {
-          await lockJob(db, job.id)
-          await finishUnit(db, unit, end, t0 + 5)
-        })
-      }
-    }
-    expect(await getJob(store.db, account, job.id)).toMatchObject({
-      ...{ status: 'succeeded', finished_at: iso(t0 + 5), counters: outcome },
-      segments: { total: 2, done: 1, skipped: 1, failed: 0 },
-    })
   })
 
   test('a lost lease changes nothing', async ({ store }) => {

@@ -33,51 +33,6 @@ async function registered(store: TestStore, change = {}): Promise<string> {
 }
 
 describeStores('nodes', (test, kind) => {
-  test('register with their addresses, and again with others', async ({ store }) => {
-    const node_id = await registered(store)
-    expect(await listNodes(store.db, ['loc'])).toEqual([
-      {
-        ...{ id: node_id, region: 'loc', ipv4: ['127.0.0.1'], ipv6: [], ingest_address: '127.0.0.1:8081' },
-        ...{ tls_ports: [], registered_at: iso(t0), credential: 'none', ingest: null, delivery: null },
-      },
-    ])
-    await registerNode(store.db, aNode({ node_id, region: 'fra', ipv6: ['::1'] }), t0 + 1)
-    expect(await listNodes(store.db, ['loc'])).toEqual([])
-    expect(await listNodes(store.db, ['fra'])).toMatchObject([{ id: node_id, ipv6: ['::1'], registered_at: iso(t0 + 1) }])
-    expect(await getNodeRegion(store.db, node_id)).toBe('fra')
-  })
-
-  test('store the last heartbeat of each process', async ({ store }) => {
-    const node_id = await registered(store)
-    await registered(store, { region: 'fra' })
-    const say = (heartbeat: Parameters<typeof recordHeartbeat>[1], now: number) =>
-      transact(store, (db) => recordHeartbeat(db, heartbeat, now))
-    await say({ process: 'ingest', node_id, ...beat, disk_full: false, blocked: [] }, t0)
-    await say(
-      {
-        process: 'ingest',
-        node_id,
-        applied_epoch: 4,
-        healthy: false,
-        reasons: ['the disk is full'],
-        disk_full: false,
-        leaving: true,
-        blocked: [],
-      },
-      t0 + 1,
-    )
-    await say({ process: 'delivery', node_id, ...beat, lag: [] }, t0 + 2)
-    expect(await listNodes(store.db, ['loc'])).toMatchObject([
-      {
-        id: node_id,
-        ingest: { applied_epoch: 4, healthy: false, reasons: ['the disk is full'], leaving: true, last_seen_at: iso(t0 + 1) },
-        delivery: { applied_epoch: 3, healthy: true, reasons: [], leaving: false, last_seen_at: iso(t0 + 2) },
-      },
-    ])
-    await say({ process: 'ingest', node_id, ...beat, disk_full: false, blocked: [] }, t0 + 3)
-    expect(await listNodes(store.db, ['loc'])).toMatchObject([{ ingest: { healthy: true, leaving: false } }])
-  })
-
   test('say which Inlet they run, and now and then what room their disk has', async ({ store }) => {
     const node_id = newId()
     await registerNode(store.db, aNode({ node_id, version: '1.2.3' }), t0)
