@@ -1,9 +1,9 @@
 /** Whether the names of endpoints lead to the nodes that serve them, and to certificates for these names. */
 import { resolverOf } from '../../tools/services/bind.ts'
 import { handshake } from '../support/handshake.ts'
+import { within } from '../support/within.ts'
 import type { Cluster, ClusterEndpoint } from './cluster.ts'
 import { controlHost, controlNames, type HostName, type NodeName, nodesOf, ports } from './layout.ts'
-import { within } from './truth.ts'
 
 const handshakeMsMax = 3_000
 

@@ -5,6 +5,7 @@
  */
 import { errorMessage } from '#lib/error-message.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
+import { within } from '../support/within.ts'
 import type { Cluster, ClusterEndpoint } from './cluster.ts'
 import type { ControlName } from './layout.ts'
 
@@ -103,17 +104,5 @@ async function ask(
     return parts.flatMap((part) => (reasons.includes(part) ? [] : [`${told}, without "${part}"`]))
   } catch (error) {
     return [`${who}: ${errorMessage(error)}`]
-  }
-}
-
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no response for ${ms / 1000} s`)), ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }

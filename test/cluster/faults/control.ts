@@ -1,8 +1,8 @@
 /** Control processes and their database. Nodes and clients must not notice. */
 import { errorMessage } from '#lib/error-message.ts'
+import { within } from '../../support/within.ts'
 import type { Cluster } from '../cluster.ts'
 import { type ControlName, controlNames } from '../layout.ts'
-import { within } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 import { asyncHeal } from './nodes.ts'
 

@@ -1,8 +1,8 @@
 /** A machine that does not come back. Its disk is mounted on another one, and delivered there under its old identity. */
 import { once } from 'node:events'
 import { renameSync } from 'node:fs'
+import { within } from '../../support/within.ts'
 import type { NodeName } from '../layout.ts'
-import { within } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
 const adoptionMsMax = 60_000

@@ -3,6 +3,7 @@
  * repeats what has no PUBACK yet.
  */
 import mqtt from 'mqtt'
+import { within } from '../../support/within.ts'
 import { recordsIn, recordText, type Sent } from '../../torture/ledger.ts'
 import { Dialer } from './dialer.ts'
 import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
@@ -27,16 +28,8 @@ export class MqttSender implements Sender {
 
   async stop(): Promise<void> {
     this.#isStopping = true
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      const error = new Error(`${this.#inFlight.size} MQTT messages were not acknowledged after everything healed`)
-      timer = setTimeout(() => reject(error), stopMsMax)
-    })
-    try {
-      await Promise.race([this.#running, late])
-    } finally {
-      clearTimeout(timer)
-    }
+    const late = () => new Error(`${this.#inFlight.size} MQTT messages were not acknowledged after everything healed`)
+    await within(stopMsMax, this.#running, late)
   }
 
   async #run(): Promise<void> {

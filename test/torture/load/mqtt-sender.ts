@@ -1,5 +1,6 @@
 /** Publishes messages with QoS 1 to one endpoint, a few in flight, until it is stopped. Publishes some again that got no PUBACK. */
 import { MqttClient } from '../../support/mqtt-client.ts'
+import { within } from '../../support/within.ts'
 import { type Outcome, recordText, type Sent } from '../ledger.ts'
 import type { Sender, SenderOptions } from './http-sender.ts'
 
@@ -50,7 +51,7 @@ export class MqttSender implements Sender {
     const credentials = { clientId: `torture-${random.seed()}`, password: Buffer.from(apiKey) }
     // A stopped process accepts connections and says nothing.
     const connecting = MqttClient.connect(over, credentials)
-    const { client, connack } = await withTimeout(connecting).catch((error: unknown) => {
+    const { client, connack } = await within(ackTimeoutMs, connecting).catch((error: unknown) => {
       connecting.then(
         (late) => late.client.destroy(),
         () => undefined,
@@ -87,17 +88,5 @@ export class MqttSender implements Sender {
       const ends = await Promise.all(outcomes)
       this.#again = batch.filter((_, index) => ends[index] === 'unknown' && random.isLuckyIn(2)).slice(0, inFlightMax - 1)
     }
-  }
-}
-
-async function withTimeout<T>(promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('no response')), ackTimeoutMs)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
