@@ -277,7 +277,7 @@ describe('the import table', () => {
   })
 
   test('the data plane reaches the machine only through its ports', () => {
-    const rooms = /^(delivery|ingest|node|objects|records)\//
+    const rooms = /^(delivery|ingest|log|node|objects|records)\//
     const outside: Readonly<Record<string, RegExp>> = {
       files: /from 'node:fs(\/promises)?'|\bsystemFiles\b/,
       time: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.|(?<!\.)\bset(Timeout|Interval|Immediate)\(|AbortSignal\.timeout|\bsystemClock\b/,
@@ -287,6 +287,8 @@ describe('the import table', () => {
     /** Ports, and what runs only behind one: all that a simulation replaces. */
     const ports: readonly { readonly place: RegExp; readonly uses: readonly (keyof typeof outside)[] }[] = [
       { place: /\/app\.ts$/, uses: ['machine'] },
+      // Tests leave out what does not concern them.
+      { place: /^log\/local\/(log-writer|segment-source)\.ts$/, uses: ['time', 'randomness'] },
       // Sockets, children of the supervisor, and the thread that converts export requests.
       { place: /^ingest\/(http\/read-turns|mqtt\/server)\.ts$/, uses: ['time', 'machine'] },
       { place: /^node\/supervisor\.ts$/, uses: ['machine'] },

@@ -12,7 +12,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
-import type { ControlClient } from '#node/control-client.ts'
+import type { Control } from '#node/control-client.ts'
 import { Outbox, type OutboxOptions } from '#node/outbox.ts'
 import { RecordedCommits } from '#node/recorded-commits.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -44,7 +44,7 @@ import { Pipeline } from './segments/pipeline.ts'
 
 export type DeliveryPorts = {
   readonly nodeId: string
-  readonly control: ControlClient
+  readonly control: Control
   readonly segments: SegmentSource
   readonly files: Files
   /** Control's time. */

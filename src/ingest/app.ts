@@ -91,7 +91,7 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
     },
     openLog: (hooks) =>
       new LocalLogWriter({
-        ...{ directory: paths.wal, files, clock, logger, ...hooks },
+        ...{ directory: paths.wal, files, clock, random, logger, ...hooks },
         // Waiting bytes are in flight, too. Above that, this bound refuses nobody who has a share of the memory.
         limits: { waitingBytesMax: 2 * config.maxInFlightBytes },
       }),

@@ -16,7 +16,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { LogHooks, LogWriter } from '#log/log-writer.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
-import type { ControlClient } from '#node/control-client.ts'
+import type { Control } from '#node/control-client.ts'
 import type { HandedCertificate } from '#node/handed-certificate.ts'
 import type { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -48,7 +48,7 @@ import { SeriesReport } from './report/series-report.ts'
 
 export type IngestPorts = {
   readonly nodeId: string
-  readonly control: ControlClient
+  readonly control: Control
   readonly registration: Registration
   /** Called once. */
   readonly openLog: (hooks: LogHooks) => LogWriter

@@ -7,7 +7,7 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { ControlClient } from './control-client.ts'
+import type { Control } from './control-client.ts'
 
 export type CheckedClockOptions = {
   /** The clock of this machine. */
@@ -48,7 +48,7 @@ export class CheckedClock implements Clock {
   /** Returns a clock that was checked, if control answers at once. */
   static async start(
     options: CheckedClockOptions,
-    control: Pick<ControlClient, 'fetchLastHeartbeat'>,
+    control: Pick<Control, 'fetchLastHeartbeat'>,
     nodeId: string,
   ): Promise<CheckedClock> {
     const clock = new CheckedClock(options)

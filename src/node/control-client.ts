@@ -67,7 +67,10 @@ export type ControlClientOptions = {
   readonly clock: Clock
 }
 
-/** Client of `/internal/v1`. Makes one attempt per call; the caller retries. */
+/** Control, as a node calls it. Each call is one attempt; the caller retries. */
+export type Control = Pick<ControlClient, keyof ControlClient>
+
+/** Calls control by HTTP, at `/internal/v1`. */
 export class ControlClient {
   readonly #options: ControlClientOptions
 

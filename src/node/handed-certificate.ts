@@ -14,7 +14,7 @@ import type { Random } from '#lib/random.ts'
 import { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { ControlClient } from './control-client.ts'
+import type { Control } from './control-client.ts'
 
 /** How often a failed fetch is repeated. */
 const fetchMsMin = 1_000
@@ -23,7 +23,7 @@ const fetchMsMax = 30_000
 const keyBlock = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----\n?/
 
 export type HandedCertificateOptions = {
-  readonly control: Pick<ControlClient, 'fetchCertificate'>
+  readonly control: Pick<Control, 'fetchCertificate'>
   readonly path: string
   readonly files: Files
   readonly clock: Clock

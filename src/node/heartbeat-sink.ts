@@ -1,12 +1,12 @@
 import type { HeartbeatRecorded } from '#model/node-protocol.ts'
 import type { CheckedClock } from './checked-clock.ts'
-import { type ControlClient, ControlError } from './control-client.ts'
+import { type Control, ControlError } from './control-client.ts'
 import type { HeartbeatSink } from './heartbeat.ts'
 import type { SnapshotFeed } from './snapshot-feed.ts'
 
 /** Returns where a process sends its heartbeats: to control, and what they show about control to the feed and the clock of the process. */
 export function heartbeatSink(
-  control: Pick<ControlClient, 'sendHeartbeat'>,
+  control: Pick<Control, 'sendHeartbeat'>,
   feed: Pick<SnapshotFeed, 'contact' | 'registerAgain' | 'current'>,
   clock: Pick<CheckedClock, 'monotonic' | 'observe'>,
   onRecorded: (recorded: HeartbeatRecorded) => void = () => undefined,

@@ -7,12 +7,12 @@
  */
 import type { Logger } from '#lib/telemetry.ts'
 import type { Joined, Register } from '#model/node-protocol.ts'
-import { type ControlClient, ControlError } from './control-client.ts'
+import { type Control, ControlError } from './control-client.ts'
 import { UnknownRootError } from './control-root.ts'
 import type { NodeCredential } from './credential.ts'
 
 export type RegistrationOptions = {
-  readonly client: ControlClient
+  readonly client: Control
   readonly credential: NodeCredential
   /** Secret of the join token or the installation. Null if there is none: then a lost credential cannot be replaced. */
   readonly joinSecret: string | null

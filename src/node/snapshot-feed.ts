@@ -8,7 +8,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { DatabasePosition } from '#model/database-position.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { SectionKind } from '#model/snapshot-sections.ts'
-import { type ControlClient, ControlError } from './control-client.ts'
+import { type Control, ControlError } from './control-client.ts'
 import { ControlContact } from './control-contact.ts'
 import type { Registration } from './registration.ts'
 import { SnapshotFile } from './snapshot-file.ts'
@@ -24,7 +24,7 @@ const refusedMs = 2_000
 export type ConfigurationInUse = { readonly applied_epoch: number; readonly kept_position?: DatabasePosition }
 
 export type SnapshotFeedOptions = {
-  readonly client: ControlClient
+  readonly client: Control
   readonly nodeId: string
   /** Kinds of sections to fetch. Without `views`, endpoints have no views. */
   readonly kinds: readonly SectionKind[]

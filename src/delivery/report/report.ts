@@ -10,7 +10,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { EndpointLag, Heartbeat as Message } from '#model/node-protocol.ts'
 import { boundLags, boundReasons } from '#node/bounded-report.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
-import { type ControlClient, ControlError } from '#node/control-client.ts'
+import { type Control, ControlError } from '#node/control-client.ts'
 import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import type { RecordedCommits } from '#node/recorded-commits.ts'
@@ -23,7 +23,7 @@ import { readCpuSeconds, readProcessMemory } from './process-memory.ts'
 
 export type DeliveryReportOptions = {
   readonly nodeId: string
-  readonly control: ControlClient
+  readonly control: Control
   readonly conversionPool: { readonly pids: readonly number[] }
   readonly endpoints: Endpoints
   readonly feed: SnapshotFeed

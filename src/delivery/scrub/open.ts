@@ -1,4 +1,4 @@
-import type { ControlClient } from '#node/control-client.ts'
+import type { Control } from '#node/control-client.ts'
 import type { Outbox } from '#node/outbox.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -8,7 +8,7 @@ import { readLocalSeqs } from './seq-gaps.ts'
 
 type Parts = Pick<ScrubberOptions, 'segments' | 'stores' | 'files' | 'clock' | 'random' | 'logger'> & {
   readonly nodeId: string
-  readonly control: ControlClient
+  readonly control: Control
   readonly seal: MarkerSeal
   readonly outbox: Outbox
   readonly feed: SnapshotFeed

@@ -16,7 +16,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
-import { ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
+import { type Control, ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
@@ -72,7 +72,14 @@ export async function startAdoptedIngest(
     },
     ...{ files, clock, random, logger },
   })
-  const wal = new LocalLogWriter({ directory: paths.wal, files, clock, findDelivered: findDeliveredBy(control, nodeId), logger })
+  const wal = new LocalLogWriter({
+    directory: paths.wal,
+    files,
+    clock,
+    random,
+    findDelivered: findDeliveredBy(control, nodeId),
+    logger,
+  })
   let epoch = -1
   const heartbeat = new Heartbeat({
     control: heartbeatSink(control, feed, clock),
@@ -106,7 +113,7 @@ export async function startAdoptedIngest(
   }
 }
 
-async function isAccepted(control: ControlClient, nodeId: string, signal: AbortSignal): Promise<boolean> {
+async function isAccepted(control: Control, nodeId: string, signal: AbortSignal): Promise<boolean> {
   try {
     await control.fetchCommittedSeqs(nodeId, signal)
     return true

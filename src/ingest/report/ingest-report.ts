@@ -9,7 +9,7 @@ import type { LogWriter } from '#log/log-writer.ts'
 import type { HeartbeatRecorded, Heartbeat as Message } from '#model/node-protocol.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
-import type { ControlClient } from '#node/control-client.ts'
+import type { Control } from '#node/control-client.ts'
 import type { HandedCertificate } from '#node/handed-certificate.ts'
 import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
@@ -24,7 +24,7 @@ import { SpaceReport } from './space-report.ts'
 
 export type IngestReportOptions = {
   readonly nodeId: string
-  readonly control: ControlClient
+  readonly control: Control
   readonly feed: SnapshotFeed
   readonly configuration: Configuration
   readonly gate: Gate

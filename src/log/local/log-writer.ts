@@ -5,13 +5,13 @@
  * and removes them in another process (segment-source.ts).
  * Law: an append resolves after fdatasync, and every frame whose append resolved ends up in a sealed segment.
  */
-import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { assert } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Durations } from '#lib/durations.ts'
 import { type Files, removeLeftovers } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { type Random, systemRandom } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FrameInput } from '../frame.ts'
 import { LogError } from '../log-error.ts'
@@ -32,6 +32,7 @@ export type LocalLogWriterOptions = LogHooks & {
   readonly directory: string
   readonly files: Files
   readonly clock: Clock
+  readonly random?: Random
   readonly logger: Logger
   /** Replaces some of walLimits. */
   readonly limits?: Partial<WalLimits>
@@ -46,6 +47,7 @@ export class LocalLogWriter implements LogWriter {
   readonly name = 'wal'
   readonly usage: LogUsage
   readonly #options: LocalLogWriterOptions
+  readonly #random: Random
   readonly #limits: WalLimits
   readonly #logs = new Map<string, Log>()
   /** Logs that had a directory at the start and were not configured since. */
@@ -66,16 +68,17 @@ export class LocalLogWriter implements LogWriter {
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: LocalLogWriterOptions) {
-    const { files, clock, logger } = options
+    const { files, clock, random = systemRandom, logger } = options
     const limits = { ...walLimits, ...options.limits }
     this.#options = options
+    this.#random = random
     this.#limits = limits
     this.#turns = new CommitTurns(limits.commitsParallel)
     this.#disk = new DiskUsage(files, options.onUsage)
     this.usage = this.#readUsage()
     this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
-    this.#saltKey = new WrittenSaltKey(files, options.directory)
+    this.#saltKey = new WrittenSaltKey(files, options.directory, random)
     this.#openSegments = new OpenSegments({ ...options, current: () => this.#notedSegments() })
     this.#recovery = new LogRecovery({
       ...options,
@@ -241,7 +244,7 @@ export class LocalLogWriter implements LogWriter {
       logName,
       directory: path,
       // Each log has its own incarnation, so that node, incarnation and seq identify one segment among all logs.
-      incarnation: newIncarnation(),
+      incarnation: newIncarnation(this.#random),
       lastSeq: async () => {
         await reopenLog(files, path)
         return await this.#recovery.lastSeq(logName)
@@ -293,6 +296,6 @@ export class LocalLogWriter implements LogWriter {
   }
 }
 
-function newIncarnation(): string {
-  return Array.from({ length: 10 }, () => incarnationAlphabet[randomInt(incarnationAlphabet.length)]).join('')
+function newIncarnation(random: Random): string {
+  return Array.from(random.bytes(10), (byte) => incarnationAlphabet[byte % incarnationAlphabet.length]).join('')
 }

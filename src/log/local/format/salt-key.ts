@@ -6,10 +6,11 @@
  * are never taken for a frame, a header or a footer. With the key, the salt of a segment is known even if its header is lost.
  */
 import { Buffer } from 'node:buffer'
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32c } from '@node-rs/crc32'
 import { type Files, writeDurably } from '#lib/files.ts'
+import type { Random } from '#lib/random.ts'
 import type { SegmentRef } from '../../segment-source.ts'
 import { listSegments } from './directory.ts'
 import type { Salt } from './frame.ts'
@@ -51,11 +52,13 @@ export function trustedSalt(key: SaltKey | undefined, segment: SegmentRef, store
 export class WrittenSaltKey {
   readonly #files: Files
   readonly #directory: string
+  readonly #random: Random
   #ensured: Promise<SaltKey> | undefined
 
-  constructor(files: Files, walDirectory: string) {
+  constructor(files: Files, walDirectory: string, random: Random) {
     this.#files = files
     this.#directory = walDirectory
+    this.#random = random
   }
 
   /** Returns the key, or undefined if it is missing or damaged, and not needed yet. */
@@ -77,7 +80,7 @@ export class WrittenSaltKey {
     const known = await readSaltKey(this.#files, this.#directory).catch(() => undefined)
     if (known !== undefined) return known
     const isReplacement = (await listSegments(this.#files, this.#directory)).length > 0
-    const secret = randomBytes(SECRET_BYTES)
+    const secret = this.#random.bytes(SECRET_BYTES)
     const key = { secret, isReplacement }
     await writeDurably(this.#files, join(this.#directory, saltKeyName), encodeSaltKey(key))
     return key

@@ -120,11 +120,11 @@ export class Log {
     return Math.min(this.#options.limits.groupBytesMax, this.#segment.groupBytesMax)
   }
 
-  /** Starts in the check phase, so that everything else that arrives in this turn of the event loop joins the first group. */
+  /** Starts in the next turn, so that everything else that arrives in this turn of the event loop joins the first group. */
   #scheduleWork(): void {
     if (this.#isWorking) return
     this.#isWorking = true
-    setImmediate(() => void this.#work())
+    this.#options.clock.nextTurn(() => void this.#work())
   }
 
   async #work(): Promise<void> {
