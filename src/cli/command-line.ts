@@ -7,8 +7,8 @@
 import { buildApplication, ExitCode, help, type RouteMap, run, version } from '@stricli/core'
 import { readVersion } from '#lib/version.ts'
 import { commands } from './commands.ts'
-import { type CliContext, tolerateClosedPipes, UsageError } from './context.ts'
-import { textFor } from './text.ts'
+import { type CliContext, tolerateClosedPipes, UsageError } from './terminal/context.ts'
+import { textFor } from './terminal/text.ts'
 
 /** `args` is the command line, for its error messages. */
 export const createApplication = (args: readonly string[]) =>
@@ -34,7 +34,7 @@ export const createApplication = (args: readonly string[]) =>
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
   tolerateClosedPipes(context)
   if (args[0] === '__complete') {
-    const { printCompletions } = await import('./completions.ts')
+    const { printCompletions } = await import('./completion/completions.ts')
     await printCompletions(createApplication(args), args.slice(1), context)
     return 0
   }

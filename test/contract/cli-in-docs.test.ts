@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { Command, RouteMap } from '@stricli/core'
 import { expect, test } from 'vitest'
 import { commands } from '#cli/commands.ts'
-import type { CliContext } from '#cli/context.ts'
+import type { CliContext } from '#cli/terminal/context.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const pages = execFileSync('git', ['ls-files', 'README.md', 'CONTRIBUTING.md', 'docs', 'deploy', 'examples', 'console/src'], {

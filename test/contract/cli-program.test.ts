@@ -6,7 +6,7 @@ import { delimiter, join, resolve } from 'node:path'
 import type { Command, RouteMap } from '@stricli/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { commands } from '#cli/commands.ts'
-import type { CliContext } from '#cli/context.ts'
+import type { CliContext } from '#cli/terminal/context.ts'
 import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')

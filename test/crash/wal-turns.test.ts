@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { seededRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { walLimits } from '#log/local/limits.ts'
+import { walLimits } from '#log/limits.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { profilesPath } from '#cli/profiles.ts'
+import { profilesPath } from '#cli/remote/profiles.ts'
 import { runCli } from './cli.ts'
 import { useOwnSettings } from './own-settings.ts'
 

@@ -1,15 +1,15 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import { UserError } from '#lib/user-error.ts'
-import type { BucketFlags } from '../account-buckets.ts'
-import type { Limit, QuotaFlags } from '../account-quotas.ts'
-import type { NameFlags } from '../accounts.ts'
-import type { CliContext } from '../context.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { BucketFlags } from '../operator/account-buckets.ts'
+import type { Limit, QuotaFlags } from '../operator/account-quotas.ts'
+import type { NameFlags } from '../operator/accounts.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { json, oneArgument, optional, parseId, required } from './parameters.ts'
 
-const accounts = () => import('../accounts.ts')
-const buckets = () => import('../account-buckets.ts')
-const quotas = () => import('../account-quotas.ts')
+const accounts = () => import('../operator/accounts.ts')
+const buckets = () => import('../operator/account-buckets.ts')
+const quotas = () => import('../operator/account-quotas.ts')
 
 const name = required('who the account is for', 'NAME')
 const id = oneArgument('id of the account', 'ID', parseId)

@@ -1,7 +1,7 @@
 import { buildCommand } from '@stricli/core'
 import type { BackupFlags } from '../backup/backup.ts'
-import type { CliContext } from '../context.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { flag, json, oneArgument } from './parameters.ts'
 
 export const backupCommand = buildCommand<BackupFlags, [path: string], CliContext>({

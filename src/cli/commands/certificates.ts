@@ -1,9 +1,9 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { json, oneArgument } from './parameters.ts'
 
-const certificates = () => import('../certificates.ts')
+const certificates = () => import('../operator/certificates.ts')
 
 export const certificatesCommands = buildRouteMap({
   routes: {

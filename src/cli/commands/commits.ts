@@ -1,6 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { RebuildFlags } from '../commits/rebuild-command.ts'
-import type { CliContext } from '../context.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { commitsFilesCommand, commitsListCommand } from './account-resources.ts'
 import { flag, json, optional } from './parameters.ts'
 

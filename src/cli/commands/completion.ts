@@ -1,11 +1,11 @@
 import { buildChoiceParser, buildCommand } from '@stricli/core'
-import type { Shell } from '../completion-scripts.ts'
-import type { CliContext } from '../context.ts'
+import type { Shell } from '../completion/completion-scripts.ts'
+import type { CliContext } from '../terminal/context.ts'
 
 const shells: readonly Shell[] = ['bash', 'zsh', 'fish']
 
 export const completionCommand = buildCommand<object, [shell: Shell], CliContext>({
-  loader: async () => (await import('../completion-scripts.ts')).printCompletionScript,
+  loader: async () => (await import('../completion/completion-scripts.ts')).printCompletionScript,
   parameters: {
     positional: {
       kind: 'tuple',

@@ -1,9 +1,9 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { json } from './parameters.ts'
 
-const database = () => import('../database.ts')
+const database = () => import('../operator/database.ts')
 
 export const databaseCommands = buildRouteMap({
   routes: {

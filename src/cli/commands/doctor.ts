@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { json } from './parameters.ts'
 
 export const doctorCommand = buildCommand<JsonFlags, [], CliContext>({

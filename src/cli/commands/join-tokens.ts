@@ -1,11 +1,11 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import { UserError } from '#lib/user-error.ts'
-import type { CliContext } from '../context.ts'
-import type { CreateJoinTokenFlags } from '../join-tokens.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { CreateJoinTokenFlags } from '../operator/join-tokens.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { json, oneArgument, optional, parseId, required } from './parameters.ts'
 
-const tokens = () => import('../join-tokens.ts')
+const tokens = () => import('../operator/join-tokens.ts')
 
 export const joinTokensCommands = buildRouteMap({
   routes: {

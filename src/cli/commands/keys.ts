@@ -1,9 +1,9 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { CreateKeyFlags, ListKeysFlags, RevokeKeyFlags } from '../keys.ts'
+import type { CreateKeyFlags, ListKeysFlags, RevokeKeyFlags } from '../operator/keys.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, json, oneArgument, optional, parseId, required } from './parameters.ts'
 
-const keys = () => import('../keys.ts')
+const keys = () => import('../operator/keys.ts')
 
 const account = optional('id of the account; the first account if not set', 'ID', parseId)
 

@@ -1,9 +1,9 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { ListProfilesFlags, LoginFlags } from '../login.ts'
+import type { ListProfilesFlags, LoginFlags } from '../remote/login.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { json, optional } from './parameters.ts'
 
-const load = () => import('../login.ts')
+const load = () => import('../remote/login.ts')
 
 export const loginCommand = buildCommand<LoginFlags, [url?: string], CliContext>({
   loader: async () => (await load()).login,

@@ -1,10 +1,10 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { RemoveFlags } from '../nodes.ts'
-import type { JsonFlags } from '../print-json.ts'
+import type { RemoveFlags } from '../operator/nodes.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { flag, json, oneArgument, parseId } from './parameters.ts'
 
-const nodes = () => import('../nodes.ts')
+const nodes = () => import('../operator/nodes.ts')
 
 const id = oneArgument('id of the node', 'ID', parseId)
 

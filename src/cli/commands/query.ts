@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { QueryFlags } from '../query/command.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, oneArgument, optional, withDefault } from './parameters.ts'
 
 const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }

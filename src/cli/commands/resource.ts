@@ -1,7 +1,7 @@
 /** Builds the commands about the things of an account. Each calls one operation of the API. */
 import { buildCommand, type FlagParametersForType } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { CallFlags, CallSpec, Column, ListFlags, ListSpec, OperationName, Target } from '../resources/run.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, integer, json, optional, withDefault } from './parameters.ts'
 
 const limitMax = 100_000

@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { ScrubFlags } from '../scrub/command.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, json } from './parameters.ts'
 
 export const scrubCommand = buildCommand<ScrubFlags, [], CliContext>({

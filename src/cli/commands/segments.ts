@@ -1,11 +1,11 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { JsonFlags } from '../print-json.ts'
 import type { DeliverFlags } from '../segments/deliver.ts'
 import type { DiscardFlags } from '../segments/discard.ts'
 import type { ExportFlags } from '../segments/export.ts'
 import type { ListFlags } from '../segments/list.ts'
 import type { RetryFlags } from '../segments/parked.ts'
+import type { CliContext } from '../terminal/context.ts'
+import type { JsonFlags } from '../terminal/print-json.ts'
 import { flag, json, oneArgument, required, withDefault } from './parameters.ts'
 
 const list = () => import('../segments/list.ts')

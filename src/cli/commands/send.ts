@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { SendFlags } from '../send/command.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, integer, optional, withDefault } from './parameters.ts'
 
 export const sendCommand = buildCommand<SendFlags, [endpoint: string, file?: string], CliContext>({

@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { AdoptFlags, NodeFlags } from '../serve/processes.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, optional } from './parameters.ts'
 
 const processes = () => import('../serve/processes.ts')

@@ -1,9 +1,9 @@
 /** The set-up of an account in files. */
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { ApplyFlags } from '../setup/apply-command.ts'
 import type { ExportFlags } from '../setup/export-command.ts'
 import type { PlanFlags } from '../setup/plan-command.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, json, optional } from './parameters.ts'
 
 const file = {

@@ -1,10 +1,10 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
-import type { SignInLinkFlags } from '../sign-in-link.ts'
+import type { SignInLinkFlags } from '../operator/sign-in-link.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { json, optional, parseId } from './parameters.ts'
 
 export const signInLinkCommand = buildCommand<SignInLinkFlags, [], CliContext>({
-  loader: async () => (await import('../sign-in-link.ts')).createSignInLink,
+  loader: async () => (await import('../operator/sign-in-link.ts')).createSignInLink,
   parameters: {
     flags: {
       email: optional('who signs in with it; somebody new if not set', 'ADDRESS'),

@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import type { TailFlags } from '../tail/command.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { flag, integer, oneArgument, optional, withDefault } from './parameters.ts'
 
 export const tailCommand = buildCommand<TailFlags, [endpoint: string], CliContext>({

@@ -1,8 +1,8 @@
 /** `inlet doctor`: checks this machine, its installation and the connection of this user, and says what to do. Changes nothing. */
 import { errorMessage } from '#lib/error-message.ts'
-import type { CliContext } from '../context.ts'
-import { type JsonFlags, printJson } from '../print-json.ts'
-import { readProfiles } from '../profiles.ts'
+import { readProfiles } from '../remote/profiles.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printJson } from '../terminal/print-json.ts'
 import { checkConnection } from './connection.ts'
 import { type Finding, fail } from './finding.ts'
 import { checkInstallation } from './installation.ts'

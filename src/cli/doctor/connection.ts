@@ -1,8 +1,8 @@
 /** Checks of the Inlet that this user is signed in to. */
 import { noResponse } from '#client/errors.ts'
 import { findEmptyRegion } from '#model/empty-region.ts'
-import type { CliContext } from '../context.ts'
-import { findAccess, openRemote } from '../remote.ts'
+import { findAccess, openRemote } from '../remote/remote.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
 
 const answerMs = 5000

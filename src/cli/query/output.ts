@@ -4,8 +4,8 @@ import type { RowReader, Value } from '#duckdb/database.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import type { Json } from '#lib/json.ts'
 import { inJson, knownTypes } from '#query/run-statement.ts'
-import type { CliContext } from '../context.ts'
 import { formatTable } from '../demo/table.ts'
+import type { CliContext } from '../terminal/context.ts'
 
 export type Form = 'table' | 'json' | 'csv'
 

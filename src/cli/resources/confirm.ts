@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { UserError } from '#lib/user-error.ts'
-import { type CliContext, UsageError } from '../context.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
 
 /** Asks on a terminal. Throws a UserError unless the answer is yes, and a UsageError where nobody can answer. */
 export async function confirm({ process: { stderr } }: CliContext, question: string): Promise<void> {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { MiB } from '#lib/bytes.ts'
 import { UserError } from '#lib/user-error.ts'
-import { UsageError } from '../context.ts'
+import { UsageError } from '../terminal/context.ts'
 import { parseYaml } from './yaml.ts'
 
 export type FieldFlags = { readonly file?: string; readonly set?: readonly string[] }

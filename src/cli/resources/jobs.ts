@@ -2,9 +2,9 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Client } from '#client/client.ts'
 import type { Schemas } from '#client/generated/schema.ts'
-import type { CliContext } from '../context.ts'
-import { type JsonFlags, printResult } from '../print-json.ts'
-import { Progress } from '../progress.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printResult } from '../terminal/print-json.ts'
+import { Progress } from '../terminal/progress.ts'
 
 type Job = Schemas['Job']
 

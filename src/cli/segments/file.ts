@@ -9,8 +9,8 @@ import type { Frame } from '#log/frame.ts'
 import { type SegmentScan, scanSegment } from '#log/local/read/segment-scan.ts'
 import { forEachRecord } from '#log/records.ts'
 import { SegmentError } from '#log/segment-error.ts'
-import type { CliContext } from '../context.ts'
-import { type JsonFlags, printResult } from '../print-json.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { isoMicros, writeRecords } from './records.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024

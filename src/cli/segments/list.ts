@@ -1,8 +1,8 @@
 /** `inlet segments list`: every segment on this node's disk, and why it is still there. */
 import { countNoun } from '#lib/count-noun.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { CliContext } from '../context.ts'
-import { toTable } from '../table.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { toTable } from '../terminal/table.ts'
 import { formatAge, formatBytes } from './format.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 

@@ -1,5 +1,5 @@
 /** Names of segments on the command line: `<log>/<seq>-<incarnation>`, `<log>` for all of a log, or the commit id that log lines have. */
-import { UsageError } from '../context.ts'
+import { UsageError } from '../terminal/context.ts'
 import type { NodeSegment } from './node-segments.ts'
 
 const namePattern = /^([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\/0*(\d+)-([a-z0-9]{10}))?(?:\.\w+)?$/

@@ -1,16 +1,16 @@
 /** `inlet apply`: shows a plan, asks, and makes the account what the files say. */
 import { UserError } from '#lib/user-error.ts'
-import { type CliContext, UsageError } from '../context.ts'
-import { printJson } from '../print-json.ts'
 import { confirm } from '../resources/confirm.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
+import { printJson } from '../terminal/print-json.ts'
 import { applyChanges, type Outcome } from './apply.ts'
-import type { Change } from './change.ts'
-import { singular } from './change.ts'
 import { changeToJson, describePlan } from './describe-plan.ts'
 import { KeyFile } from './key-file.ts'
+import type { Change } from './kinds/change.ts'
+import { singular } from './kinds/change.ts'
+import { printable } from './kinds/problems.ts'
 import type { Plan } from './plan.ts'
 import { paintFor, planOf } from './plan-command.ts'
-import { printable } from './problems.ts'
 import { validateDestinations } from './validate-destinations.ts'
 
 export type ApplyFlags = {

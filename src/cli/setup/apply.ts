@@ -9,8 +9,8 @@ import { InletError } from '#client/errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import { UserError } from '#lib/user-error.ts'
-import { type Applying, type Change, Ids } from './change.ts'
-import { setupLimits } from './limits.ts'
+import { type Applying, type Change, Ids } from './kinds/change.ts'
+import { setupLimits } from './kinds/limits.ts'
 import type { Plan } from './plan.ts'
 
 export type Outcome = {

@@ -1,11 +1,11 @@
 /** Shows a plan to people and to programs. Secrets are in no plan. */
 import type { Definition } from '#model/definition.ts'
 import { type SetupKind, setupKinds } from '#model/setup.ts'
-import { type Action, type Change, singular } from './change.ts'
-import type { FieldChange } from './fields.ts'
+import { type Action, type Change, singular } from './kinds/change.ts'
+import type { FieldChange } from './kinds/fields.ts'
+import { printable } from './kinds/problems.ts'
 import { diffLines } from './line-diff.ts'
 import type { Plan } from './plan.ts'
-import { printable } from './problems.ts'
 import { printDefinition } from './yaml.ts'
 
 const marks: Readonly<Record<Action, string>> = { create: '+', change: '~', delete: '-' }

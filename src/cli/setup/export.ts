@@ -1,13 +1,13 @@
 /** Turns an account into what files declare. A plan of the result has no changes. */
 import type { SetupKind } from '#model/setup.ts'
-import type { Account } from './account.ts'
-import type { Settings } from './fields.ts'
+import type { Account } from './kinds/account.ts'
 import { exportBinding } from './kinds/bindings.ts'
 import { exportDestination } from './kinds/destinations.ts'
 import { exportEndpoint } from './kinds/endpoints.ts'
+import type { Settings } from './kinds/fields.ts'
 import { exportKeys } from './kinds/keys.ts'
+import { escapeVariables } from './kinds/variables.ts'
 import { exportView } from './kinds/views.ts'
-import { escapeVariables } from './variables.ts'
 
 export type Exported = Readonly<Record<SetupKind, readonly Settings[]>>
 

@@ -1,6 +1,6 @@
 /** Compares two texts line by line. */
 import { structuredPatch } from 'diff'
-import { setupLimits } from './limits.ts'
+import { setupLimits } from './kinds/limits.ts'
 
 export type DiffLine = { readonly mark: ' ' | '+' | '-' | '…'; readonly text: string }
 

@@ -1,9 +1,10 @@
 /** `inlet plan`: shows what `inlet apply` would do. */
-import type { CliContext } from '../context.ts'
-import { printJson } from '../print-json.ts'
-import { openRemote } from '../remote.ts'
+
+import { openRemote } from '../remote/remote.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { printJson } from '../terminal/print-json.ts'
 import { colored, describePlan, type Paint, plain, planToJson } from './describe-plan.ts'
-import { setupLimits } from './limits.ts'
+import { setupLimits } from './kinds/limits.ts'
 import { makePlan, type Plan } from './plan.ts'
 
 export type PlanFlags = {

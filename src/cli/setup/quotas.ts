@@ -1,7 +1,7 @@
-import type { Account } from './account.ts'
-import type { Change } from './change.ts'
+import type { Account } from './kinds/account.ts'
+import type { Change } from './kinds/change.ts'
+import type { Problems } from './kinds/problems.ts'
 import type { ViewChange } from './kinds/views.ts'
-import type { Problems } from './problems.ts'
 
 /** Adds a problem for each quota that the changes would exceed. What is deleted comes last, so it makes no room. */
 export function checkQuotas(

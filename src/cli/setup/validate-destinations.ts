@@ -1,7 +1,7 @@
 import type { Client } from '#client/client.ts'
 import { InletError } from '#client/errors.ts'
 import { inParallel } from '#lib/in-parallel.ts'
-import { setupLimits } from './limits.ts'
+import { setupLimits } from './kinds/limits.ts'
 import type { Plan } from './plan.ts'
 
 export type InvalidDestination = { readonly name: string; readonly error: string }

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '#client/client.ts'
 import { ApiError, ConnectionError, TimeoutError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
-import type { CliContext } from '../context.ts'
-import { openRemote } from '../remote.ts'
+import { openRemote } from '../remote/remote.ts'
 import { findEndpoint } from '../resources/find.ts'
+import type { CliContext } from '../terminal/context.ts'
 
 export type TailFlags = {
   readonly lines: number

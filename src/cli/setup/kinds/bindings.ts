@@ -6,11 +6,11 @@
 
 import { UserError } from '#lib/user-error.ts'
 import type { DeclaredBinding } from '#model/setup.ts'
-import type { Account, Attachment } from '../account.ts'
-import { type Applying, type Change, changedByOthers } from '../change.ts'
-import type { Declared, DeclaredSetup } from '../declared.ts'
-import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import { missing, type Problems } from '../problems.ts'
+import type { Account, Attachment } from './account.ts'
+import { type Applying, type Change, changedByOthers } from './change.ts'
+import type { Declared, DeclaredSetup } from './declared.ts'
+import { areSame, changesOf, type Settings, withoutDefaults } from './fields.ts'
+import { missing, type Problems } from './problems.ts'
 import type { ViewChange } from './views.ts'
 
 const defaults: Settings = { is_required: false, canary_start_ts: null }

@@ -2,11 +2,11 @@ import { AppError } from '#errors.ts'
 import { defaultEncryption, encryptionAfter } from '#model/destination-encryption.ts'
 import { hasAllowedBuckets } from '#model/object-store.ts'
 import type { DeclaredDestination } from '#model/setup.ts'
-import type { Account, Destination } from '../account.ts'
-import { assertUnchanged, type Change } from '../change.ts'
-import type { Declared, DeclaredSetup } from '../declared.ts'
-import { changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import type { Problems } from '../problems.ts'
+import type { Account, Destination } from './account.ts'
+import { assertUnchanged, type Change } from './change.ts'
+import type { Declared, DeclaredSetup } from './declared.ts'
+import { changesOf, type Settings, withoutDefaults } from './fields.ts'
+import type { Problems } from './problems.ts'
 
 const defaults: Settings = {
   role_arn: null,

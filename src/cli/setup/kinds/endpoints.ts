@@ -1,11 +1,11 @@
 import { MqttConfig, outputFormatsDefault } from '#model/endpoint.ts'
 import { segmentLimits } from '#model/limits.ts'
 import type { DeclaredEndpoint } from '#model/setup.ts'
-import type { Account, Endpoint } from '../account.ts'
-import { type Applying, assertUnchanged, type Change } from '../change.ts'
-import type { Declared, DeclaredSetup } from '../declared.ts'
-import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import { missing, type Problems } from '../problems.ts'
+import type { Account, Endpoint } from './account.ts'
+import { type Applying, assertUnchanged, type Change } from './change.ts'
+import type { Declared, DeclaredSetup } from './declared.ts'
+import { areSame, changesOf, type Settings, withoutDefaults } from './fields.ts'
+import { missing, type Problems } from './problems.ts'
 
 /** A field that a file leaves out has its default. */
 const defaults = {

@@ -7,11 +7,11 @@
 import { ApiError } from '#client/errors.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { DeclaredKey } from '#model/setup.ts'
-import type { Account, ApiKey } from '../account.ts'
-import { type Applying, type Change, changedByOthers } from '../change.ts'
-import type { DeclaredSetup } from '../declared.ts'
-import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
-import { missing, type Problems } from '../problems.ts'
+import type { Account, ApiKey } from './account.ts'
+import { type Applying, type Change, changedByOthers } from './change.ts'
+import type { DeclaredSetup } from './declared.ts'
+import { areSame, changesOf, type Settings, withoutDefaults } from './fields.ts'
+import { missing, type Problems } from './problems.ts'
 
 const defaults: Settings = { endpoints: null, public: false, origins: null }
 

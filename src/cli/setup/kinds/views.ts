@@ -1,10 +1,10 @@
 import { UserError } from '#lib/user-error.ts'
 import { type Column, type Definition, type Filter, isListFormed } from '#model/definition.ts'
 import type { DeclaredView } from '#model/setup.ts'
-import type { Account, View } from '../account.ts'
-import { type Applying, type Change, changedByOthers } from '../change.ts'
-import type { Declared, DeclaredSetup } from '../declared.ts'
-import { areSame, changesOf, type Settings, withoutDefaults } from '../fields.ts'
+import type { Account, View } from './account.ts'
+import { type Applying, type Change, changedByOthers } from './change.ts'
+import type { Declared, DeclaredSetup } from './declared.ts'
+import { areSame, changesOf, type Settings, withoutDefaults } from './fields.ts'
 
 const defaults: Settings = { description: '', tags: [] }
 

@@ -10,12 +10,12 @@
 import { dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { copyBytes, type Files, type OpenFile } from '#lib/files.ts'
+import { walLimits } from '../../limits.ts'
 import { SegmentError } from '../../segment-error.ts'
 import type { Salvage, SegmentRef } from '../../segment-source.ts'
 import type { Salt } from '../format/frame.ts'
 import { readSaltKey } from '../format/salt-key.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, segmentName } from '../format/segment-file.ts'
-import { walLimits } from '../limits.ts'
 import { type Inspection, inspectSegment } from './inspection.ts'
 import { keepOriginal, readQuarantineNote } from './quarantine.ts'
 

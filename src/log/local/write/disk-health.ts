@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { toLogError } from '../../disk-error.ts'
 import type { LogError } from '../../log-error.ts'
 import type { LogHealth } from '../../log-writer.ts'
-import { toLogError } from '../disk-error.ts'
 
 const healthyDisk: LogHealth = { healthy: true, reasons: [] }
 

@@ -1,7 +1,7 @@
 /** Proposes completions of a command line, for the scripts of `inlet completion`. */
 import { type Application, proposeCompletions } from '@stricli/core'
-import type { CliContext } from './context.ts'
-import { readProfiles } from './profiles.ts'
+import { readProfiles } from '../remote/profiles.ts'
+import type { CliContext } from '../terminal/context.ts'
 
 /** Options before the name of a command, which Stricli does not know. */
 const leading = [

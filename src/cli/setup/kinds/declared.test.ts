@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { UserError } from '#lib/user-error.ts'
-import { runs } from '../../../test/support/thorough.ts'
+import { runs } from '../../../../test/support/thorough.ts'
 import { readDeclared } from './declared.ts'
 import { Problems } from './problems.ts'
 
-const shop = readFileSync(new URL('../../../examples/setup/shop.yaml', import.meta.url), 'utf8')
+const shop = readFileSync(new URL('../../../../examples/setup/shop.yaml', import.meta.url), 'utf8')
 
 /** Returns what is declared, and the message about its problems. */
 function read(text: string, environment: Readonly<Record<string, string>> = {}) {

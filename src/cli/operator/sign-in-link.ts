@@ -2,9 +2,9 @@
 import { baseUrlOf } from '#config/addresses.ts'
 import { type SignInLink, signInLinks } from '#control/resources/sign-in-links.ts'
 import { signInLimits } from '#model/limits.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
-import type { CliContext } from './context.ts'
-import { type JsonFlags, printResult } from './print-json.ts'
 import { getFirstAccount, openCommandStore } from './store.ts'
 
 export type SignInLinkFlags = JsonFlags & { readonly email?: string; readonly account?: string }

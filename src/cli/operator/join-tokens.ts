@@ -9,11 +9,11 @@ import { parseFields } from '#model/field-errors.ts'
 import { CreateJoinToken, type JoinToken } from '#model/join-token.ts'
 import { findRoot } from '#store/naming/certificates.ts'
 import type { Store } from '#store/store.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
+import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
+import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { type CliContext, UsageError } from './context.ts'
-import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { listAll, openCommandStore, servicesBeside } from './store.ts'
-import { toTable } from './table.ts'
 
 export type CreateJoinTokenFlags = JsonFlags & {
   readonly name: string

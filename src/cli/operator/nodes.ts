@@ -4,11 +4,11 @@ import { countNoun } from '#lib/count-noun.ts'
 import { UserError } from '#lib/user-error.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
+import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import type { CliContext } from './context.ts'
-import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { listAll, openCommandStore, servicesBeside } from './store.ts'
-import { toTable } from './table.ts'
 
 export type RemoveFlags = JsonFlags & { readonly yes: boolean }
 

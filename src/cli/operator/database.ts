@@ -5,9 +5,9 @@ import { applyChange, beginGeneration, currentPosition } from '#store/cluster/ep
 import { listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { listNodeInventories, type NodeInventory } from '#store/nodes/node-inventory.ts'
 import { newestHeartbeat } from '#store/nodes/nodes.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
-import type { CliContext } from './context.ts'
-import { type JsonFlags, printResult } from './print-json.ts'
 import { listAll, openCommandStore } from './store.ts'
 
 export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<void> {

@@ -4,11 +4,11 @@ import { type Account, type ChangeAccount, CreateAccount } from '#model/account.
 import { parseFields } from '#model/field-errors.ts'
 import { hasAllowedBuckets, storeTraitsOf } from '#model/object-store.ts'
 import type { Store } from '#store/store.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
+import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
+import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { type CliContext, UsageError } from './context.ts'
-import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { getFirstAccount, listAll, openCommandStore, servicesBeside } from './store.ts'
-import { toTable } from './table.ts'
 
 export type NameFlags = JsonFlags & { readonly name: string }
 

@@ -2,11 +2,11 @@
 import { isoTimestamp } from '#lib/clock.ts'
 import { UserError } from '#lib/user-error.ts'
 import { type CertificateState, findRoot, listCertificates, requestCertificate } from '#store/naming/certificates.ts'
+import type { CliContext } from '../terminal/context.ts'
+import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
+import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import type { CliContext } from './context.ts'
-import { type JsonFlags, printJson, printResult } from './print-json.ts'
 import { openCommandStore } from './store.ts'
-import { toTable } from './table.ts'
 
 export async function listIssued(this: CliContext, { json }: JsonFlags): Promise<void> {
   await using store = await openCommandStore(this)

@@ -2,7 +2,7 @@
 import { type Client, createClient } from '#client/client.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
-import type { CliContext } from './context.ts'
+import type { CliContext } from '../terminal/context.ts'
 import { readProfiles } from './profiles.ts'
 
 export const urlDefault = 'http://127.0.0.1:8080'

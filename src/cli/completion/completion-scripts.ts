@@ -1,5 +1,5 @@
 /** `inlet completion`: the scripts that make a shell ask this program what may follow. */
-import type { CliContext } from './context.ts'
+import type { CliContext } from '../terminal/context.ts'
 
 export type Shell = keyof typeof scripts
 

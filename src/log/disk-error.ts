@@ -1,5 +1,5 @@
 import { errorCode } from '#lib/files.ts'
-import { LogError } from '../log-error.ts'
+import { LogError } from './log-error.ts'
 
 export function isDiskFull(error: unknown): boolean {
   const code = errorCode(error)

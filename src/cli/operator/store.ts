@@ -8,7 +8,7 @@ import { findFirstAccount } from '#store/accounts/accounts.ts'
 import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
 import { requireCurrentSchema } from '#store/migrations/prepare.ts'
 import { openStore, type Store } from '#store/store.ts'
-import type { CliContext } from './context.ts'
+import type { CliContext } from '../terminal/context.ts'
 
 /** Opens the configured database. Throws a UserError if there is none, or one of another release: commands create and migrate none. */
 export async function openCommandStore(context: CliContext): Promise<Store & AsyncDisposable> {

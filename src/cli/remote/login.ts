@@ -8,11 +8,11 @@ import { type Client, createClient } from '#client/client.ts'
 import { ApiError } from '#client/errors.ts'
 import { isLoopback } from '#lib/ip-addresses.ts'
 import { UserError } from '#lib/user-error.ts'
-import { type CliContext, UsageError } from './context.ts'
-import { printJson } from './print-json.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
+import { printJson } from '../terminal/print-json.ts'
+import { toTable } from '../terminal/table.ts'
 import { profilesPath, readProfiles, writeProfiles } from './profiles.ts'
 import { urlDefault } from './remote.ts'
-import { toTable } from './table.ts'
 
 export type LoginFlags = { readonly keyFile?: string }
 export type ListProfilesFlags = { readonly json: boolean }

@@ -3,9 +3,9 @@ import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts/accounts.ts'
 import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
+import { type JsonFlags, printJson } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
-import { type CliContext, UsageError } from './context.ts'
-import { type JsonFlags, printJson } from './print-json.ts'
 import { openCommandStore } from './store.ts'
 
 export type BucketFlags = JsonFlags & { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
