@@ -12,8 +12,8 @@ import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import type { ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import type { BuiltArtifacts } from './convert/build-directory.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
+import type { BuiltArtifacts } from './convert/segment-build.ts'
 import { Adopter, type AdopterOptions } from './publish/adopter.ts'
 import type { CommitSink } from './publish/commit-sink.ts'
 import { Committer } from './publish/committer.ts'
@@ -29,7 +29,6 @@ import {
   type DeliveryTarget,
   isSameLocation,
   type SegmentFacts,
-  SegmentSalvaged,
 } from './segments/delivery-run.ts'
 import { deliveryLimits } from './segments/limits.ts'
 
@@ -46,11 +45,6 @@ export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
     readonly random: Random
     readonly logger: Logger
   }
-
-/** Someone removed built files from the scratch space while they waited for their upload. */
-class BuiltFilesLost extends Error {
-  override readonly name = 'BuiltFilesLost'
-}
 
 export class SegmentDelivery {
   readonly #converter: Converter
@@ -83,34 +77,25 @@ export class SegmentDelivery {
 
   /** Throws only the signal's reason. After that, the delivery can be repeated. */
   async run(run: DeliveryRun): Promise<DeliveryOutcome> {
-    let current = run
-    for (;;) {
-      try {
-        await this.#run(current)
-        return 'committed'
-      } catch (error) {
-        if (error instanceof DeliveryEnded) return error.outcome
-        // An attempt may have put the marker although it failed, and a commit never changes.
-        if (error instanceof BuiltFilesLost) current = { ...run, mayBeCommitted: true }
-        else if (!(error instanceof SegmentSalvaged)) throw error
-      }
-    }
-  }
-
-  async #run(run: DeliveryRun): Promise<void> {
-    const facts = await this.#converter.readFacts(run)
-    // An earlier run may have delivered it, if somebody copies segments back one by one.
-    const mayBeCommitted = run.mayBeCommitted || facts.name.sealedAtMicros < this.#startedAtMicros
-    if (mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return
-    await this.#retry.waitUntilWorthBuilding(facts, run)
-    const startedAt = this.#clock.monotonic()
-    const measure = measureIn(this.#traces?.begin(facts))
-    const built = await measure('convert', () => this.#converter.convert(facts, run))
     try {
-      await this.#deliver(facts, built, { startedAt, measure }, run)
-    } finally {
-      // Files that stay are removed at the next start.
-      await built.remove().catch((error: unknown) => this.#logger.warn({ err: error }, 'built files not removed'))
+      const facts = await this.#converter.readFacts(run)
+      // An earlier run may have delivered it, if somebody copies segments back one by one.
+      const mayBeCommitted = run.mayBeCommitted || facts.name.sealedAtMicros < this.#startedAtMicros
+      if (mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return 'committed'
+      await this.#retry.waitUntilWorthBuilding(facts, run)
+      const startedAt = this.#clock.monotonic()
+      const measure = measureIn(this.#traces?.begin(facts))
+      const built = await measure('convert', this.#converter.convert(facts, run))
+      try {
+        await this.#deliver(facts, built, { startedAt, measure }, run)
+      } finally {
+        // Files that stay are removed at the next start.
+        await built.remove().catch((error: unknown) => this.#logger.warn({ err: error }, 'built files not removed'))
+      }
+      return 'committed'
+    } catch (error) {
+      if (error instanceof DeliveryEnded) return error.outcome
+      throw error
     }
   }
 
@@ -156,13 +141,13 @@ export class SegmentDelivery {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
         if (!built.isComplete()) return false
-        uploaded = { target, artifacts: await measure('upload', () => this.#upload(facts, built, target, run)) }
+        uploaded = { target, artifacts: await measure('upload', this.#upload(facts, built, target, run)) }
         run.report(null)
       }
       try {
         const { artifacts } = uploaded
         const finished = { artifacts, views: built.views, startedAt }
-        await measure('commit', () => this.#committer.commit(facts, finished, destination, run))
+        await measure('commit', this.#committer.commit(facts, finished, destination, run))
       } catch (error) {
         if (error instanceof ArtifactsMissing) uploaded = undefined
         throw error
@@ -171,7 +156,7 @@ export class SegmentDelivery {
     })
     if (isDelivered) return
     this.#logger.warn({ segment: facts.id }, 'built files were removed; building them again')
-    throw new BuiltFilesLost()
+    throw new DeliveryEnded('again')
   }
 
   async #upload(
@@ -190,5 +175,5 @@ export class SegmentDelivery {
 type Measure = SegmentTrace['measure']
 
 function measureIn(trace: SegmentTrace | undefined): Measure {
-  return trace === undefined ? (_, work) => work() : (name, work) => trace.measure(name, work)
+  return trace === undefined ? (_, work) => work : (name, work) => trace.measure(name, work)
 }

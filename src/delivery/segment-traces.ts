@@ -66,11 +66,12 @@ export class SegmentTrace {
     this.#startMs = clock.monotonic()
   }
 
-  async measure<T>(name: string, work: () => Promise<T>): Promise<T> {
+  /** Measures a stage that has just begun. */
+  async measure<T>(name: string, work: Promise<T>): Promise<T> {
     const startMs = this.#clock.monotonic()
     let failed = true
     try {
-      const result = await work()
+      const result = await work
       failed = false
       return result
     } finally {

@@ -23,6 +23,14 @@ type Request = SlotTask & { readonly start: () => void; readonly preempted: Abor
 
 type SlotUse = { readonly priority?: SlotPriority; readonly signal: AbortSignal }
 
+/** A slot that somebody holds. Dispose it when its work has ended. */
+export type HeldSlot = Disposable & {
+  /** The place among requests of the same endpoint. */
+  readonly order: number
+  /** Aborts once another one gets the slot: the work has to end. */
+  readonly preempted: AbortSignal
+}
+
 export class FairSlots {
   readonly capacity: number
   readonly #schedule: SlotSchedule<Request>
@@ -47,24 +55,39 @@ export class FairSlots {
   ): Promise<T> {
     const order = this.#requests++
     for (;;) {
-      const { promise: started, resolve: start, reject } = Promise.withResolvers<void>()
-      const request: Request = { ...owner, priority, order, start, preempted: new AbortController() }
-      const abort = () => reject(signal.reason)
-      signal.throwIfAborted()
-      signal.addEventListener('abort', abort, { once: true })
+      using slot = await this.acquire(owner, { priority, order, signal })
       try {
-        this.#apply(this.#schedule.request(request, this.#clock.monotonic()))
-        await started
-        const ended = AbortSignal.any([signal, request.preempted.signal])
+        const ended = AbortSignal.any([signal, slot.preempted])
         ended.throwIfAborted()
         return await work(ended)
       } catch (error) {
         signal.throwIfAborted()
-        if (!request.preempted.signal.aborted) throw error
-      } finally {
-        signal.removeEventListener('abort', abort)
-        this.#apply(this.#schedule.end(request, this.#clock.monotonic()))
+        if (!slot.preempted.aborted) throw error
       }
+    }
+  }
+
+  /** Waits for a slot. Work that is repeated gives the order that it had. Throws the signal's reason. */
+  async acquire(
+    owner: SlotOwner,
+    { priority = 'normal', order = this.#requests++, signal }: SlotUse & { readonly order?: number | undefined },
+  ): Promise<HeldSlot> {
+    signal.throwIfAborted()
+    const { promise: started, resolve: start, reject } = Promise.withResolvers<void>()
+    const request: Request = { ...owner, priority, order, start, preempted: new AbortController() }
+    const abort = () => reject(signal.reason)
+    const end = () => this.#apply(this.#schedule.end(request, this.#clock.monotonic()))
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      this.#apply(this.#schedule.request(request, this.#clock.monotonic()))
+      await started
+      signal.throwIfAborted()
+      return { order, preempted: request.preempted.signal, [Symbol.dispose]: end }
+    } catch (error) {
+      end()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abort)
     }
   }
 

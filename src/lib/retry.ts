@@ -22,13 +22,26 @@ export class Backoff {
 
   /** Returns the milliseconds to wait before the next attempt: between half the step and the whole step. */
   next(): number {
-    const { delayMsMin, delayMsMax, random = { fraction: Math.random } } = this.#options
-    const step = Math.min(delayMsMax, delayMsMin * 2 ** Math.min(this.#attempts, 30))
+    const { random = { fraction: Math.random } } = this.#options
+    const step = backoffStepMs(this.#options, this.#attempts)
     this.#attempts += 1
-    return step / 2 + (random.fraction() * step) / 2
+    return jittered(step, random)
   }
 
   reset(): void {
     this.#attempts = 0
   }
+}
+
+/** Returns the longest delay after that many attempts. */
+export function backoffStepMs(
+  { delayMsMin, delayMsMax }: Pick<BackoffOptions, 'delayMsMin' | 'delayMsMax'>,
+  attempts: number,
+): number {
+  return Math.min(delayMsMax, delayMsMin * 2 ** Math.min(attempts, 30))
+}
+
+/** Returns a delay between half the step and the whole step. */
+export function jittered(stepMs: number, random: Pick<Random, 'fraction'>): number {
+  return stepMs / 2 + (random.fraction() * stepMs) / 2
 }

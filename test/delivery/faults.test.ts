@@ -1,11 +1,12 @@
 /** Faults of the node under delivery. Law: they park nothing, however long they last; only what fails because of its content is parked. */
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
-import { badConversionPool } from '../support/bad-conversions.ts'
 import { runCli } from '../support/cli.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { FailingDisk } from '../support/failing-disk.ts'
+import { FaultyConversions } from '../support/faulty-conversions.ts'
 import { until } from '../support/until.ts'
 
 /** No conversion accepts it, although every checksum is valid. */
@@ -105,7 +106,7 @@ test('a segment that always ends its conversion process is parked, and delivery 
   const bad = anEndpointTo(aDestination('bad'), { output_formats: ['parquet', 'parquet_views'], views })
   const good = anEndpointTo(aDestination('good'))
   await using node = await DeliveryNode.create(bad, good)
-  node.conversionPool = badConversionPool()
+  node.conversionPool = new FaultyConversions()
   await node.start()
   await node.sealAll([
     [bad.id, '{"n":1}'],
@@ -114,24 +115,24 @@ test('a segment that always ends its conversion process is parked, and delivery 
   await until('the good one', () => node.commits.length === 1)
   await until('the bad one', () => node.lag(bad.id)?.parked_segments === 1)
   expect(node.lag(bad.id)?.blocked_by).toBe('1 segment is parked: the conversion process ended: killed by SIGSEGV')
-  await node.stop()
-  await node.conversionPool.stop()
 })
 
 test('stopping ends a conversion that would never end, and leaves no files', async () => {
   const views = [aBoundView({ name: 'busy' })]
   const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
   await using node = await DeliveryNode.create(endpoint)
-  node.conversionPool = badConversionPool()
+  let isBusy = false
+  node.conversionPool = new FaultyConversions(systemClock, (_, { views }) => {
+    isBusy ||= views.length > 0
+  })
   await node.start()
   await node.seal(endpoint.id, '{"n":1}')
   const built = async () => await readdir(node.config.paths.scratch, { recursive: true })
-  await until('the records', async () => (await built()).some((name) => name.endsWith('records.parquet')))
+  await until('the view', () => isBusy)
   const startedAt = performance.now()
   await node.stop(AbortSignal.abort())
   expect(performance.now() - startedAt).toBeLessThan(5_000)
   expect(await built()).toEqual([])
-  await node.conversionPool.stop()
 })
 
 test('parked segments are tried again at each start, and when the operator says so', async () => {

@@ -23,8 +23,8 @@ import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import { leaseLimits } from '#store/limits.ts'
-import { badConversionPool } from '../support/bad-conversions.ts'
 import { aDestination, conversionPool } from '../support/delivery-node.ts'
+import { FaultyConversions } from '../support/faulty-conversions.ts'
 import { FaultyStores } from '../support/faulty-stores.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
@@ -173,10 +173,9 @@ describe('a unit', () => {
 
   test('fails if its view ends the conversion process, and live conversions go on', async () => {
     const { unit, options } = await furnished(10)
-    const pool = badConversionPool()
     const conversions = new Conversions({
-      pool,
-      segments: new LocalSegmentSource({ directory: directory, files: systemFiles }),
+      pool: new FaultyConversions(),
+      segments: new LocalSegmentSource({ directory, files: systemFiles }),
       scratch: directory,
     })
     const greedy = { ...unit, view: { ...view, name: 'greedy' } }
@@ -187,7 +186,6 @@ describe('a unit', () => {
     // A process can also die for a reason of the node.
     const fragile = { ...unit, view: { ...view, name: 'fragile' } }
     expect(await runUnit(fragile, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
-    await pool.stop()
   })
 
   // Needs root, and the programs of util-linux.

@@ -7,6 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { Conversions } from '#delivery/convert/conversions.ts'
+import { ExpensiveViews } from '#delivery/convert/expensive-views.ts'
+import { SegmentBuild } from '#delivery/convert/segment-build.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
@@ -56,6 +58,8 @@ async function seal(...logs: readonly string[]) {
   return await new LocalSegmentSource({ directory: paths.wal, files: systemFiles }).list()
 }
 
+const noSlots = { count: 0, lend: async () => undefined }
+
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
 // Needs root, and the programs of util-linux.
@@ -95,19 +99,19 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     const [segment] = await seal('log')
     const { bytes, path, ...identity } = must(segment, 'a segment')
     const { pool, conversions } = await start()
-    const built = await conversions.build({
-      ...{ segment: identity, bytes, outputFormats: ['parquet', 'parquet_views'], views: [aBoundView()] },
-      ...{ memoryBytes: 192 * MiB, signal: never },
-    })
+    const request = { segment: identity, bytes, outputFormats: ['parquet', 'parquet_views'], memoryBytes: 192 * MiB } as const
+    const build = new SegmentBuild(conversions, new ExpensiveViews(), { ...request, views: [aBoundView()] }, 1)
+    const built = must(await build.attempt(noSlots, never), 'the files')
     await pool.stop()
     expect(built.failed).toEqual([])
     expect(built.files.map(({ rows }) => rows)).toEqual([1, 1])
-    const kept = await readdir(built.directory)
+    const directory = dirname(must(built.files[0], 'a file').path)
+    const kept = await readdir(directory)
     for (const name of kept) {
-      expect(await stat(join(built.directory, name))).toMatchObject({ uid: process.getuid?.(), gid: process.getgid?.() })
-      expect(await modeOf(join(built.directory, name))).toBe('600')
+      expect(await stat(join(directory, name))).toMatchObject({ uid: process.getuid?.(), gid: process.getgid?.() })
+      expect(await modeOf(join(directory, name))).toBe('600')
     }
-    expect([await modeOf(path), await modeOf(built.directory)]).toEqual(['600', '700'])
+    expect([await modeOf(path), await modeOf(directory)]).toEqual(['600', '700'])
     expect(await modeOf(data)).toBe('700')
     await built.remove()
     expect(await readdir(paths.scratch)).toEqual([])
@@ -127,7 +131,8 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     const inside = (path: string) => JSON.stringify(made.inside(path) || '.')
     const log = dirname(input)
 
-    await made.during({ inputs: [input], directory }, async () => {
+    {
+      await using _access = await made.grant({ inputs: [input], directory })
       expect(await attempt(`readFileSync(${inside(input)})`, `writeFileSync(${inside(join(directory, 'file'))}, '')`)).toEqual([
         ...['works', 'works'],
       ])
@@ -143,7 +148,7 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
       ]
       const ends = await attempt(...refused)
       expect(refused.filter((_, index) => !['EACCES', 'EPERM'].includes(ends[index] ?? ''))).toEqual([])
-    })
+    }
     const afterwards = await attempt(
       `readFileSync(${inside(input)})`,
       `readFileSync(${inside(join(directory, 'file'))})`,
@@ -168,12 +173,13 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     const { bytes, path, ...identity } = must(segment, 'a segment')
     const { pool, conversions } = await start()
     const abort = new AbortController()
-    const building = conversions.build({
-      ...{ segment: identity, bytes, outputFormats: ['parquet'], views: [], memoryBytes: 192 * MiB, signal: abort.signal },
-    })
+    const request = { segment: identity, bytes, outputFormats: ['parquet'], views: [], memoryBytes: 192 * MiB } as const
+    const build = new SegmentBuild(conversions, new ExpensiveViews(), request, 1)
+    const building = build.attempt(noSlots, abort.signal)
     await until('a file of the process', async () => (await readdir(paths.scratch, { recursive: true })).length > 1)
     abort.abort(new Error('shutting down'))
-    await Promise.allSettled([building.then((built) => built.remove())])
+    await Promise.allSettled([building])
+    await build.remove()
     await pool.stop()
     expect(await readdir(paths.scratch)).toEqual([])
     expect(await modeOf(path)).toBe('600')
@@ -200,7 +206,8 @@ test('nothing is opened for others if workers run as the user of Inlet', async (
   const access = new WorkerAccess({ directory: paths.node, user: undefined })
   await access.prepare()
   const modes = () => Promise.all([paths.node, paths.scratch, directory, input].map(modeOf))
-  expect(await access.during({ inputs: [input], directory }, modes)).toEqual(['700', '700', '700', '600'])
+  await using _access = await access.grant({ inputs: [input], directory })
+  expect(await modes()).toEqual(['700', '700', '700', '600'])
   expect([access.inside(input), access.outside(input), access.startDirectory]).toEqual([input, input, undefined])
   expect(await readFile(input, 'utf8')).toBe('')
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, readConfig } from '#config/config.ts'
 import { type App, startDelivery } from '#delivery/app.ts'
-import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
+import { type ConversionPool, conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -75,7 +75,7 @@ export class DeliveryNode implements AsyncDisposable {
   readonly log: string[] = []
   /** Used by the next start. */
   files: Files = systemFiles
-  conversionPool = conversionPool
+  conversionPool: ConversionPool = conversionPool
   #app: App | undefined
   #epoch = 0
 

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
@@ -14,41 +14,47 @@ import { SegmentError } from '#log/segment-error.ts'
 import { printArtifactKind } from '#model/artifact.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { badConversionPool } from '../../../test/support/bad-conversions.ts'
 import { aBoundView } from '../../../test/support/delivery-node.ts'
+import { FaultyConversions } from '../../../test/support/faulty-conversions.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { queryRows } from '../../../test/support/parquet.ts'
 import { until } from '../../../test/support/until.ts'
 import { ConversionCrashed, RequiredViewFailed } from './build/failures.ts'
 import { isTransient } from './build/transient-error.ts'
-import type { BuiltArtifacts } from './build-directory.ts'
-import { createConversionPool } from './conversion-pool.ts'
-import { Conversions, type SegmentConversion } from './conversions.ts'
-import type { Step } from './worker/protocol.ts'
+import { type ConversionPool, createConversionPool } from './conversion-pool.ts'
+import { Conversions } from './conversions.ts'
+import { ExpensiveViews } from './expensive-views.ts'
+import { type BuildRequest, type BuiltArtifacts, SegmentBuild } from './segment-build.ts'
+import { mergeFiles } from './unit-conversions.ts'
 
 const clock = systemClock
+const never = new AbortController().signal
 const limitMs = 60_000
 /** Stands still until a view is busy, so that no other step ends by its limit on a slow machine. */
 const manual = new ManualClock()
-const pool = badConversionPool(manual)
-const run = pool.run.bind(pool)
 /** The views that each step worked on. */
 const steps: string[] = []
 /** How long a step takes, if not no time. */
 const tookMs = new Map<string, number>()
 /** After which a process is killed, for each step. */
 const limits: number[] = []
-pool.run = (task, options) => {
-  const onReport = (step: Step) => {
-    manual.advance(tookMs.get(steps.at(-1) ?? '') ?? 0)
-    steps.push(step.views.map((position) => (task.kind === 'segment' ? task.views[position]?.name : '')).join())
-    const limit = options.onReport?.(step) ?? 0
-    limits.push(limit)
-    return limit
-  }
-  return run(task, { ...options, onReport })
+const faulty = new FaultyConversions(manual, (task, step) => {
+  manual.advance(tookMs.get(steps.at(-1) ?? '') ?? 0)
+  steps.push(step.views.map((position) => (task.kind === 'segment' ? task.views[position]?.name : '')).join())
+})
+const pool: ConversionPool = {
+  pids: [],
+  run: (task, { onReport, ...options }) =>
+    faulty.run(task, {
+      ...options,
+      onReport: (step) => {
+        const limit = onReport?.(step) ?? 0
+        limits.push(limit)
+        return limit
+      },
+    }),
+  stop: async () => undefined,
 }
-afterAll(() => pool.stop())
 
 let directory = ''
 let scratch = ''
@@ -61,7 +67,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 /** Seals a segment of two lines. */
-async function seal(records = '{"n":1}\n{"n":2}'): Promise<SegmentConversion['segment'] & { readonly bytes: number }> {
+async function seal(records = '{"n":1}\n{"n":2}'): Promise<BuildRequest['segment'] & { readonly bytes: number }> {
   const log = new LocalLogWriter({ directory: wal, files: systemFiles, clock, logger: createLogger('wal', 'silent') })
   await log.start()
   log.configure('log', { segmentBytes: MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
@@ -70,30 +76,34 @@ async function seal(records = '{"n":1}\n{"n":2}'): Promise<SegmentConversion['se
     ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: [Buffer.from(records)] },
   })
   await log.stop(AbortSignal.timeout(10_000))
-  return must((await new LocalSegmentSource({ directory: wal, files: systemFiles }).list())[0], 'a segment')
+  return must((await source().list())[0], 'a segment')
 }
 
+const source = () => new LocalSegmentSource({ directory: wal, files: systemFiles })
 const conversions = () =>
-  new Conversions({
-    pool,
-    segments: new LocalSegmentSource({ directory: wal, files: systemFiles }),
-    scratch,
-    viewTimeoutMs: () => limitMs,
-    killAfterMs: 0,
-    clock: manual,
-  })
+  new Conversions({ pool, segments: source(), scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })
 
+/** Attempts a build until it is finished. */
 async function convert(
   views: readonly BoundView[],
-  options: Partial<SegmentConversion> = {},
+  { signal = never, ...options }: Partial<BuildRequest> & { readonly signal?: AbortSignal } = {},
+  expensive = new ExpensiveViews(),
   by = conversions(),
 ): Promise<BuiltArtifacts> {
   steps.length = limits.length = 0
-  const { bytes, ...segment } = await seal()
-  return await by.build({
-    ...{ segment, bytes, outputFormats: ['parquet', 'parquet_views'], views, memoryBytes: 256 * MiB },
-    ...{ signal: new AbortController().signal, ...options },
-  })
+  const { bytes, ...segment } = options.segment === undefined ? await seal() : { bytes: 0, ...options.segment }
+  const formats = ['parquet', 'parquet_views'] as const
+  const request = { segment, bytes, outputFormats: formats, views, memoryBytes: 256 * MiB, ...options }
+  const build = new SegmentBuild(by, expensive, request, 1)
+  try {
+    for (;;) {
+      const built = await build.attempt({ count: 0, lend: async () => undefined }, signal)
+      if (built !== undefined) return built
+    }
+  } catch (error) {
+    await build.remove()
+    throw error
+  }
 }
 
 const named = (...names: readonly string[]) => names.map((name) => aBoundView({ name }))
@@ -139,15 +149,15 @@ test('a view that was detached has less time, apart from the others', async () =
 })
 
 test('a view that was too expensive is built apart from then on, so that others do not wait for both', async () => {
-  const by = conversions()
+  const expensive = new ExpensiveViews()
   const views = named('slow', 'numbers')
-  const first = convert(views, {}, by)
+  const first = convert(views, {}, expensive)
   await viewIsBusy('slow,numbers')
   manual.advance(2 * limitMs)
   await until('its own step', () => steps.slice(-2).join(' ') === 'numbers slow')
   manual.advance(limitMs)
   expect(errors(await first)).toMatchObject([{ view_name: 'slow', code: 'too_expensive' }])
-  const second = convert(views, {}, by)
+  const second = convert(views, {}, expensive)
   await until('its own step, after the others', () => steps.slice(-3).join(' ') === 'numbers  slow')
   expect(steps).not.toContain('slow,numbers')
   manual.advance(limitMs)
@@ -248,8 +258,7 @@ test('a merge fails if its process dies twice, not if it dies once or is killed 
     const made = await mkdtemp(join(directory, 'merged-'))
     const sources = [{ path, rows: 1 }]
     const kind = { type: 'view', name, version: 1 } as const
-    const { signal } = new AbortController()
-    return conversions().merge({ sources, kind, directory: made, memoryBytes: 256 * MiB, signal })
+    return mergeFiles(conversions(), { sources, kind, directory: made, memoryBytes: 256 * MiB, signal: never })
   }
   expect(await merge('fragile')).toMatchObject({ rows: 1 })
   await expect(merge('poison')).rejects.toThrow(ConversionCrashed)
@@ -258,7 +267,7 @@ test('a merge fails if its process dies twice, not if it dies once or is killed 
 
 test('errors of a process keep their meaning', async () => {
   const { bytes, ...segment } = await seal()
-  const failureOf = (options: Partial<SegmentConversion> = {}) =>
+  const failureOf = (options: Partial<BuildRequest> = {}) =>
     convert(named('numbers'), { segment, bytes, ...options }).catch((error: unknown) => error)
   expect(await failureOf({ segment: { ...segment, seq: 7 } })).toSatisfy(isTransient)
   const [log = ''] = await readdir(wal)
@@ -284,7 +293,7 @@ test('errors of a process keep their meaning', async () => {
 })
 
 test('a node that cannot convert says so', async () => {
-  const conversions = new Conversions({ pool, segments: new LocalSegmentSource({ directory: wal, files: systemFiles }), scratch })
+  const conversions = new Conversions({ pool, segments: source(), scratch })
   await conversions.probe(new AbortController().signal)
   expect(await readdir(scratch)).toEqual([])
   await rm(scratch, { recursive: true })
@@ -295,11 +304,7 @@ test('a node that cannot convert says so', async () => {
 
 test('a process that cannot start is the fault of the node', async () => {
   const broken = createConversionPool({ clock, commandLine: () => ['/bin/sh', '-c', 'exit 126'] })
-  const failure = await new Conversions({
-    pool: broken,
-    segments: new LocalSegmentSource({ directory: wal, files: systemFiles }),
-    scratch,
-  })
+  const failure = await new Conversions({ pool: broken, segments: source(), scratch })
     .probe(new AbortController().signal)
     .catch((error: unknown) => error)
   expect(failure).toMatchObject({ cause: { message: 'the conversion process ended with code 126' } })
@@ -312,16 +317,10 @@ test('a file that is larger than a process may write is the fault of the segment
   const commandLine = sandbox.confine({ memoryBytes: 512 * MiB, fileBytes: KiB })
   const confined = createConversionPool({ clock, commandLine })
   const { bytes, ...segment } = await seal()
-  const failure = await new Conversions({
-    pool: confined,
-    segments: new LocalSegmentSource({ directory: wal, files: systemFiles }),
-    scratch,
-  })
-    .build({
-      ...{ segment, bytes, outputFormats: ['parquet'], views: [], memoryBytes: 256 * MiB },
-      signal: new AbortController().signal,
-    })
-    .catch((error: unknown) => error)
+  const by = new Conversions({ pool: confined, segments: source(), scratch })
+  const failure = await convert([], { segment, bytes, outputFormats: ['parquet'] }, new ExpensiveViews(), by).catch(
+    (error: unknown) => error,
+  )
   await confined.stop()
   expect(failure).toMatchObject({ message: 'a file is larger than a process may write' })
   expect(isTransient(failure)).toBe(false)

@@ -1,35 +1,35 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
-import { systemClock } from '#lib/clock.ts'
+import { isoTimestamp } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
+import type { SlotPriority } from '#lib/slot-schedule.ts'
 import { system } from '#lib/system.ts'
-import { createLogger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
-import type { Frame } from '#log/frame.ts'
 import type { OpenSegment, SegmentSource } from '#log/segment-source.ts'
 import { newId } from '#model/id.ts'
-import { encodeEnvelope } from '#model/record-envelope.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/delivery-node.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { type RunningTask, ScriptedConversions } from '../../../test/support/scripted-conversions.ts'
 import { until } from '../../../test/support/until.ts'
-import type { DeliveryRun } from '../segments/delivery-run.ts'
+import { DeliveryEnded, type DeliveryRun } from '../segments/delivery-run.ts'
 import { Endpoints } from '../segments/endpoints.ts'
+import { deliveryLimits } from '../segments/limits.ts'
 import { ParkedSegments } from '../segments/parked-segments.ts'
-import { buildFiles } from './build/build.ts'
-import { buildInDirectory } from './build-directory.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
-import { Converter, type ConverterOptions } from './converter.ts'
+import { Conversions } from './conversions.ts'
+import { Converter } from './converter.ts'
+import type { Failure } from './worker/protocol.ts'
 
-const frame: Frame = {
-  ...{ layout: 'single', receivedAtMicros: 0, recordCount: 1 },
-  ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: Buffer.from('{"n":1}') },
-}
-const broken = { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] }
+/** Its segments are opened by nobody. */
+const source = { location: '', filesOf: () => [] }
 
 let scratch = ''
 let stop = new AbortController()
@@ -39,155 +39,296 @@ beforeEach(async () => {
 })
 afterEach(() => rm(scratch, { recursive: true }))
 
-/** Creates a converter of one segment for each of the endpoints. The records of a segment are those that `frames` yields for its log. */
-async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, frames: (log: string) => OpenSegment['frames']) {
+const soon = async () => {
+  for (let times = 0; times < 20; times += 1) await setImmediate()
+}
+
+/** Creates a converter whose processes end as the test says. Time stands still until the test lets it pass. */
+function aConverter(listed: readonly SnapshotEndpoint[], slots = 4) {
+  const clock = new ManualClock()
   const endpoints = new Endpoints()
-  endpoints.update({ epoch: 1, endpoints: [...listed] })
-  const builds = new FairSlots({ capacity: slots, clock: systemClock })
+  let epoch = 0
+  const configure = (...endpoints_: readonly SnapshotEndpoint[]) => {
+    epoch += 1
+    endpoints.update({ epoch, endpoints: [...endpoints_] })
+  }
+  configure(...listed)
+  const lines: { readonly msg: string }[] = []
+  const logger = pino<'notice'>(
+    { level: 'info', customLevels: { notice: 35 } },
+    { write: (line: string) => void lines.push(JSON.parse(line)) },
+  )
+  const builds = new FairSlots({ capacity: slots, clock })
+  const priorities: SlotPriority[] = []
+  const acquire = builds.acquire.bind(builds)
+  builds.acquire = (owner, use) => {
+    priorities.push(use.priority ?? 'normal')
+    return acquire(owner, use)
+  }
   const segments = {
     has: async () => true,
     async open(header): Promise<OpenSegment> {
       return {
-        ...{ header, footer: { records: 1, sealedAtMicros: Date.now() * 1000, damagedRecords: 0 }, bytes: 100 },
-        frames: frames(header.logName),
+        ...{ header, footer: { records: 1, sealedAtMicros: clock.now() * 1000, damagedRecords: 0 }, bytes: 100 },
+        async *frames() {},
         async *content() {},
         close: async () => undefined,
       }
     },
   } as Partial<SegmentSource> as SegmentSource
-  const logger = createLogger('test', 'silent')
-  const clock = { ...systemClock, setTimer: (callback: () => void) => systemClock.setTimer(callback, 1) }
-  const parked = new ParkedSegments({ directory: join(scratch, 'parked'), files: systemFiles, clock })
-  // In this process, so that a test decides when records are read.
-  const conversions: ConverterOptions['conversions'] = {
-    build: (request) =>
-      buildInDirectory(scratch, async (directory) =>
-        buildFiles({ ...request, directory, segment: await segments.open(request.segment), viewTimeoutMs: 60_000, clock }),
-      ),
-    probe: async () => undefined,
-  }
+  const pool = new ScriptedConversions()
   const converter = new Converter({
-    ...{ nodeId: newId(), conversions, memoryBytes: 64 * MiB, builds, parked, endpoints, segments, clock, logger },
+    ...{ nodeId: newId(), memoryBytes: 64 * MiB, builds, endpoints, segments, clock, logger },
+    conversions: new Conversions({ pool, segments: source, scratch, clock }),
+    parked: new ParkedSegments({ directory: join(scratch, 'parked'), files: systemFiles, clock }),
     configuration: new ConfigurationCheck({ ...system, isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger, intervalMs: 60_000 }),
+    random: { fraction: () => 0.5 },
   })
-  const converting: Promise<unknown>[] = []
-  return {
-    builds,
-    endpoints,
-    convert(logName: string, report: DeliveryRun['report'] = () => undefined) {
-      const run: DeliveryRun = {
-        ...{ segment: { logName, incarnation: 'abcdefghij', seq: 0 }, mayBeCommitted: false, turn: Promise.resolve() },
-        ...{ signal: stop.signal, report },
-      }
-      const converted = converter.readFacts(run).then((facts) => converter.convert(facts, run))
-      converting.push(converted)
-      return converted
-    },
-    async end() {
-      stop.abort(new Error('the process stops'))
-      for (const ended of await Promise.allSettled(converting))
-        if (ended.status === 'rejected') expect(ended.reason).toMatchObject({ message: 'the process stops' })
-    },
+  let seq = 0
+  const convert = (logName: string, turn: Promise<unknown> = Promise.resolve()) => {
+    const segment = { logName, incarnation: 'abcdefghij', seq: seq++ }
+    const reports: (readonly [string | null, unknown?])[] = []
+    const run: DeliveryRun = {
+      ...{ segment, mayBeCommitted: false, turn, signal: stop.signal },
+      report: (...report) => void reports.push(report),
+    }
+    const converted = converter.readFacts(run).then((facts) => converter.convert(facts, run))
+    let hasEnded = false
+    converted.then(
+      () => (hasEnded = true),
+      () => (hasEnded = true),
+    )
+    const task = (): RunningTask | undefined => pool.running.find(({ task }) => task.segment.seq === segment.seq)
+    const running = async () => {
+      await until('the attempt', () => task() !== undefined)
+      return must(task(), 'a task')
+    }
+    /** Ends an attempt, and waits for what follows it. */
+    const end = async (end: (attempt: RunningTask) => void) => {
+      const attempt = await running()
+      const before = reports.length
+      end(attempt)
+      await until('what follows', () => reports.length > before || hasEnded)
+      await soon()
+    }
+    const fail = (failure: Failure = { kind: 'required view', view: 0, reason: 'too slow' }) =>
+      end((attempt) => attempt.end({ reply: { failure } }))
+    return { converted, reports, task, running, end, fail, succeed: async () => (await running()).succeed() }
   }
+  const pass = async (ms: number = deliveryLimits.retryDelayMsMax) => {
+    clock.advance(ms)
+    await soon()
+  }
+  const parked = () => readdir(join(scratch, 'parked')).catch(() => [])
+  return { builds, clock, configure, convert, pass, pool, parked, priorities, lines, messages: () => lines.map(({ msg }) => msg) }
 }
 
-/** Starts the conversion of a segment of each of `logs` endpoints with a required view that always fails. `onRetry` is called during each retry. */
-async function failing(logs: number, slots: number, onRetry: (builds: FairSlots) => void | Promise<void>) {
-  const listed = Array.from({ length: logs }, () => {
-    const views = [aBoundView({ definition: broken, is_required: true })]
-    return anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
-  })
-  const failures = new Map(listed.map(({ id }) => [id, 0]))
-  const { builds, convert, end } = await aConverter(
-    listed,
-    slots,
-    (log) =>
-      async function* () {
-        if (failures.get(log) !== 0) await onRetry(builds)
-        yield [frame]
-      },
-  )
-  for (const { id } of listed) {
-    const count = (_: unknown, failingView?: unknown) => {
-      if (failingView !== undefined) failures.set(id, (failures.get(id) ?? 0) + 1)
-    }
-    convert(id, count).catch(() => undefined)
-  }
-  return { failures: () => [...failures.values()], end }
-}
+const viewOf = (change: Partial<BoundView> = {}) => aBoundView({ name: 'events', version: 3, is_required: true, ...change })
+const endpointOf = (...views: readonly BoundView[]) =>
+  anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views: [...views] })
 
 test('however long the conversions of one account take, another account gets a slot', async () => {
   const [hog, victim] = [newId(), newId()]
   const ofHog = Array.from({ length: 3 }, () => anEndpointTo(aDestination(), { account_id: hog }))
   const ofVictim = anEndpointTo(aDestination(), { account_id: victim })
-  let running = 0
-  const { convert, end } = await aConverter(
-    [...ofHog, ofVictim],
-    2,
-    (log) =>
-      async function* () {
-        running += 1
-        // Without an end, until the conversion is aborted.
-        while (log !== ofVictim.id) {
-          await setImmediate()
-          yield []
-        }
-        yield [frame]
-      },
-  )
-  for (const { id } of ofHog) convert(id).catch(() => undefined)
-  await until('conversions in all slots', () => running === 2)
-  const built = await convert(ofVictim.id)
-  expect(built.files).toHaveLength(1)
-  await until('a conversion in the slot that is free again', () => running === 4)
-  await end()
+  const { convert, pool } = aConverter([...ofHog, ofVictim], 2)
+  for (const { id } of ofHog) convert(id)
+  await until('conversions in all slots', () => pool.running.length === 2)
+  const other = convert(ofVictim.id)
+  await other.succeed()
+  expect((await other.converted).files).toHaveLength(1)
+  await until('a conversion in the slot that is free again', () => pool.running.length === 2)
+  expect(pool.started).toBe(4)
+  stop.abort(new Error('the process stops'))
 })
 
 test('detaching a view ends a conversion that contains it, and other changes do not', async () => {
-  const view = aBoundView({ definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] } })
-  const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views: [view] })
-  let started = 0
-  let isEndless = true
-  const { convert, endpoints, end } = await aConverter(
-    [endpoint],
-    1,
-    () =>
-      async function* () {
-        started += 1
-        while (isEndless) {
-          await setImmediate()
-          yield []
-        }
-        yield [frame]
-      },
-  )
-  const converted = convert(endpoint.id)
-  await until('the conversion', () => started === 1)
-  endpoints.update({ epoch: 2, endpoints: [endpoint, anEndpointTo(aDestination())] })
-  endpoints.update({ epoch: 3, endpoints: [{ ...endpoint, views: [view, aBoundView({ name: 'other' })] }] })
-  for (let times = 0; times < 20; times += 1) await setImmediate()
-  expect(started).toBe(1)
-  const detached = { ...view, deactivated_at: new Date(Date.now() + 1_000).toISOString() }
-  endpoints.update({ epoch: 4, endpoints: [{ ...endpoint, views: [detached] }] })
-  await until('the next attempt', () => started === 2)
-  isEndless = false
-  expect((await converted).views).toMatchObject([{ view_id: view.view_id, accepted: 1 }])
-  await end()
+  const view = aBoundView()
+  const endpoint = endpointOf(view)
+  const { clock, configure, convert, pool } = aConverter([endpoint])
+  const { converted, running, succeed } = convert(endpoint.id)
+  await running()
+  configure(endpoint, anEndpointTo(aDestination()))
+  configure({ ...endpoint, views: [view, aBoundView({ name: 'other' })] })
+  await soon()
+  expect(pool.started).toBe(1)
+  configure({ ...endpoint, views: [{ ...view, deactivated_at: isoTimestamp(clock.now() + 1_000) }] })
+  await until('the next attempt', () => pool.started === 2)
+  await succeed()
+  expect((await converted).files).toHaveLength(2)
 })
 
-test('a retry of a required view that fails gives its slot to a segment that wants it', async () => {
-  const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const { failures, end } = await failing(1, 1, (builds) => {
-    void builds.run({ group: 'other', member: 'other', weight: 1 }, { signal: stop.signal }, () => {
-      taken.resolve()
-      return released.promise
+test('a failure of a required view is reported and logged at once, once for a log, and its end once', async () => {
+  const view = viewOf()
+  const endpoint = endpointOf(view)
+  const { clock, convert, pass, messages, lines } = aConverter([endpoint])
+  const first = convert(endpoint.id)
+  await first.running()
+  const second = convert(endpoint.id, new Promise(() => undefined))
+  await second.running()
+  const since = isoTimestamp(clock.now())
+  const report = [
+    'the required view events v3 failed: too slow; delivery waits until it succeeds or is detached',
+    { view_id: view.view_id, since },
+  ]
+  await first.fail()
+  await second.fail()
+  expect(lines).toMatchObject([
+    { msg: 'required view failed; its log waits', endpoint: endpoint.id, view: 'events', version: 3, reason: report[0] },
+  ])
+  expect([first.reports.at(-1), second.reports.at(-1)]).toEqual([report, report])
+  for (let times = 0; times < 3; times += 1) {
+    await pass()
+    await first.fail()
+  }
+  expect(first.reports.at(-1)).toEqual(report)
+  expect(messages()).toHaveLength(1)
+  stop.abort(new Error('the process stops'))
+  await expect(first.converted).rejects.toThrow('the process stops')
+  expect((await readdir(scratch)).filter((name) => name.startsWith('build-'))).toEqual([])
+})
+
+test('retries of a required view back off, with low priority until the views of the endpoint change', async () => {
+  const view = viewOf()
+  const endpoint = endpointOf(view)
+  const { configure, convert, pass, pool, priorities, messages } = aConverter([endpoint])
+  const { converted, fail, succeed } = convert(endpoint.id)
+  await fail()
+  await pass((deliveryLimits.retryDelayMsMin * 3) / 4 - 1)
+  expect(pool.started).toBe(1)
+  await pass(1)
+  await fail()
+  // Another endpoint changed.
+  configure(endpoint, anEndpointTo(aDestination()))
+  await soon()
+  expect(priorities).toEqual(['normal', 'low'])
+  await pass()
+  await fail()
+  configure({ ...endpoint, views: [{ ...view, is_required: false }] })
+  await succeed()
+  await converted
+  expect(priorities).toEqual(['normal', 'low', 'low', 'normal'])
+  expect(messages()).toEqual(['required view failed; its log waits', 'required view no longer fails'])
+})
+
+test('a retry that waits for a slot ends when the views of the endpoint change, and the next one does not wait', async () => {
+  const view = viewOf()
+  const endpoint = endpointOf(view)
+  const { builds, configure, convert, pass, priorities } = aConverter([endpoint], 1)
+  const { fail, running } = convert(endpoint.id)
+  await fail()
+  const other = { group: 'other', member: 'other', weight: 1 }
+  const taken = await builds.acquire(other, { signal: stop.signal })
+  await pass()
+  configure(endpoint, anEndpointTo(aDestination()))
+  await soon()
+  expect(priorities).toEqual(['normal', 'normal', 'low'])
+  configure({ ...endpoint, views: [{ ...view, deactivated_at: '2100-01-01T00:00:00.000Z' }] })
+  await until('the next attempt', () => priorities.length === 4)
+  expect(priorities.at(-1)).toBe('normal')
+  taken[Symbol.dispose]()
+  await running()
+  stop.abort(new Error('the process stops'))
+})
+
+test('a retry of a required view gives its slot to a segment that wants it', async () => {
+  const endpoint = endpointOf(viewOf())
+  const { builds, convert, pass, pool } = aConverter([endpoint], 1)
+  const { fail, running, task } = convert(endpoint.id)
+  await fail()
+  await pass()
+  await running()
+  const taken = await builds.acquire({ group: 'other', member: 'other', weight: 1 }, { signal: stop.signal })
+  await soon()
+  expect([task(), pool.started]).toEqual([undefined, 2])
+  taken[Symbol.dispose]()
+  await running()
+  stop.abort(new Error('the process stops'))
+})
+
+test('a long attempt at a required view is followed by a long rest', async () => {
+  const endpoint = endpointOf(viewOf())
+  const { clock, convert, pass, pool } = aConverter([endpoint])
+  const { fail, running } = convert(endpoint.id)
+  await running()
+  clock.advance(60_000)
+  await fail()
+  await pass(60_000 * deliveryLimits.heldRestFactor - 1)
+  expect(pool.started).toBe(1)
+  await pass(1)
+  await until('the next attempt', () => pool.started === 2)
+  stop.abort(new Error('the process stops'))
+})
+
+test('while a required view fails, only the first segment of its log is tried again', async () => {
+  const endpoint = endpointOf(viewOf())
+  const { convert, pass, pool, messages, priorities } = aConverter([endpoint])
+  const turns = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+  const first = convert(endpoint.id)
+  await first.running()
+  const second = convert(endpoint.id, turns[0].promise)
+  await second.fail()
+  await first.fail()
+  const third = convert(endpoint.id, turns[1].promise)
+  await pass()
+  await first.fail()
+  expect(pool.started).toBe(3)
+  await pass()
+  await first.succeed()
+  await first.converted
+  expect(pool.started).toBe(4)
+  turns[0].resolve()
+  await second.succeed()
+  await second.converted
+  turns[1].resolve()
+  await third.succeed()
+  await third.converted
+  expect(priorities).toEqual(['normal', 'normal', 'low', 'low', 'normal', 'normal'])
+  expect(messages()).toEqual(['required view failed; its log waits', 'required view no longer fails'])
+})
+
+test('a segment is parked after its second failure, unless nothing else can be converted', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  const { convert, pass, pool, parked } = aConverter([endpoint])
+  const { converted, reports, fail } = convert(endpoint.id)
+  const failure = { kind: 'other', message: 'not an envelope' } as const
+  const healthy = pool.probe
+  pool.probe = { reply: { failure: { kind: 'fault', message: 'no memory' } } }
+  for (let times = 0; times < 5; times += 1) {
+    await fail(failure)
+    expect(reports.at(-1)?.[0]).toMatch(/^this node cannot convert segments now/)
+    await pass()
+  }
+  pool.probe = healthy
+  await fail(failure)
+  expect([reports.at(-1), await parked()]).toEqual([['not an envelope'], []])
+  await pass()
+  await fail(failure)
+  const ended = await converted.catch((error: unknown) => error)
+  expect(ended).toBeInstanceOf(DeliveryEnded)
+  expect(ended).toMatchObject({ outcome: 'parked' })
+  expect(await parked()).toHaveLength(1)
+})
+
+test('a process that dies over the records four times parks its segment, and a failing required view never does', async () => {
+  const endpoint = endpointOf(viewOf())
+  const { convert, pass, pool, parked } = aConverter([endpoint])
+  const { converted, end, fail } = convert(endpoint.id)
+  const crash = async () => {
+    await end((attempt) => {
+      attempt.report({ views: [] })
+      attempt.end({ exited: 'killed by SIGSEGV' })
     })
-  })
-  await taken.promise
-  const before = failures()
-  for (let times = 0; times < 20; times += 1) await setImmediate()
-  expect(failures()).toEqual(before)
-  released.resolve()
-  await end()
+    await pass()
+  }
+  for (let times = 0; times < 3; times += 1) await crash()
+  for (let times = 0; times < 9; times += 1) {
+    await fail()
+    await pass()
+  }
+  expect(await parked()).toEqual([])
+  for (let times = 0; times < 4; times += 1) await crash()
+  await expect(converted).rejects.toMatchObject({ outcome: 'parked' })
+  expect(pool.started).toBe(16)
 })

@@ -1,15 +1,22 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { must } from '#lib/assert.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import { aBoundView } from '../../../test/support/delivery-node.ts'
+import { ScriptedConversions } from '../../../test/support/scripted-conversions.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { until } from '../../../test/support/until.ts'
 import { deliveryLimits } from '../segments/limits.ts'
-import type { BuiltArtifacts } from './build-directory.ts'
-import { buildGroups, groupsOf } from './view-groups.ts'
+import { Conversions } from './conversions.ts'
+import { ExpensiveViews } from './expensive-views.ts'
+import { type BuiltArtifacts, SegmentBuild } from './segment-build.ts'
+import { groupsOf } from './view-groups.ts'
 
 const views = (count: number) => Array.from({ length: count }, (_, index) => aBoundView({ name: `v${index}` }))
 
@@ -48,30 +55,49 @@ describe('groups', () => {
   })
 })
 
-/** Groups whose builds a test ends. `alive` has the names of results whose files exist. */
+/** Its segments are opened by nobody. */
+const source = { location: '', filesOf: () => [] }
+
+let scratch = ''
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'inlet-groups-'))
+})
+afterEach(() => rm(scratch, { recursive: true }))
+
+/** Builds groups in a slot of an account, in processes that a test ends. The views of a group are named after it. */
 class Builds {
-  readonly running = new Map<string, { readonly end: (error?: Error) => void }>()
-  readonly alive = new Set<string>()
+  readonly pool = new ScriptedConversions()
   readonly slots: FairSlots
   readonly stop = new AbortController()
-  started = 0
 
   constructor(capacity: number) {
     this.slots = new FairSlots({ capacity, clock: systemClock })
   }
 
-  /** Builds groups in a slot of an account. */
-  convert(groups: readonly string[]): Promise<BuiltArtifacts> {
+  /** The groups that are being built. */
+  get running(): ReadonlyMap<string, ScriptedConversions['running'][number]> {
+    return new Map(this.pool.running.map((running) => [running.task.views[0]?.name.charAt(0) ?? '', running]))
+  }
+
+  async convert(groups: readonly string[]): Promise<BuiltArtifacts> {
     const owner = { group: 'a', member: 'e', weight: 1 }
-    return this.slots.run(owner, { signal: this.stop.signal }, (signal) =>
-      buildGroups({
-        groups,
-        build: (group, _, signal) => this.#build(group, signal),
-        lend: (signal, work) => this.slots.run(owner, { priority: 'low', signal }, work),
-        others: this.slots.capacity - 1,
-        signal,
-      }),
-    )
+    const lent = {
+      count: this.slots.capacity - 1,
+      lend: (signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>) =>
+        this.slots.run(owner, { priority: 'low', signal }, work),
+    }
+    const views = groups.flatMap((group) => ['a', 'b', 'c', 'd'].map((view) => aBoundView({ name: `${group}${view}` })))
+    const segment = { logName: 'log', incarnation: 'abcdefghij', seq: 0 }
+    const request = { segment, bytes: GiB, outputFormats: ['parquet_views'] as const, views, memoryBytes: MiB }
+    const conversions = new Conversions({ pool: this.pool, segments: source, scratch })
+    const build = new SegmentBuild(conversions, new ExpensiveViews(), request, this.slots.capacity)
+    const { signal } = this.stop
+    try {
+      return must(await this.slots.run(owner, { signal }, (signal) => build.attempt(lent, signal)), 'all groups')
+    } catch (error) {
+      await build.remove()
+      throw error
+    }
   }
 
   /** Another account takes a slot until it is released. */
@@ -87,31 +113,12 @@ class Builds {
     await taken.promise
     return released.resolve
   }
-
-  async #build(group: string, signal: AbortSignal): Promise<BuiltArtifacts> {
-    expect(this.running.has(group)).toBe(false)
-    signal.throwIfAborted()
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.running.set(group, { end: (error) => (error === undefined ? resolve() : reject(error)) })
-    this.started += 1
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    await promise.finally(() => this.running.delete(group))
-    this.alive.add(group)
-    const file = { path: group, bytes: 1, rows: 1, sha256: '' }
-    return {
-      files: [
-        { kind: { type: 'parquet' }, ...file },
-        { kind: { type: 'view', name: group, version: 1 }, ...file },
-      ],
-      views: [],
-      failed: [],
-      isComplete: () => this.alive.has(group),
-      remove: async () => void this.alive.delete(group),
-    }
-  }
 }
 
-const namesOf = ({ files }: BuiltArtifacts) => files.map(({ kind }) => (kind.type === 'view' ? kind.name : kind.type))
+const failure = { reply: { failure: { kind: 'fault', message: 'fails' } } } as const
+
+const namesOf = ({ files }: BuiltArtifacts) =>
+  files.flatMap(({ kind }) => (kind.type === 'view' ? (kind.name.endsWith('a') ? kind.name.charAt(0) : []) : kind.type))
 
 test('groups are built at once in slots that nobody else wants, and raw Parquet is in the result once', async () => {
   const builds = new Builds(2)
@@ -119,13 +126,13 @@ test('groups are built at once in slots that nobody else wants, and raw Parquet 
   await until('two builds', () => builds.running.size === 2)
   for (const group of ['2', '1', '3']) {
     await until(`the build of ${group}`, () => builds.running.has(group))
-    builds.running.get(group)?.end()
+    await builds.running.get(group)?.succeed()
   }
   const built = await converted
   expect(namesOf(built)).toEqual(['parquet', '1', '2', '3'])
   expect(built.isComplete()).toBe(true)
   await built.remove()
-  expect(builds.alive.size).toBe(0)
+  expect(await readdir(scratch)).toEqual([])
 })
 
 test('a lent slot goes back to another account, and its group is built in the slot of the conversion', async () => {
@@ -134,9 +141,9 @@ test('a lent slot goes back to another account, and its group is built in the sl
   await until('two builds', () => builds.running.size === 2)
   const release = await builds.take()
   expect([...builds.running.keys()]).toEqual(['1'])
-  builds.running.get('1')?.end()
+  await builds.running.get('1')?.succeed()
   await until('the build of 2', () => builds.running.has('2'))
-  builds.running.get('2')?.end()
+  await builds.running.get('2')?.succeed()
   expect(namesOf(await converted)).toEqual(['parquet', '1', '2'])
   release()
 })
@@ -144,12 +151,13 @@ test('a lent slot goes back to another account, and its group is built in the sl
 test.each(['1', '2'])('if group %s fails, nothing is left', async (failing) => {
   const builds = new Builds(2)
   const converted = builds.convert(['1', '2', '3'])
+  converted.catch(() => undefined)
   await until('two builds', () => builds.running.size === 2)
-  builds.running.get(failing === '1' ? '2' : '1')?.end()
+  await builds.running.get(failing === '1' ? '2' : '1')?.succeed()
   await until('the build of 3', () => builds.running.has('3'))
-  builds.running.get(failing)?.end(new Error('a required view failed'))
-  await expect(converted).rejects.toThrow('a required view failed')
-  expect([builds.running.size, builds.alive.size]).toEqual([0, 0])
+  builds.running.get(failing)?.end(failure)
+  await expect(converted).rejects.toThrow('fails')
+  expect([builds.running.size, await readdir(scratch)]).toEqual([0, []])
 })
 
 test('whatever happens in whatever order, all groups are in the result once, or nothing is left', async () => {
@@ -164,9 +172,9 @@ test('whatever happens in whatever order, all groups are in the result once, or 
       fc.integer({ min: 2, max: 4 }),
       fc.integer({ min: 2, max: 7 }),
       fc.array(fc.tuple(event, fc.nat(6)), { maxLength: 25 }),
-      async (capacity, count, events) => {
+      async (capacity, wanted, events) => {
         const builds = new Builds(capacity)
-        const groups = Array.from({ length: count }, (_, index) => `${index}`)
+        const groups = Array.from({ length: Math.min(wanted, 2 * capacity) }, (_, index) => `${index}`)
         let outcome: BuiltArtifacts | Error | undefined
         const converted = builds.convert(groups).then(
           (built) => (outcome = built),
@@ -177,25 +185,26 @@ test('whatever happens in whatever order, all groups are in the result once, or 
           await setImmediate()
           const running = [...builds.running.values()]
           const chosen = running[choice % Math.max(1, running.length)]
-          if (kind === 'end') chosen?.end()
-          else if (kind === 'fail') chosen?.end(new Error('fails'))
+          if (kind === 'end') await chosen?.succeed()
+          else if (kind === 'fail') chosen?.end(failure)
           else if (kind === 'take' && taken.length < capacity - 1) taken.push(await builds.take())
           else if (kind === 'release') taken.pop()?.()
           else if (kind === 'stop') builds.stop.abort(new Error('stops'))
         }
         for (const release of taken) release()
-        await until('the end', () => {
-          for (const { end } of builds.running.values()) end()
+        await until('the end', async () => {
+          for (const { succeed } of builds.running.values()) await succeed()
           return outcome !== undefined
         })
         await converted
         expect(builds.running.size).toBe(0)
-        if (outcome instanceof Error)
-          expect([outcome.message, builds.alive.size]).toEqual([expect.stringMatching(/^(fails|stops)$/), 0])
+        if (outcome instanceof Error) expect(outcome.message).toMatch(/^(fails|stops)$/)
         else {
           expect(outcome === undefined ? [] : namesOf(outcome)).toEqual(['parquet', ...groups])
-          expect(builds.alive).toEqual(new Set(groups))
+          expect(outcome?.isComplete()).toBe(true)
+          await outcome?.remove()
         }
+        expect(await readdir(scratch)).toEqual([])
       },
     ),
     { numRuns: runs(40, 300) },

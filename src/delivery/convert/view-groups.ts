@@ -1,12 +1,12 @@
 /**
- * Builds the views of a large segment in several processes at once: in the slot of its conversion, and in slots that are lent meanwhile.
+ * Divides the views of a large segment into groups that are built in several processes at once.
  *
- * Owns: the groups, who builds which, and one result of all. Does not own: how a group is built (conversions.ts), who gets slots (fair-slots.ts).
- * Law: a conversion waits for no slot but its own: it builds every group that nobody else is building. If one group fails, all of it fails.
+ * Owns: the groups, and who builds which. Does not own: how a group is built (conversions.ts), who gets slots (fair-slots.ts).
+ * Law: a conversion waits for no slot but its own: it builds every group that nobody else is building.
  */
+import { settlesBefore } from '#lib/settles-before.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { deliveryLimits } from '../segments/limits.ts'
-import type { BuiltArtifacts } from './build-directory.ts'
 
 /** Returns the views in groups of nearly one size, in order. One group, unless reading the segment once more for each is little beside the work. */
 export function groupsOf(
@@ -21,73 +21,39 @@ export function groupsOf(
   return Array.from({ length: count }, (_, group) => views.slice(startOf(group), startOf(group + 1)))
 }
 
-export type GroupsRequest<Group> = {
-  readonly groups: readonly Group[]
-  /** Builds a group. Leaves no file behind if it throws. */
-  readonly build: (group: Group, position: number, signal: AbortSignal) => Promise<BuiltArtifacts>
-  /** Runs work in another slot, as soon as nobody else wants it. If somebody does, the signal of the work aborts, and it is repeated later. */
-  readonly lend: (signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>) => Promise<void>
-  /** How many other slots there are. */
-  readonly others: number
-  readonly signal: AbortSignal
-}
+export class GroupQueue<Group> {
+  readonly #left: Group[]
+  readonly #build: (group: Group, signal: AbortSignal) => Promise<void>
+  #running = 0
+  #ended = Promise.withResolvers<void>()
 
-/** Throws what `build` throws, or the signal's reason. */
-export async function buildGroups<Group>({ groups, build, lend, others, signal }: GroupsRequest<Group>): Promise<BuiltArtifacts> {
-  const built = new Map<number, BuiltArtifacts>()
-  const left = [...groups.entries()]
-  const ended = new AbortController()
-  const isEnded = AbortSignal.any([signal, ended.signal])
-  let settled = Promise.withResolvers<void>()
-  const buildLeft = async (signal: AbortSignal): Promise<void> => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const [position, group] = next
-      try {
-        built.set(position, await build(group, position, signal))
-      } catch (error) {
-        left.unshift(next)
-        throw error
-      } finally {
-        settled.resolve()
-        settled = Promise.withResolvers()
-      }
-    }
+  constructor(groups: readonly Group[], build: (group: Group, signal: AbortSignal) => Promise<void>) {
+    this.#left = [...groups]
+    this.#build = build
   }
-  const helpers = Array.from({ length: Math.min(others, groups.length - 1) }, () =>
-    lend(isEnded, buildLeft).catch((error: unknown) => {
-      ended.abort(error)
-      settled.resolve()
-    }),
-  )
-  try {
-    while (built.size < groups.length) {
-      await buildLeft(isEnded)
-      isEnded.throwIfAborted()
-      // The others are building the rest. If one has to return its slot, its group is left again.
-      if (built.size < groups.length && left.length === 0) await settled.promise
-    }
-  } catch (error) {
-    const cause = ended.signal.aborted ? ended.signal.reason : error
-    ended.abort(cause)
-    await Promise.all(helpers)
-    await Promise.all(built.values().map((each) => each.remove()))
-    throw cause
-  }
-  ended.abort(new Error('all groups are built'))
-  await Promise.all(helpers)
-  return joined(groups.map((_, position) => built.get(position)).filter((each) => each !== undefined))
-}
 
-function joined(all: readonly BuiltArtifacts[]): BuiltArtifacts {
-  const files = all.flatMap((each) => each.files)
-  return {
-    // Each group with a view that failed has all records.
-    files: files.filter(
-      ({ kind }, index) => kind.type !== 'parquet' || index === files.findIndex((file) => file.kind.type === 'parquet'),
-    ),
-    views: all.flatMap((each) => each.views),
-    failed: all.flatMap((each) => each.failed),
-    isComplete: () => all.every((each) => each.isComplete()),
-    remove: async () => void (await Promise.all(all.map((each) => each.remove()))),
+  /**
+   * Builds groups one after the other until none is left. The owner also waits for those that others build: they may give them back. Throws
+   * what a build throws, or the signal's reason.
+   */
+  async work(signal: AbortSignal, role: 'owner' | 'helper'): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted()
+      const group = this.#left.shift()
+      if (group !== undefined) {
+        this.#running += 1
+        try {
+          await this.#build(group, signal)
+        } catch (error) {
+          this.#left.unshift(group)
+          throw error
+        } finally {
+          this.#running -= 1
+          this.#ended.resolve()
+          this.#ended = Promise.withResolvers()
+        }
+      } else if (role === 'helper' || this.#running === 0) return
+      else await settlesBefore(this.#ended.promise, signal)
+    }
   }
 }

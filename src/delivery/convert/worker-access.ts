@@ -69,21 +69,17 @@ export class WorkerAccess {
     return this.#user === undefined ? path : resolve(this.#directory, path)
   }
 
-  /** Runs a task whose process has access to the files meanwhile. */
-  async during<T>({ inputs = [], directory }: TaskFiles, run: () => Promise<T>): Promise<T> {
-    if (this.#user === undefined) return await run()
-    const counted: string[] = []
-    try {
-      for (const input of inputs) {
-        counted.push(input)
-        await this.#countReader(input, 1)
-      }
-      await this.#open(directory, 0o770)
-      return await run()
-    } finally {
-      await chmod(directory, 0o700)
-      for (const input of counted) await this.#countReader(input, -1)
+  /** Gives the process of a task access to its files, until it is disposed. */
+  async grant({ inputs = [], directory }: TaskFiles): Promise<AsyncDisposable> {
+    await using ended = new AsyncDisposableStack()
+    if (this.#user === undefined) return ended.move()
+    for (const input of inputs) {
+      ended.defer(() => this.#countReader(input, -1))
+      await this.#countReader(input, 1)
     }
+    ended.defer(() => chmod(directory, 0o700))
+    await this.#open(directory, 0o770)
+    return ended.move()
   }
 
   /** Opens a file for its first reader, and closes it after the last one. */

@@ -23,6 +23,7 @@ import type { ArtifactFile } from '#model/commit.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { type BuiltFile, describeFile } from '../convert/build/built-file.ts'
+import { mergeFiles } from '../convert/unit-conversions.ts'
 import { allExist } from '../publish/all-exist.ts'
 import { type Bucket, unlessReadDenied } from '../publish/bucket.ts'
 import { describeMarker, putLast } from '../publish/marker.ts'
@@ -136,22 +137,16 @@ async function download({ unit, kind, folder, bucket, signal }: Merging, directo
   })
 }
 
-async function merge(
+function merge(
   { unit, kind, signal }: Merging,
   sources: readonly Downloaded[],
   directory: string,
   { memoryBytes, builds, conversions }: UnitRunOptions,
 ): Promise<BuiltFile> {
   const owner = { group: unit.account_id, member: unit.compaction.endpoint_id, weight: 1 }
-  return builds.run(owner, { priority: 'low', signal }, async (signal) => {
-    const made = await mkdtemp(join(directory, 'build-'))
-    try {
-      return await conversions.merge({ sources, kind, directory: made, memoryBytes, signal })
-    } catch (error) {
-      await rm(made, { recursive: true, force: true })
-      throw error
-    }
-  })
+  return builds.run(owner, { priority: 'low', signal }, (signal) =>
+    mergeFiles(conversions, { sources, kind, directory, memoryBytes, signal }),
+  )
 }
 
 async function publish({ unit, kind, folder, bucket, signal }: Merging, built: BuiltFile, clock: Clock): Promise<ArtifactFile> {

@@ -23,6 +23,7 @@ import { firstLine, UnitViewFailed } from '../convert/build/failures.ts'
 import { isTransient, TransientError } from '../convert/build/transient-error.ts'
 import { markerKindOf, segmentOf } from '../convert/build/unit-names.ts'
 import type { Conversions } from '../convert/conversions.ts'
+import { convertUnit } from '../convert/unit-conversions.ts'
 import type { Bucket } from '../publish/bucket.ts'
 import { putMarker } from '../publish/marker.ts'
 import { putArtifact } from '../publish/put-artifact.ts'
@@ -34,7 +35,7 @@ export type UnitRunOptions = {
   readonly memoryBytes: number
   /** Shared with live delivery. */
   readonly builds: FairSlots
-  readonly conversions: Pick<Conversions, 'buildUnit' | 'merge'>
+  readonly conversions: Conversions
   readonly stores: ObjectStores
   readonly clock: Clock
 }
@@ -106,7 +107,7 @@ async function downloadMerged(
   await link(path, kept).catch(() => undefined)
 }
 
-async function build(
+function build(
   unit: Unit,
   directory: string,
   sourcePath: string,
@@ -114,15 +115,9 @@ async function build(
   signal: AbortSignal,
 ): Promise<UnitFiles> {
   const owner = { group: unit.account_id, member: unit.commit.endpoint_id, weight: 1 }
-  return builds.run(owner, { priority: 'low', signal }, async (signal) => {
-    const made = await mkdtemp(join(directory, 'build-'))
-    try {
-      return await conversions.buildUnit({ unit, sourcePath, directory: made, memoryBytes, signal })
-    } catch (error) {
-      await rm(made, { recursive: true, force: true })
-      throw error
-    }
-  })
+  return builds.run(owner, { priority: 'low', signal }, (signal) =>
+    convertUnit(conversions, { unit, sourcePath, directory, memoryBytes, signal }),
+  )
 }
 
 /** Runs the upload and marker stages of live delivery, but without its upload slots, which are reserved for live delivery. */

@@ -17,9 +17,9 @@ export type DeliveryRun = {
 
 /**
  * How a delivery ended. `quarantined`: the segment was damaged, and no frame of it is intact. `gone`: someone else removed or renamed the
- * segment, so there is nothing left to deliver.
+ * segment, so there is nothing left to deliver. `again`: the segment or its built files are not what they were, so it is to be delivered again.
  */
-export type DeliveryOutcome = 'committed' | 'parked' | 'quarantined' | 'gone'
+export type DeliveryOutcome = 'committed' | 'parked' | 'quarantined' | 'gone' | 'again'
 
 /** Thrown by a stage that ends a delivery before its commit. */
 export class DeliveryEnded extends Error {
@@ -30,11 +30,6 @@ export class DeliveryEnded extends Error {
     super(`the delivery ended: ${outcome}`)
     this.outcome = outcome
   }
-}
-
-/** The segment was damaged, and now has only the frames that are intact. Its delivery starts again from its footer. */
-export class SegmentSalvaged extends Error {
-  override readonly name = 'SegmentSalvaged'
 }
 
 /** Facts about a segment, from its footer and name. */

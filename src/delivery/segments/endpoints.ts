@@ -55,6 +55,20 @@ export class Endpoints {
     return this.#next.signal
   }
 
+  /** Watches for a condition. The signal aborts once an update makes it true, or at once. Dispose it when nobody waits for it. */
+  when(isTrue: () => boolean): Disposable & { readonly signal: AbortSignal } {
+    const met = new AbortController()
+    let stop = (): void => undefined
+    const watch = (): void => {
+      const updated = this.nextUpdate()
+      stop = () => updated.removeEventListener('abort', watch)
+      if (isTrue()) met.abort()
+      else updated.addEventListener('abort', watch, { once: true })
+    }
+    watch()
+    return { signal: met.signal, [Symbol.dispose]: () => stop() }
+  }
+
   #endWaits(): void {
     const ended = this.#next
     // Replaced first: a listener may wait for the next update.

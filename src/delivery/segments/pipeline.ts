@@ -305,29 +305,27 @@ export class Pipeline implements Service {
     return queue
   }
 
-  /** Repeats a delivery that failed in a way that no stage expects, so that it costs neither the process nor the order of its log. */
-  async #deliverRepeatedly(run: DeliveryRun): Promise<DeliveryOutcome> {
-    const { deliver, clock, random, logger } = this.#options
+  /** Delivers a segment until it needs no further delivery. An error that no stage expects costs neither the process nor the order of its log. */
+  async #deliver(segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>): Promise<void> {
+    const { deliver, isReported, clock, random, logger } = this.#options
+    const { id, logName, seq, incarnation } = segment
     const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax, random })
-    for (;;) {
+    let outcome: DeliveryOutcome = 'again'
+    // An attempt may have put the marker although it failed, and a commit never changes.
+    for (let mayBeCommitted = this.#returning.has(id); outcome === 'again'; mayBeCommitted = true) {
       try {
-        return await deliver(run)
+        outcome = await deliver({ segment, mayBeCommitted, ...run })
       } catch (error) {
         run.signal.throwIfAborted()
         run.report(errorMessage(error))
-        logger.error({ err: error, log: run.segment.logName, seq: run.segment.seq }, 'delivery failed unexpectedly; retrying')
+        logger.error({ err: error, log: logName, seq }, 'delivery failed unexpectedly; retrying')
         await sleep(clock, delay.next(), run.signal)
         run.signal.throwIfAborted()
       }
     }
-  }
-
-  async #deliver(segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>): Promise<void> {
-    const outcome = await this.#deliverRepeatedly({ segment, mayBeCommitted: this.#returning.has(segment.id), ...run })
-    if (outcome === 'committed') this.#committed.add(segment.id)
-    if (outcome !== 'gone' || this.#committed.has(segment.id) || this.#options.isReported(segment.id)) return
-    const { logName, seq, incarnation } = segment
-    this.#options.logger.warn({ log: logName, seq, incarnation }, 'segment was removed or renamed before its delivery')
+    if (outcome === 'committed') this.#committed.add(id)
+    if (outcome !== 'gone' || this.#committed.has(id) || isReported(id)) return
+    logger.warn({ log: logName, seq, incarnation }, 'segment was removed or renamed before its delivery')
   }
 }
 

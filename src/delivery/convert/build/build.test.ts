@@ -16,8 +16,7 @@ import type { Column } from '#model/definition.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { readWithDuckDb, readWithHyparquet } from '../../../../test/support/parquet.ts'
-import { type BuiltArtifacts, buildInDirectory } from '../build-directory.ts'
-import { type BuildOptions, buildFiles } from './build.ts'
+import { type BuildOptions, buildFiles, type SegmentFiles } from './build.ts'
 import { RequiredViewFailed } from './failures.ts'
 import { isTransient } from './transient-error.ts'
 
@@ -67,34 +66,32 @@ const slow = (name: string, more: Partial<BoundView> = {}) =>
     more,
   )
 
-function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): Promise<BuiltArtifacts> {
+async function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): Promise<SegmentFiles> {
   const records = frames.reduce((sum, each) => sum + countRecords(each), 0)
-  const build = (directory: string) =>
-    buildFiles({
-      directory,
-      segment: {
-        header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
-        footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
-        bytes: 0,
-        frames: async function* () {
-          for (const each of frames) yield [each]
-        },
-        content,
+  return await buildFiles({
+    directory: await mkdtemp(join(scratch, 'build-')),
+    segment: {
+      header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
+      footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
+      bytes: 0,
+      frames: async function* () {
+        for (const each of frames) yield [each]
       },
-      outputFormats: ['parquet', 'parquet_views'],
-      views: [],
-      memoryBytes: 256 * MiB,
-      viewTimeoutMs: 60_000,
-      signal: new AbortController().signal,
-      clock: systemClock,
-      ...options,
-    })
-  return buildInDirectory(scratch, build)
+      content,
+    },
+    outputFormats: ['parquet', 'parquet_views'],
+    views: [],
+    memoryBytes: 256 * MiB,
+    viewTimeoutMs: 60_000,
+    signal: new AbortController().signal,
+    clock: systemClock,
+    ...options,
+  })
 }
 
-const kinds = ({ files }: BuiltArtifacts) => files.map(({ kind, rows }) => `${printArtifactKind(kind)}: ${rows}`)
+const kinds = ({ files }: SegmentFiles) => files.map(({ kind, rows }) => `${printArtifactKind(kind)}: ${rows}`)
 
-async function rowsOf(built: BuiltArtifacts, kind: string): Promise<readonly Record<string, unknown>[]> {
+async function rowsOf(built: SegmentFiles, kind: string): Promise<readonly Record<string, unknown>[]> {
   const bytes = await readFile(built.files.find((file) => printArtifactKind(file.kind) === kind)?.path ?? '')
   if (kind.startsWith('dlq/')) {
     return gunzipSync(bytes)
@@ -165,7 +162,6 @@ describe('the files of a segment', () => {
     })
     expect(Buffer.from(rows[3]?.['payload_bytes'] as Uint8Array).equals(single)).toBe(true)
     expect(Buffer.from(rows[7]?.['payload_bytes'] as Uint8Array)).toEqual(Buffer.from([0xc3, 0x28]))
-    await built.remove()
   })
 
   test('a view has Parquet, DLQ and an outcome, and each file has its size and checksum', async () => {
@@ -215,8 +211,6 @@ describe('the files of a segment', () => {
         unmapped: [],
       },
     })
-    await built.remove()
-    expect(await readdir(scratch)).toEqual([])
   })
 
   test('a file without rows is not written', async () => {
@@ -224,8 +218,6 @@ describe('the files of a segment', () => {
     expect(kinds(good)).toEqual(['views/ids/v2: 1'])
     const bad = await build([frame('{"id":"x"}')], { views: [ids], outputFormats: ['parquet_views'] })
     expect(kinds(bad)).toEqual(['dlq/ids/v2: 1'])
-    await good.remove()
-    await bad.remove()
   })
 
   test('independent readers read the same values', async () => {
@@ -269,7 +261,6 @@ describe('the files of a segment', () => {
     expect([first, ...others]).toEqual(await readWithDuckDb(paths, comparable))
     expect(others).toHaveLength(3)
     expect(first).toMatchObject({ c0: true, c2: '2', c10: 'x\0ü€😀', c14: ['1', null, '-3'], c17: [['1'], [], ['2', '3']] })
-    await built.remove()
   })
 
   test('keeps order and rows across many slices, single-record frames and bad records', { timeout: 30_000 }, async () => {
@@ -298,7 +289,6 @@ describe('the files of a segment', () => {
     const dlq = await rowsOf(built, 'dlq/ids/v2')
     expect(dlq.map(({ record_index }) => record_index)).toEqual(frames.filter((index) => index % 997 === 0))
     expect(dlq.every(({ record_index, record: text }) => text === record(Number(record_index)))).toBe(true)
-    await built.remove()
   })
 
   test('converts records of a megabyte in little memory', async () => {
@@ -308,7 +298,6 @@ describe('the files of a segment', () => {
     const built = await build([0, 10, 20, 30, 40, 50, 60, 70].map(lines), { views: [both, ids], memoryBytes: 192 * MiB })
     expect(built.failed).toEqual([])
     expect(kinds(built)).toEqual(['parquet: 80', 'views/both/v2: 80', 'views/ids/v2: 80'])
-    await built.remove()
   })
 })
 
@@ -327,7 +316,6 @@ describe('views that fail', () => {
       errors: { view_failed: 2 },
       last_error: { code: 'view_failed', message: 'the view definition cannot be compiled' },
     })
-    await built.remove()
   })
 
   test('a view whose patterns are too slow for the largest record fails alone, and names the pattern', async () => {
@@ -363,17 +351,15 @@ describe('views that fail', () => {
     }
     const failure = await build([], { segment, views: [ids] }).catch((error: unknown) => error)
     expect(isTransient(failure)).toBe(true)
-    expect(await readdir(scratch)).toEqual([])
   })
 
   test('a view that takes too long fails alone', async () => {
     const built = await build(many, { views: [slow('slow'), ids], viewTimeoutMs: 300, memoryBytes: 2048 * MiB })
     expect(kinds(built)).toEqual(['parquet: 30000', 'views/ids/v2: 30000'])
     expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: its extraction took longer than 0.3 s'])
-    await built.remove()
   })
 
-  test('a required view fails the build, and no file is left', async () => {
+  test('a required view fails the build', async () => {
     const building = build(many, {
       views: [ids, slow('slow', { is_required: true })],
       viewTimeoutMs: 300,
@@ -384,10 +370,9 @@ describe('views that fail', () => {
       view: { name: 'slow' },
       message: expect.stringContaining('the required view slow v2 failed: its extraction took longer than 0.3 s;'),
     })
-    expect(await readdir(scratch)).toEqual([])
   })
 
-  test('an abort ends the build at once, and no file is left', async () => {
+  test('an abort ends the build at once', async () => {
     const controller = new AbortController()
     const building = build(many, { views: [slow('slow', { is_required: true })], signal: controller.signal })
     const until = async (condition: () => Promise<boolean>) => {
@@ -401,7 +386,6 @@ describe('views that fail', () => {
     controller.abort(new Error('shutting down'))
     await expect(building).rejects.toThrow('shutting down')
     expect(performance.now() - start).toBeLessThan(2_000)
-    expect(await readdir(scratch)).toEqual([])
   })
 
   test('a damaged segment fails the build with its error', async () => {
@@ -416,6 +400,5 @@ describe('views that fail', () => {
       },
     }
     await expect(build([], { segment: damaged, views: [ids] })).rejects.toThrow('damaged at byte 7')
-    expect(await readdir(scratch)).toEqual([])
   })
 })

@@ -1,13 +1,8 @@
 /** How a conversion can fail, other than by a fault of the node (transient-error.ts) or a damaged segment. */
 import type { BoundView } from '#model/snapshot.ts'
 
-/** Thrown by an attempt whose caller decides about the next one. `retryOrPark` neither judges nor reports such a failure. */
-export class CallerRetries extends Error {
-  override readonly name: string = 'CallerRetries'
-}
-
-/** A required view failed on the segment as a whole. The segment must not be committed without it: see view-holds.ts. */
-export class RequiredViewFailed extends CallerRetries {
+/** A required view failed on the segment as a whole. The segment must not be committed without it: see policy.ts. */
+export class RequiredViewFailed extends Error {
   override readonly name = 'RequiredViewFailed'
   readonly view: BoundView
   readonly reason: string

@@ -1,0 +1,114 @@
+/** Converts the units of jobs. Their conversions follow the same policy as those of segments, but control repeats a unit that fails for a fault. */
+import { assert } from '#lib/assert.ts'
+import type { ArtifactKind } from '#model/artifact.ts'
+import type { Unit } from '#model/job-protocol.ts'
+import { buildLimits, viewsTimeoutMs } from '#records/limits.ts'
+import type { UnitFiles } from './build/build-unit.ts'
+import type { BuiltFile } from './build/built-file.ts'
+import { UnitViewFailed } from './build/failures.ts'
+import { BuildDirectory } from './build-directory.ts'
+import type { Build, Conversions } from './conversions.ts'
+import { examine } from './examination.ts'
+import { unitTolerance } from './policy.ts'
+import { type Built, filesIn } from './reply.ts'
+import { settle } from './settle.ts'
+import { ViewProgress } from './view-progress.ts'
+
+type UnitBuild = Pick<Build, 'inputs' | 'taskOf'> & {
+  /** Files are written to a new directory under it, which stays if it succeeds. */
+  readonly directory: string
+  readonly viewTimeoutMs: number
+  readonly onVerdict?: Build['onVerdict']
+  readonly signal: AbortSignal
+}
+
+export type UnitConversion = Pick<UnitBuild, 'directory' | 'signal'> & {
+  readonly unit: Unit
+  /** The downloaded file. */
+  readonly sourcePath: string
+  readonly memoryBytes: number
+}
+
+export type MergeConversion = Pick<UnitBuild, 'directory' | 'signal'> & {
+  /** Parquet files in the order of their rows. */
+  readonly sources: readonly { readonly path: string; readonly rows: number }[]
+  readonly kind: ArtifactKind
+  readonly memoryBytes: number
+}
+
+/** Builds the files of a unit. Throws UnitViewFailed, SegmentError, a transient error, or the signal's reason. */
+export async function convertUnit(conversions: Conversions, options: UnitConversion): Promise<UnitFiles> {
+  const { unit, sourcePath, directory, memoryBytes, signal } = options
+  // The source is compressed, so its size does not tell how long its records take.
+  const viewTimeoutMs = buildLimits.viewTimeoutMsMax
+  const { built, files } = await build(conversions, {
+    ...{ inputs: [sourcePath], directory, viewTimeoutMs, signal },
+    taskOf: ({ directory, inside }, plan) => {
+      return { kind: 'unit', unit, memoryBytes, viewTimeoutMs, sourcePath: inside(sourcePath), directory, plan }
+    },
+    onVerdict: ({ reason }) => {
+      throw new UnitViewFailed(reason, unit.source.artifact.rows)
+    },
+  })
+  const [outcome] = built.views
+  assert(outcome !== undefined, 'a unit has the outcome of its view')
+  return { files, outcome }
+}
+
+/** Merges files into one. Throws a transient error, the signal's reason, or why they cannot be merged. */
+export async function mergeFiles(conversions: Conversions, options: MergeConversion): Promise<BuiltFile> {
+  const { sources, kind, directory, memoryBytes, signal } = options
+  const { files } = await build(conversions, {
+    ...{ inputs: sources.map(({ path }) => path), directory, viewTimeoutMs: buildLimits.viewTimeoutMsMin, signal },
+    taskOf: ({ directory, inside }) => {
+      const insideSources = sources.map(({ path, rows }) => ({ path: inside(path), rows }))
+      return { kind: 'merge', sources: insideSources, of: kind, directory, memoryBytes }
+    },
+  })
+  const [file] = files
+  assert(file !== undefined, 'a merge makes a file')
+  return file
+}
+
+type Result = { readonly built: Built; readonly files: readonly BuiltFile[] }
+
+function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
+  const { directory: parent, viewTimeoutMs, signal, onVerdict = () => undefined } = options
+  let build: Build | undefined
+  const discard = async () => {
+    await build?.directory.remove()
+    build = undefined
+  }
+  return settle<Result>({
+    tolerance: unitTolerance,
+    async attempt() {
+      try {
+        build ??= {
+          ...{ inputs: options.inputs, taskOf: options.taskOf, onVerdict, views: [] },
+          directory: await BuildDirectory.create(parent),
+          progress: new ViewProgress({
+            ...{ views: [], isApart: true, viewTimeoutMs, viewsTimeoutMs: viewsTimeoutMs(0, 1, viewTimeoutMs) },
+          }),
+        }
+        await conversions.run(build, signal)
+        const { built, directory } = build
+        if (built === undefined) return { kind: 'unfinished' }
+        build = undefined
+        return { kind: 'done', result: { built, files: filesIn(directory.path, built) } }
+      } catch (error) {
+        signal.throwIfAborted()
+        const outcome = await examine(error, () => conversions.probe(signal))
+        signal.throwIfAborted()
+        return outcome
+      }
+    },
+    async carryOut(verdict, outcome) {
+      if (verdict.kind === 'continue') return
+      await discard()
+      // A crash may be due to the node, so it has to happen twice. Control repeats what failed for a fault.
+      const isRepeated = verdict.kind === 'retry' && outcome.kind === 'crashed'
+      if (!isRepeated && 'error' in outcome) throw outcome.error
+    },
+    end: discard,
+  })
+}
