@@ -7,6 +7,7 @@ import { touchKey } from '../cluster/section-versions.ts'
 import { fromJson, fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { readPage } from '../page.ts'
+import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
 
 export type NewStoredApiKey = {
@@ -128,20 +129,7 @@ async function requireOwnEndpoints(db: Db, account_id: string, ids: readonly str
   })
 }
 
-type Row = {
-  id: string
-  account_id: string
-  name: string
-  prefix: string
-  hash: string
-  scopes: string
-  endpoint_ids: string | null
-  origins: string | null
-  created_at: number
-  last_used_at: number | null
-  revoked_at: number | null
-  access_ended_at: number | null
-}
+type Row = Database['api_keys']
 
 function toApiKey(row: Row): ApiKey {
   const { id, name, prefix, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at, access_ended_at } = row

@@ -97,31 +97,28 @@ export async function listLeasedUnits(
   )
 }
 
-export async function renewLease(db: Tx, { job_id, commit_id, lease_id }: LeasedUnit, now: number): Promise<void> {
-  await db
-    .updateTable('job_units')
+type LeaseKey = Pick<LeasedUnit, 'job_id' | 'commit_id' | 'lease_id'>
+
+export async function renewLease(db: Tx, lease: LeaseKey, now: number): Promise<void> {
+  await updateLeased(db, lease)
     .set({ available_at: now + leaseLimits.leaseMs })
-    .where('job_id', '=', job_id)
-    .where('commit_id', '=', commit_id)
-    .where('lease_id', '=', lease_id)
-    .where('status', '=', 'leased')
     .execute()
 }
 
 /** Returns a unit to the queue. A node may take it from `availableAt` (epoch ms) on. */
-export async function returnUnit(
-  db: Tx,
-  { job_id, commit_id, lease_id, deaths }: Pick<LeasedUnit, 'job_id' | 'commit_id' | 'lease_id' | 'deaths'>,
-  availableAt: number,
-): Promise<void> {
-  await db
+export async function returnUnit(db: Tx, unit: LeaseKey & Pick<LeasedUnit, 'deaths'>, availableAt: number): Promise<void> {
+  await updateLeased(db, unit)
+    .set({ status: 'waiting', available_at: availableAt, lease_id: null, deaths: unit.deaths })
+    .execute()
+}
+
+function updateLeased(db: Tx, { job_id, commit_id, lease_id }: LeaseKey) {
+  return db
     .updateTable('job_units')
-    .set({ status: 'waiting', available_at: availableAt, lease_id: null, deaths })
     .where('job_id', '=', job_id)
     .where('commit_id', '=', commit_id)
     .where('lease_id', '=', lease_id)
     .where('status', '=', 'leased')
-    .execute()
 }
 
 /** Locks the row of a job, whatever its status, until the transaction ends. */
