@@ -125,7 +125,8 @@ describe('send', () => {
 describe('faults', () => {
   const faults = ['refuse', 'cut', 'lose-response', 'cut-response'] as const
   test.each(faults)('%s: each record is stored once', async (fault) => {
-    await using rig = await Rig.start()
+    // On a busy machine it takes a while to hand over all records. They are one batch.
+    await using rig = await Rig.start({ lingerMs: 500 })
     rig.proxy.script(fault, fault, fault)
     const records = Array.from({ length: 200 }, (_, n) => JSON.stringify({ n, noise: randomBytes(20).toString('hex') }))
     await Promise.all(records.map((record) => rig.producer.send(record)))
