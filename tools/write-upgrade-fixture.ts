@@ -32,7 +32,7 @@ const recommended: Readonly<Record<string, string>> = {
   INLET_TRUST_PROXY: '127.0.0.1',
   INLET_BOOTSTRAP_API_KEY: apiKey,
 }
-const [options] = ['config.ts', 'config.js']
+const [options] = ['config/config.ts', 'config/config.js', 'config.ts', 'config.js']
   .map((name) => join(program, '..', name))
   .filter((path) => existsSync(path))
   .map((path) => readFileSync(path, 'utf8'))
