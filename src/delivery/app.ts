@@ -24,7 +24,7 @@ import { type ConversionPool, conversionBounds, createConversionPool } from './c
 import { WorkerAccess } from './convert/worker-access.ts'
 import { composeDelivery, conversionMemoryBytes } from './plane.ts'
 import { MarkerSeal } from './publish/marker-seal.ts'
-import { countWaiting, type Held } from './segments/held.ts'
+import { type Backlog, countWaiting } from './segments/backlog.ts'
 import { deliveryLimits } from './segments/limits.ts'
 
 export type AppHooks = {
@@ -39,7 +39,7 @@ export type AppHooks = {
 }
 export type App = {
   /** Data that this node holds, as of the last scan. */
-  held(): Held
+  backlog(): Backlog
   stop(signal: AbortSignal): Promise<void>
 }
 
@@ -72,12 +72,12 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   await plane.prepare()
   await startAll(plane.services)
   return {
-    held: plane.held,
+    backlog: plane.backlog,
     async stop(signal) {
       const progress = new Periodic({
         name: 'stop progress',
         intervalMs: deliveryLimits.stopProgressMs,
-        run: () => logger.notice(countWaiting(plane.held()), 'stop waits for deliveries; what is left stays on disk'),
+        run: () => logger.notice(countWaiting(plane.backlog()), 'stop waits for deliveries; what is left stays on disk'),
         failure: 'stop progress failed',
         clock,
         logger,

@@ -35,8 +35,8 @@ import { openScrubber, type ScrubConfig } from './scrub/open.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import type { SegmentTraces } from './segment-traces.ts'
 import { Assignments } from './segments/assignments.ts'
+import type { Backlog } from './segments/backlog.ts'
 import { Endpoints } from './segments/endpoints.ts'
-import type { Held } from './segments/held.ts'
 import { Janitor } from './segments/janitor.ts'
 import { deliveryLimits } from './segments/limits.ts'
 import { ParkedSegments } from './segments/parked-segments.ts'
@@ -75,7 +75,7 @@ export type DeliveryPlane = {
   /** In the order of their start. They stop in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox sends its commits. */
   readonly services: readonly Service[]
   /** Data that this node holds, as of the last scan. */
-  held(): Held
+  backlog(): Backlog
   /** Call it once, before the services start. */
   prepare(): Promise<void>
 }
@@ -130,7 +130,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
       ...(ports.tracer === undefined ? [] : [ports.tracer]),
       ...[feed, assignments, recordedCommits, outbox, pipeline, report, blockedFile, jobs, scrubber],
     ],
-    held: () => ({
+    backlog: () => ({
       isCurrent: !feed.contact.mayLackChanges && pipeline.scannedEpoch === endpoints.epoch,
       ...{ lags: pipeline.lag(), reportedLags: report.reportedLags, reports: outbox.size, problem: pipeline.problem },
     }),

@@ -5,7 +5,7 @@
  */
 
 import type { Config } from '#config/config.ts'
-import { countWaiting, type Held, isWaiting, type Waiting } from '#delivery/segments/held.ts'
+import { type Backlog, countWaiting, isWaiting, type Waiting } from '#delivery/segments/backlog.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
@@ -30,11 +30,11 @@ type Progress = Waiting & {
 }
 
 /** Returns what is left of what delivery holds. */
-export function progressOf(held: Held): Progress {
-  const { isCurrent, lags, reportedLags, reports, problem } = held
+export function progressOf(backlog: Backlog): Progress {
+  const { isCurrent, lags, reportedLags, reports, problem } = backlog
   const isReported = JSON.stringify(reportedLags) === JSON.stringify(lags)
   return {
-    ...countWaiting(held),
+    ...countWaiting(backlog),
     forPerson: lags.reduce((total, lag) => total + forPerson(lag), 0),
     isDone: isCurrent && isReported && reports === 0 && problem === null && lags.every(isDone),
   }
@@ -55,7 +55,7 @@ export type AdoptionOptions = Hooks & {
   /** Whether somebody set the region, whose default fits one machine. */
   readonly isRegionGiven: boolean
   readonly startIngest: (config: Config, hooks: Hooks) => Promise<App>
-  readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { held(): Held }>
+  readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>
 }
 
 export async function startAdoption(options: AdoptionOptions): Promise<App> {
@@ -76,7 +76,7 @@ export async function startAdoption(options: AdoptionOptions): Promise<App> {
   let said = ''
   let saidAt = Number.NEGATIVE_INFINITY
   const check = () => {
-    const progress = progressOf(delivery.held())
+    const progress = progressOf(delivery.backlog())
     const { segments, bytes, reasons, forPerson } = progress
     if (progress.isDone) {
       if (forPerson > 0)

@@ -11,11 +11,11 @@ import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
 import type { Endpoints } from './endpoints.ts'
-import { type HeldLog, heldLog, isEmpty, missingLog, toLag, unreadableLog } from './held-log.ts'
 import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
 import type { Parked, ParkedSegments } from './parked-segments.ts'
 import { ReturningSegments } from './returning-segments.ts'
+import { isEmpty, missingLog, type ScannedLog, scannedLog, toLag, unreadableLog } from './scanned-log.ts'
 
 /** From the end of one scan to the start of the next. */
 const scanIntervalMs = 250
@@ -65,9 +65,9 @@ export class Pipeline implements Service {
   #scanning: Promise<void> = Promise.resolve()
   readonly #returning = new ReturningSegments()
   /** As of the last scan. */
-  #held: readonly HeldLog[] = []
+  #scanned: readonly ScannedLog[] = []
   /** State of each log when its directory could be read last. */
-  readonly #lastRead = new Map<string, HeldLog>()
+  readonly #lastRead = new Map<string, ScannedLog>()
   #scannedEpoch = -1
   #problem: string | null = null
   #endRest: () => void = () => undefined
@@ -132,12 +132,12 @@ export class Pipeline implements Service {
   /** Returns a row for each log that the last scan found something of, and for each endpoint that drained when that scan began. */
   lag(): readonly EndpointLag[] {
     const { endpoints, reportingBlockedBy } = this.#options
-    return this.#held.map((held) => {
-      const queue = this.#queues.get(held.logName)
+    return this.#scanned.map((scanned) => {
+      const queue = this.#queues.get(scanned.logName)
       const block = queue?.block ?? null
-      return toLag(held, {
-        isOwned: endpoints.epoch < 0 || endpoints.find(held.logName) !== undefined,
-        blockedBy: block?.reason ?? reportingBlockedBy(held.logName),
+      return toLag(scanned, {
+        isOwned: endpoints.epoch < 0 || endpoints.find(scanned.logName) !== undefined,
+        blockedBy: block?.reason ?? reportingBlockedBy(scanned.logName),
         failingView: block?.failingView ?? null,
         oldestSealedAt: queue?.oldestSealedAt ?? null,
       })
@@ -244,12 +244,12 @@ export class Pipeline implements Service {
       else if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
     }
 
-    const held: HeldLog[] = [...failed].map(([logName, error]) =>
+    const scanned: ScannedLog[] = [...failed].map(([logName, error]) =>
       unreadableLog(logName, errorMessage(error), this.#lastRead.get(logName)),
     )
     await inParallel(logsParallel, listed, async ([logName, listing]) => {
       const read = await this.#take(listing, found.get(logName) ?? [], parked)
-      held.push(read)
+      scanned.push(read)
       this.#lastRead.set(logName, read)
     })
     for (const logName of this.#queues.keys()) {
@@ -257,13 +257,13 @@ export class Pipeline implements Service {
     }
     const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => missingLog(id))
     for (const logName of this.#lastRead.keys()) if (!listed.has(logName) && !failed.has(logName)) this.#lastRead.delete(logName)
-    const kept = held.filter((each) => !isEmpty(each) || draining.includes(each.logName))
-    this.#held = [...kept.sort((a, b) => (a.logName < b.logName ? -1 : 1)), ...drained]
+    const kept = scanned.filter((each) => !isEmpty(each) || draining.includes(each.logName))
+    this.#scanned = [...kept.sort((a, b) => (a.logName < b.logName ? -1 : 1)), ...drained]
     this.#scannedEpoch = epoch
   }
 
   /** Queues the segments of one log that wait for their delivery. `parked` was read after the log. */
-  async #take(listing: LogListing, ofLog: readonly QueuedSegment[], parked: ReadonlyMap<string, Parked>): Promise<HeldLog> {
+  async #take(listing: LogListing, ofLog: readonly QueuedSegment[], parked: ReadonlyMap<string, Parked>): Promise<ScannedLog> {
     const { isReported } = this.#options
     const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
     const undelivered = ofLog.filter(isUndelivered)
@@ -271,7 +271,7 @@ export class Pipeline implements Service {
     // A segment counts as behind until control has recorded it, even if it is in the bucket.
     const oldest = ofLog.find((segment) => isUndelivered(segment) || isReported(segment.id))
     await this.#update(listing.logName, waiting, oldest)
-    return heldLog(
+    return scannedLog(
       listing,
       undelivered.flatMap(({ id }) => parked.get(id) ?? []),
     )

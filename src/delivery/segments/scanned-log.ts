@@ -9,7 +9,7 @@ import type { LogListing, Segment } from '#log/segment-source.ts'
 import type { EndpointLag, FailingView } from '#model/node-protocol.ts'
 import type { Parked } from './parked-segments.ts'
 
-export type HeldLog = Pick<LogListing, 'logName' | 'isClosed'> & {
+export type ScannedLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly open: number
   readonly sealed: number
   readonly parked: readonly Parked[]
@@ -29,7 +29,7 @@ export type LogProgress = {
   readonly oldestSealedAt: string | null
 }
 
-export function heldLog({ logName, isClosed, segments }: LogListing, parked: readonly Parked[]): HeldLog {
+export function scannedLog({ logName, isClosed, segments }: LogListing, parked: readonly Parked[]): ScannedLog {
   const count = (state: Segment['state']) => segments.filter((segment) => segment.state === state).length
   return {
     logName,
@@ -44,12 +44,12 @@ export function heldLog({ logName, isClosed, segments }: LogListing, parked: rea
 }
 
 /** A log without a directory. */
-export function missingLog(logName: string): HeldLog {
+export function missingLog(logName: string): ScannedLog {
   return { logName, isClosed: false, open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, stuckBy: null }
 }
 
 /** A log whose directory cannot be read: it has at least a directory, and is taken to hold what it held when it was last read. */
-export function unreadableLog(logName: string, reason: string, last: HeldLog | undefined): HeldLog {
+export function unreadableLog(logName: string, reason: string, last: ScannedLog | undefined): ScannedLog {
   const stuckBy =
     last === undefined
       ? `its log cannot be listed, so its segments are not counted: ${reason}`
@@ -57,35 +57,35 @@ export function unreadableLog(logName: string, reason: string, last: HeldLog | u
   return { ...(last ?? missingLog(logName)), isClosed: false, stuckBy }
 }
 
-export function isEmpty({ open, sealed, quarantined, stuckBy }: HeldLog): boolean {
+export function isEmpty({ open, sealed, quarantined, stuckBy }: ScannedLog): boolean {
   return open + sealed + quarantined === 0 && stuckBy === null
 }
 
-export function toLag(held: HeldLog, progress: LogProgress): EndpointLag {
+export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
   return {
-    endpoint_id: held.logName,
-    open_segments: held.open,
-    undelivered_segments: held.sealed - held.parked.length,
-    parked_segments: held.parked.length,
-    quarantined_segments: held.quarantined,
-    undelivered_bytes: held.bytes,
+    endpoint_id: log.logName,
+    open_segments: log.open,
+    undelivered_segments: log.sealed - log.parked.length,
+    parked_segments: log.parked.length,
+    quarantined_segments: log.quarantined,
+    undelivered_bytes: log.bytes,
     oldest_sealed_at: progress.oldestSealedAt,
-    blocked_by: blockedBy(held, progress),
+    blocked_by: blockedBy(log, progress),
     failing_view: progress.isOwned ? progress.failingView : null,
-    closed: held.isClosed,
+    closed: log.isClosed,
     scrub_findings: 0,
     scrub_finding: null,
   }
 }
 
 /** Returns the reason that someone has to act on first. */
-function blockedBy(held: HeldLog, { isOwned, blockedBy }: LogProgress): string | null {
-  const [parked] = held.parked
-  if (!isOwned && !isEmpty(held)) return 'no endpoint owns this log: see inlet segments'
+function blockedBy(log: ScannedLog, { isOwned, blockedBy }: LogProgress): string | null {
+  const [parked] = log.parked
+  if (!isOwned && !isEmpty(log)) return 'no endpoint owns this log: see inlet segments'
   if (blockedBy !== null) return blockedBy
-  if (held.stuckBy !== null) return held.stuckBy
-  if (parked !== undefined) return `${countAre(held.parked.length)} parked: ${parked.reason}`
-  return held.quarantined === 0 ? null : `${countAre(held.quarantined)} quarantined: see inlet segments`
+  if (log.stuckBy !== null) return log.stuckBy
+  if (parked !== undefined) return `${countAre(log.parked.length)} parked: ${parked.reason}`
+  return log.quarantined === 0 ? null : `${countAre(log.quarantined)} quarantined: see inlet segments`
 }
 
 function explainOpenBeforeSealed(segments: readonly Segment[]): string | null {

@@ -1,7 +1,7 @@
 import type { EndpointLag } from '#model/node-protocol.ts'
 
 /** Logs that a node holds, and the part of them that control knows. */
-export type Held = {
+export type Backlog = {
   /** Whether the scan applied the newest configuration of control. */
   readonly isCurrent: boolean
   readonly lags: readonly EndpointLag[]
@@ -22,7 +22,7 @@ export type Waiting = {
   readonly reasons: readonly string[]
 }
 
-export function countWaiting({ lags, reports, problem }: Pick<Held, 'lags' | 'reports' | 'problem'>): Waiting {
+export function countWaiting({ lags, reports, problem }: Pick<Backlog, 'lags' | 'reports' | 'problem'>): Waiting {
   const sum = (read: (lag: EndpointLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
   return {
     segments: Math.max(reports, sum(waiting)),
