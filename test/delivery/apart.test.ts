@@ -102,6 +102,10 @@ async function entriesWith(node: DeliveryNode, text: string): Promise<readonly s
   const { outbox } = node.config.paths
   const names = (await readdir(outbox)).filter((name) => name.endsWith('.json'))
   const found: string[] = []
-  for (const name of names) if ((await readFile(join(outbox, name), 'utf8')).includes(text)) found.push(join(outbox, name))
+  for (const name of names) {
+    // It may have been sent since the directory was read.
+    const entry = await readFile(join(outbox, name), 'utf8').catch(() => '')
+    if (entry.includes(text)) found.push(join(outbox, name))
+  }
   return found
 }
