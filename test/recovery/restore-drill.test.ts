@@ -83,11 +83,15 @@ describeWith('processes', 'a restore drill', () => {
   async function isNoticed(): Promise<void> {
     const since = Date.now()
     // An accepted database has noted the loss already; a node that reports after the rebuild would note it again.
-    await until('both processes of the node to report', () => {
-      using db = new DatabaseSync(join(inlet.directory, 'inlet.db'), { timeout: 10_000 })
-      const reported = db.prepare('SELECT count(*) AS count FROM node_processes WHERE last_seen_at > ?').get(since)
-      return Number(reported?.['count']) >= 2
-    }, 30_000)
+    await until(
+      'both processes of the node to report',
+      () => {
+        using db = new DatabaseSync(join(inlet.directory, 'inlet.db'), { timeout: 10_000 })
+        const reported = db.prepare('SELECT count(*) AS count FROM node_processes WHERE last_seen_at > ?').get(since)
+        return Number(reported?.['count']) >= 2
+      },
+      30_000,
+    )
     await until('the loss to be noticed', async () => (await count()).mayLack)
     expect(await count()).toMatchObject({ complete: false })
     expect((await requestCompaction()).status).toBe(409)
