@@ -7,6 +7,7 @@ import type { KeyPrincipal } from '#model/principal.ts'
 import { aGate, aSender } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
 import type { Records, Responder } from './admitted.ts'
+import type { GateOptions } from './context.ts'
 import { EndpointCounts } from './endpoint-counters.ts'
 import { EndpointTable } from './endpoint-table.ts'
 import { Rejection } from './rejection.ts'
@@ -51,6 +52,19 @@ test('a request is appended once', () => {
   const admitted = aGate({ endpoints: [endpoint], append }).admit(aSender(principal))
   admitted.append(records, aResponder())
   expect(() => admitted.append(records, aResponder())).toThrow(InvariantError)
+})
+
+test.each([undefined, 'key'])('the responder learns once that records are durable: key %s', async (key) => {
+  const seqs: number[] = []
+  const responder = { ...aResponder(), appended: ({ seq }: Appended) => void seqs.push(seq) }
+  const once: GateOptions['storedRequests']['once'] = async (_endpointId, _key, _frame, store) => ({
+    ...{ records: 2, bytes: 4, isRepeated: false },
+    seq: (await store()).seq,
+  })
+  const gate = aGate({ endpoints: [endpoint], append, once })
+  gate.admit(aSender(principal)).append({ ...records, key }, responder)
+  await responder.outcome
+  expect(seqs).toEqual([7])
 })
 
 test('the end releases all that was reserved', () => {

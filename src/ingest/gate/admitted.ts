@@ -166,7 +166,6 @@ export class Admitted {
     const append = async () => {
       this.#spend(body.records, now)
       durable = await wal.append(id, frame)
-      responder.appended(durable)
       return durable
     }
     appendOnce(this.#context, { endpointId: id, key, frame, append }).then((stored) => {
