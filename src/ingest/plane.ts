@@ -17,6 +17,7 @@ import type { LogHooks, LogWriter } from '#log/log-writer.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { Control } from '#node/control-client.ts'
+import type { ControlContact } from '#node/control-contact.ts'
 import type { HandedCertificate } from '#node/handed-certificate.ts'
 import type { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -111,7 +112,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     kinds: ['installation', 'keys', 'endpoints'],
     path: paths.ingestSnapshot,
   })
-  const storage = composeStorage(config, ports)
+  const storage = composeStorage(config, ports, feed.contact)
   const entry = composeEntry(config, ports, storage, { contact: feed.contact, keyIds: () => servers.sessions.keyIds() })
   const { wal, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series } = entry
@@ -164,14 +165,18 @@ type Storage = {
   readonly nodeRoom: NodeRoom
 }
 
-function composeStorage(config: IngestConfig, { nodeId, control, openLog, files, clock, logger, traces }: IngestPorts): Storage {
+function composeStorage(
+  config: IngestConfig,
+  { nodeId, control, openLog, files, clock, logger, traces }: IngestPorts,
+  contact: ControlContact,
+): Storage {
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
   const reserve = Math.floor(diskBudgetBytes * gateLimits.diskPartForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
   const wal = openLog({
     observer: storedRequests,
-    findDelivered: findDeliveredBy(control, nodeId),
+    findDelivered: findDeliveredBy({ control, contact, nodeId }),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
   })

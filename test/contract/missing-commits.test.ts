@@ -81,11 +81,11 @@ describe('what a node remembers of the database', () => {
       ])
     }
     const lookup = async () => (await node.call('POST', 'commits/lookup', { ids: ['unknown'] })).body
-    expect(await lookup()).toEqual({ commits: [], may_lack: true })
+    expect(await lookup()).toMatchObject({ commits: [], may_lack: true })
     // The node was told, and does not claim it again.
     await rebuilt()
     await compare(total)
-    expect(await lookup()).toEqual({ commits: [], may_lack: false })
+    expect(await lookup()).toMatchObject({ commits: [], may_lack: false })
     expect((await commits()).may_lack_commits_since).toBeNull()
     expect((await status()).status_reasons.join()).not.toContain('may be missing')
   })

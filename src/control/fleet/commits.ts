@@ -17,6 +17,7 @@ import {
 } from '#store/commits/commits.ts'
 import { findMissingSince, findMissingSinceOf } from '#store/commits/missing-commits.ts'
 import { assertEverExisted } from '#store/endpoints/endpoints.ts'
+import { findProcess } from '#store/nodes/nodes.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
 import type { DownloadLinks } from '../resources/download-links.ts'
@@ -66,8 +67,11 @@ export function commitService({ store, clock, downloadLinks, delivered }: Commit
 
     /** Returns those of the commits of the node that are recorded. */
     async find(node: NodeIdentity, ids: readonly string[]): Promise<CommitsFound> {
+      // First: what the node noted with that report is then seen below.
+      const reported = await findProcess(store.db, node.id, 'delivery')
       const missing = await findMissingSince(store.db, [node.region])
-      return { commits: await findCommits(store.db, node.id, ids), may_lack: missing.size > 0 }
+      const commits = await findCommits(store.db, node.id, ids)
+      return { commits, may_lack: missing.size > 0, reported_at: reported?.last_seen_at ?? null }
     },
 
     /**

@@ -77,7 +77,7 @@ export async function startAdoptedIngest(
     files,
     clock,
     random,
-    findDelivered: findDeliveredBy(control, nodeId),
+    findDelivered: findDeliveredBy({ control, contact: feed.contact, nodeId }),
     logger,
   })
   let epoch = -1
