@@ -8,6 +8,7 @@ import { MemoryLogWriter } from '#log/memory/log-writer.ts'
 import { MemorySegmentSource } from '#log/memory/segment-source.ts'
 import { MemoryStorage } from '#log/memory/storage.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
+import { frameAt } from '../support/frames.ts'
 import { describeLogEngine, type EngineUnderTest } from '../support/log-suite.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
@@ -31,11 +32,8 @@ describeLogEngine('local', (): EngineUnderTest => {
     async damage(segment, index) {
       const [path = ''] = new LocalSegmentSource({ directory, files }).filesOf(segment)
       const bytes = Buffer.from((await files.read(path)) ?? [])
-      let at = 128
-      for (let before = 0; before < index; before += 1) at += 12 + bytes.readUInt32LE(at)
-      const file = await files.open(path, 'update')
-      await file.write([Buffer.from([(bytes[at + 20] ?? 0) ^ 1])], at + 20)
-      await file.close()
+      const at = frameAt(bytes, index) + 20
+      disk.damage(path, (stored) => stored.writeUInt8((bytes[at] ?? 0) ^ 1, at))
     },
   }
 })

@@ -1,20 +1,11 @@
 /** Segment files that are removed or replaced under the process that writes them, on the real disk and on the one of faulty-files.ts. */
-import { Buffer } from 'node:buffer'
 import { cp, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Files, systemFiles } from '#lib/files.ts'
-import { seededRandom } from '#lib/random.ts'
-import { createLogger } from '#lib/telemetry.ts'
-import { LocalLogWriter } from '#log/local/log-writer.ts'
-import { LocalSegmentSource } from '#log/local/segment-source.ts'
-import { FaultyDisk } from '../support/faulty-files.ts'
-import { oneRecord } from '../support/frames.ts'
-import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
-
-const never = new AbortController().signal
+import { never, WalRig } from '../support/wal-rig.ts'
 
 describe('on the real disk', () => {
   test.each<[string, (directory: string) => Promise<unknown>]>([
@@ -30,16 +21,15 @@ describe('on the real disk', () => {
       },
     ],
   ])('%s: everything acknowledged before and after is kept', async (_, vanish) => {
-    await using log = await RealLog.start()
-    for (const name of ['a', 'b']) expect(await log.append(name)).toBe(0)
-    await vanish(log.directory)
-    expect(await log.append('c')).toBe(0)
-    expect(await log.append('d')).toBe(1)
-    expect(log.wal.usage.rewrittenSegments).toBe(1)
-    expect(log.wal.health().healthy).toBe(true)
-    expect(log.wal.blocked()).toEqual([])
-    await log.wal.stop(never)
-    expect(await log.stored()).toEqual({ a: 0, b: 0, c: 0, d: 1 })
+    const rig = await realLog()
+    for (const name of ['a', 'b']) expect(await rig.append(name)).toBe(0)
+    await vanish(rig.directory)
+    expect(await rig.append('c')).toBe(0)
+    expect(await rig.append('d')).toBe(1)
+    expect(rig.wal.usage.rewrittenSegments).toBe(1)
+    expect(rig.wal.health().healthy).toBe(true)
+    expect(rig.wal.blocked()).toEqual([])
+    expect(await stored(rig)).toEqual({ a: 0, b: 0, c: 0, d: 1 })
   })
 
   test.each<[string, (directory: string) => Promise<unknown>]>([
@@ -54,13 +44,12 @@ describe('on the real disk', () => {
       },
     ],
   ])('%s: noticed when it is sealed, without another append', async (_, vanish) => {
-    await using log = await RealLog.start()
-    for (const name of ['a', 'b']) await log.append(name)
-    await vanish(log.directory)
-    log.clock.advance(60_000)
-    await until('the rescue', () => log.wal.usage.rewrittenSegments === 1)
-    await log.wal.stop(never)
-    expect(await log.stored()).toEqual({ a: 0, b: 0 })
+    const rig = await realLog()
+    for (const name of ['a', 'b']) await rig.append(name)
+    await vanish(rig.directory)
+    rig.clock.advance(60_000)
+    await until('the rescue', () => rig.wal.usage.rewrittenSegments === 1)
+    expect(await stored(rig)).toEqual({ a: 0, b: 0 })
   })
 
   test('its file is removed before the first group: that group is kept', async () => {
@@ -72,173 +61,104 @@ describe('on the real disk', () => {
         return file
       },
     }
-    await using log = await RealLog.start(files)
-    expect(await log.append('a')).toBe(0)
-    expect(await log.append('b')).toBe(1)
-    expect(await log.stored()).toEqual({ a: 0, b: 1 })
+    const rig = await realLog(files)
+    expect(await rig.append('a')).toBe(0)
+    expect(await rig.append('b')).toBe(1)
+    expect(await stored(rig)).toEqual({ a: 0, b: 1 })
   })
 })
 
 describe('on a disk that fails as well', () => {
   test('nothing is acknowledged, and nothing overtakes it, until its records are written again', async () => {
-    const { disk, clock, log } = await unlinkedLog()
-    disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'ENOSPC' } : undefined)
-    await expect(log.append('b')).rejects.toMatchObject({ reason: 'disk_full' })
-    await expect(log.append('c')).rejects.toMatchObject({ reason: 'disk_full' })
-    clock.advance(1_000)
-    await turns()
-    expect(log.wal.blocked()).toEqual([
+    const rig = await unlinkedLog()
+    rig.disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'ENOSPC' } : undefined)
+    await expect(rig.append('b')).rejects.toMatchObject({ reason: 'disk_full' })
+    await expect(rig.append('c')).rejects.toMatchObject({ reason: 'disk_full' })
+    await rig.upkeep()
+    expect(rig.wal.blocked()).toEqual([
       { logName: 'log', reason: expect.stringMatching('was removed while it was in use.*do not stop ingest') },
     ])
-    disk.fault = () => undefined
-    clock.advance(1_000)
-    await turns()
-    expect(log.wal.usage.rewrittenSegments).toBe(1)
-    expect(await log.append('d')).toBe(1)
-    expect(log.wal.blocked()).toEqual([])
-    await log.wal.stop(never)
+    rig.heal()
+    await rig.upkeep()
+    expect(rig.wal.usage.rewrittenSegments).toBe(1)
+    expect(await rig.append('d')).toBe(1)
+    expect(rig.wal.blocked()).toEqual([])
     // The client sends b again: it was durable, but not in a file that has a name.
-    expect(await log.stored()).toEqual({ a: 0, b: 0, d: 1 })
+    expect(await stored(rig)).toEqual({ a: 0, b: 0, d: 1 })
   })
 
   test('a group whose fdatasync fails on a removed file: what was acknowledged before is kept', async () => {
-    const { disk, log } = await unlinkedLog()
-    disk.fault = ({ kind, path }) => (kind === 'sync' && path.endsWith('.open') ? { error: 'EIO' } : undefined)
-    await expect(log.append('b')).rejects.toMatchObject({ reason: 'io_error' })
-    disk.fault = () => undefined
-    expect(await log.append('c')).toBe(1)
-    await log.wal.stop(never)
-    expect(await log.stored()).toEqual({ a: 0, c: 1 })
+    const rig = await unlinkedLog()
+    rig.disk.fault = ({ kind, path }) => (kind === 'sync' && path.endsWith('.open') ? { error: 'EIO' } : undefined)
+    await expect(rig.append('b')).rejects.toMatchObject({ reason: 'io_error' })
+    rig.heal()
+    expect(await rig.append('c')).toBe(1)
+    expect(await stored(rig)).toEqual({ a: 0, c: 1 })
   })
 
   test.each([true, false])('a stop writes its records again, also at the deadline (%s)', async (isLate) => {
-    const { disk, log } = await unlinkedLog()
-    disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
-    await expect(log.append('b')).rejects.toMatchObject({ reason: 'io_error' })
-    disk.fault = () => undefined
-    await log.wal.stop(isLate ? AbortSignal.abort() : never)
-    expect(await log.stored()).toEqual({ a: 0, b: 0 })
+    const rig = await unlinkedLog()
+    rig.disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
+    await expect(rig.append('b')).rejects.toMatchObject({ reason: 'io_error' })
+    rig.heal()
+    await rig.wal.stop(isLate ? AbortSignal.abort() : never)
+    expect(await stored(rig)).toEqual({ a: 0, b: 0 })
   })
 
   test('a log that is closed waits until its records are written again', async () => {
-    const { disk, clock, files, log } = await unlinkedLog()
-    disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
-    void log.wal.end('log', 'closed')
-    const segments = new LocalSegmentSource({ directory: '/data/wal', files })
-    for (let time = 0; time < 3; time += 1) {
-      await turns()
-      clock.advance(1_000)
-    }
-    expect(await segments.readLog('log')).toMatchObject({ isClosed: false, segments: [] })
-    expect(log.wal.blocked()).toEqual([{ logName: 'log', reason: expect.stringContaining('do not stop ingest') }])
-    disk.fault = () => undefined
-    clock.advance(1_000)
-    await turns()
-    expect(await segments.readLog('log')).toMatchObject({ isClosed: true, segments: [{ state: 'sealed' }] })
-    expect(await log.stored()).toEqual({ a: 0 })
+    const rig = await unlinkedLog()
+    rig.disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
+    void rig.wal.end('log', 'closed')
+    await rig.upkeep(3)
+    expect(await rig.segments.readLog('log')).toMatchObject({ isClosed: false, segments: [] })
+    expect(rig.wal.blocked()).toEqual([{ logName: 'log', reason: expect.stringContaining('do not stop ingest') }])
+    rig.heal()
+    await rig.upkeep()
+    expect(await rig.segments.readLog('log')).toMatchObject({ isClosed: true, segments: [{ state: 'sealed' }] })
+    expect(await stored(rig)).toEqual({ a: 0 })
   })
 
   test('with a crash at each step of the rescue: only what was not acknowledged is missing', async () => {
     for (let at = 0; ; at += 1) {
-      const disk = new FaultyDisk(seededRandom(at))
-      let files = disk.mount()
-      const log = await newLog('/data/wal', files, new ManualClock())
-      await log.append('a')
-      await removeOpen(disk, files)
-      let operations = 0
-      disk.fault = () => (operations++ === at ? 'crash before' : undefined)
-      const isAcknowledged = await log.append('b').then(
+      const rig = await unlinkedLog(at)
+      const operations = rig.failAt(at, 'crash before')
+      const isAcknowledged = await rig.append('b').then(
         () => true,
         () => false,
       )
-      disk.fault = () => undefined
-      files = disk.mount()
-      const next = await newLog('/data/wal', files, new ManualClock())
-      if (isAcknowledged) expect(await next.stored()).toEqual({ a: 0, b: 0 })
-      if (operations <= at) return
-      await next.wal.stop(never)
+      rig.heal()
+      await rig.restart()
+      if (isAcknowledged) expect(await stored(rig)).toEqual({ a: 0, b: 0 })
+      if (operations.length <= at) return
+      await rig.wal.stop(never)
     }
   })
 })
 
-type TestLog = { readonly wal: LocalLogWriter; append(name: string): Promise<number>; stored(): Promise<Record<string, number>> }
-
-async function newLog(directory: string, files: Files, clock: ManualClock): Promise<TestLog> {
-  const wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
-  await wal.start()
-  wal.configure('log', { segmentBytes: 100_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
-  return {
-    wal,
-    append: async (name) => {
-      const frame = oneRecord({ payload: Buffer.alloc(5_000, name), envelope: name })
-      return (await wal.append('log', frame)).seq
-    },
-    stored: async () => {
-      await wal.stop(never)
-      const found: Record<string, number> = {}
-      const segments = new LocalSegmentSource({ directory, files })
-      for (const segment of await segments.list()) {
-        if (segment.state === 'quarantined') continue
-        const reader = await segments.open(segment)
-        for await (const frames of reader.frames(1_000))
-          for (const { envelope } of frames) found[Buffer.from(envelope).toString()] = segment.seq
-        await reader.close()
-      }
-      return found
-    },
-  }
-}
-
 /** Returns a log on a faulty disk, whose open segment with the record `a` was removed. */
-async function unlinkedLog() {
-  const disk = new FaultyDisk(seededRandom(5))
-  const clock = new ManualClock()
-  const files = disk.mount()
-  const log = await newLog('/data/wal', files, clock)
-  await log.append('a')
-  await removeOpen(disk, files)
-  return { disk, clock, files, log }
+async function unlinkedLog(seed = 5): Promise<WalRig> {
+  const rig = await WalRig.start({ seed })
+  await rig.append('a')
+  await rig.files.remove(rig.openPath())
+  return rig
 }
 
-class RealLog implements AsyncDisposable {
-  readonly directory: string
-  readonly clock: ManualClock
-  readonly wal: LocalLogWriter
-  readonly append: TestLog['append']
-  readonly stored: TestLog['stored']
-  readonly #root: string
+async function realLog(files: Files = systemFiles): Promise<WalRig> {
+  const root = await mkdtemp(join(tmpdir(), 'inlet-unlinked-'))
+  const rig = await WalRig.start({ directory: join(root, 'wal'), files })
+  onTestFinished(async () => {
+    await rig.wal.stop(never)
+    await rm(root, { recursive: true, force: true })
+  })
+  return rig
+}
 
-  private constructor(root: string, directory: string, clock: ManualClock, { wal, append, stored }: TestLog) {
-    this.#root = root
-    this.directory = directory
-    this.clock = clock
-    this.wal = wal
-    this.append = append
-    this.stored = stored
-  }
-
-  static async start(files: Files = systemFiles): Promise<RealLog> {
-    const root = await mkdtemp(join(tmpdir(), 'inlet-unlinked-'))
-    const directory = join(root, 'wal')
-    const clock = new ManualClock()
-    return new RealLog(root, directory, clock, await newLog(directory, files, clock))
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.wal.stop(never)
-    await rm(this.#root, { recursive: true, force: true })
-  }
+async function stored(rig: WalRig): Promise<Record<string, number>> {
+  await rig.wal.stop(never)
+  return await rig.deliver()
 }
 
 async function openFile(directory: string): Promise<string> {
   const names = await readdir(join(directory, 'log'))
   return join(directory, 'log', names.find((name) => name.endsWith('.open')) ?? 'missing')
-}
-
-async function removeOpen(disk: FaultyDisk, files: Files): Promise<void> {
-  for (const path of disk.paths()) if (path.endsWith('.open')) await files.remove(path)
-}
-
-async function turns(): Promise<void> {
-  for (let turn = 0; turn < 60; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { HEADER_BYTES } from '#log/local/format/segment-file.ts'
 import type { FrameInput } from '../../src/log/frame.ts'
 
 /** Returns a frame with one record, and without an envelope unless the test looks for it. */
@@ -19,4 +20,11 @@ export function oneRecord({
     envelope: Buffer.from(envelope),
     payload: [typeof payload === 'string' ? Buffer.from(payload) : payload],
   }
+}
+
+/** Returns where the frame with this index starts in a segment, and for one more than there are where the frames end. */
+export function frameAt(segment: Buffer, index: number): number {
+  let at = HEADER_BYTES
+  for (let before = 0; before < index; before += 1) at += 12 + segment.readUInt32LE(at)
+  return at
 }
