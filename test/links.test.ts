@@ -47,6 +47,28 @@ test('links lead somewhere', () => {
   expect(pages.map((page) => join(root, page)).flatMap((page) => [...brokenLinks(page)])).toEqual([])
 })
 
+test('a file or folder that a comment, or a page for contributors, names is there', () => {
+  const files = filesOf()
+  const folders = new Set(files.flatMap((path) => path.split('/').map((_, depth, parts) => parts.slice(0, depth).join('/'))))
+  const isFile = (name: string) => files.some((path) => path === name || path.endsWith(`/${name.replace(/^[./]+/, '')}`))
+  const isFolder = (name: string) => folders.has(name)
+  const inComments = filesOf('*.ts', '*.tsx').flatMap((path) =>
+    [...read(path).matchAll(/^ *(?:\/\*\*|\*|\/\/).*$/gm)].flatMap(([comment]) =>
+      [...comment.matchAll(/(?<![\w.$/<])[\w./-]+\.tsx?\b/g)].map(([name]) => ({ path, name, isThere: isFile(name) })),
+    ),
+  )
+  const inPages = filesOf('CONTRIBUTING.md', 'docs/architecture.md', 'docs/laws.md', 'docs/contributing/*.md').flatMap((path) =>
+    [...read(path).matchAll(/`((?:src|test|tools|bench|docs|console)\/[^`\s*{]*)`/g)].map(([, name = '']) => {
+      // A recipe names the file that its reader adds: its folder is there.
+      const folder = /^(.*)\/[^/]*(?:<|NNNN)/.exec(name)?.[1]?.replace(/\/<.*/, '') ?? name.replace(/\/$/, '')
+      return { path, name, isThere: isFile(name) || isFolder(folder) }
+    }),
+  )
+  expect(inComments.length).toBeGreaterThan(100)
+  expect(inPages.length).toBeGreaterThan(50)
+  expect([...inComments, ...inPages].filter(({ isThere }) => !isThere)).toEqual([])
+})
+
 test('parts of .ci/thorough cover files that are there', () => {
   const listed = execFileSync(join(root, '.ci/thorough'), ['--list'], { encoding: 'utf8' })
   expect(listed).toMatch(/^(\w[\w-]*: (passed|to run)\n)+$/)

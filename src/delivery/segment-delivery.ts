@@ -1,8 +1,8 @@
 /**
- * Delivers one sealed segment in four stages: convert, adopt, upload, commit.
+ * Delivers one sealed segment in four stages: adopt, convert, upload, commit.
  *
- * Owns: the order of the stages, and that files are uploaded again after a change of destination. Does not own: which segments exist and
- * whose turn it is (pipeline.ts), removing segments (janitor.ts).
+ * Owns: the order of the stages, and that files are uploaded again after a change of destination. Does not own: which segments exist
+ * (pipeline.ts), whose turn it is (log-queue.ts), removing segments (janitor.ts).
  * Law: built files are removed however the delivery ends. An upload counts only for its own bucket, and only while its files are there.
  */
 import type { Clock } from '#lib/clock.ts'

@@ -1,7 +1,7 @@
 /**
  * Authenticates nodes and authorizes their calls.
  *
- * Owns: joining and the verification of credentials. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
+ * Owns: joining and the verification of credentials. Does not own: the rows (store/nodes/node-credentials.ts, store/nodes/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
  */

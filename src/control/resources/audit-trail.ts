@@ -1,7 +1,7 @@
 /**
  * Records who tries to change what, and what comes of it.
  *
- * Owns: the events of the calls to this process, and how long events are kept. Does not own: which calls are recorded (`../audit.ts`).
+ * Owns: the events of the calls to this process, and how long events are kept. Does not own: which calls are recorded (http/requests/audit.ts).
  * Law: a change is committed only together with its event, and only while tokens of the caller's key are valid and the account is not
  * suspended; one that gives access, only while the key itself is valid. Failed calls beyond a bound are only counted.
  */

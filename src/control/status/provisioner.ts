@@ -2,7 +2,7 @@
  * Provisions endpoints and computes their state.
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
- * The leader checks DNS and certificates (checks/).
+ * The leader checks DNS and certificates (naming/checks/).
  * Law: an endpoint that was told to be served is never told to be deploying again. So `provisioned_at` is noted before the first telling.
  */
 import type { Clock } from '#lib/clock.ts'

@@ -1,5 +1,5 @@
 /**
- * Stage 1 of a delivery: reads the facts of a segment, and converts it.
+ * Stage 2 of a delivery: reads the facts of a segment, and converts it.
  *
  * Owns: what all conversions share. Does not own: one conversion (conversion.ts), how it is repeated (settle.ts), and what its failures mean (policy.ts).
  */

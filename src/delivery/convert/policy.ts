@@ -2,7 +2,7 @@
  * Decides what follows an attempt at a segment, or at a unit of a job, that did not succeed. A pure function of how it ended and of what came before.
  *
  * Owns: which failures are counted, which delays follow, and when it is enough. Does not own: finding out how an attempt ended (examination.ts),
- * or doing what follows (settle.ts and its callers).
+ * or doing what follows (carry-out.ts).
  * Law: a fault of the node parks nothing, however long it lasts. Only failures that neither the operating system nor the configuration explains,
  * and crashes, are counted, and each only after a conversion of something else that succeeded. A required view that fails holds the segment, and
  * never parks it.

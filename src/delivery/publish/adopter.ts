@@ -1,5 +1,5 @@
 /**
- * Stage 2 of a delivery, for segments that may have been delivered before: finds out whether they were, and how.
+ * Stage 1 of a delivery, for segments that may have been delivered before: finds out whether they were, and how.
  *
  * Owns: which marker counts. Does not own: what happens to its commit.
  * Law: a commit never changes. A segment whose commit control has recorded, or whose marker this node has written, is not delivered again,

@@ -2,7 +2,7 @@
  * Recognizes segments that may have been delivered before: those that an earlier run left, and those that came back, for
  * example with a restored volume or a copy from a backup.
  *
- * Owns: recognition, without asking anyone. Does not own: finding out what happened to them (adopt/).
+ * Owns: recognition, without asking anyone. Does not own: finding out what happened to them (publish/adopter.ts).
  * Law: a segment counts as new only if its seq is greater than every seq that this process has seen in its log before. The first of a log that
  * this process sees are not new. So a delivery asks for a commit only at a start, and where something is odd.
  */

@@ -1,5 +1,5 @@
 /**
- * An example of every request and every response in the description, but errors (openapi-problems.ts).
+ * An example of every request and every response in the description, but errors (problems.ts).
  *
  * Law: the service would accept or return each of them. The contract tests check them against the schemas.
  */

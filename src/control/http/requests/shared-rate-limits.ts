@@ -2,7 +2,7 @@
  * Counts requests over all control processes, as a store of @fastify/rate-limit.
  *
  * Owns: the parts of allowances that this process was granted. Does not own: the windows (store/accounts/rate-windows.ts), who is limited
- * (server.ts).
+ * (http/server.ts).
  * Law: this process admits a request only against a grant, so all processes together never exceed a limit. A caller that has used up its
  * window costs no query until the window ends.
  */

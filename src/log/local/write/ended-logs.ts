@@ -2,7 +2,7 @@
  * Seals the logs that get no more data. Closes those whose endpoint is being deleted. Removes the directories of those that no endpoint
  * claims any more, once delivery has emptied them.
  *
- * Owns: when a log is marked as closed, and when its directory is removed. Does not own: which logs are claimed (log-writer.ts), delivery.
+ * Owns: when a log is marked as closed, and when its directory is removed. Does not own: which logs are claimed (local/log-writer.ts), delivery.
  * Law: the file `closed` is written after the last segment is sealed, and removed durably before another one is opened. So whoever reads it
  * first and lists the segments after that knows everything that the log will ever have. A directory is removed only if no segment of any kind
  * is in it. Nothing is marked or removed while a log is in use, because a new log of that name writes only after `reclaim` has resolved. The

@@ -1,7 +1,7 @@
 /**
  * One open segment: accepts groups of frames and becomes a sealed file.
  *
- * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the recovery of a poisoned file (recover/recovery.ts).
+ * Owns: the file, and how far it is durable. Does not own: when to seal (current-segment.ts), nor the recovery of a poisoned file (recover/recovery.ts).
  * Law: `append` resolves after fdatasync. If it fails, either the file was cut back to its last durable frame and stays open, or the
  * segment is poisoned and never written to or synced again.
  */
