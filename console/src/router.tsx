@@ -5,15 +5,23 @@
  */
 import type { QueryClient } from '@tanstack/react-query'
 import { useSuspenseQuery } from '@tanstack/react-query'
-import { createRootRouteWithContext, createRoute, createRouter, Outlet, redirect } from '@tanstack/react-router'
-import { useLayoutEffect } from 'react'
+import {
+  type AnyRoute,
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  Outlet,
+  type ResolveFullPath,
+  type ResolveId,
+  type Route,
+  redirect,
+} from '@tanstack/react-router'
+import { type ReactNode, useLayoutEffect } from 'react'
 import { callFor } from './api/client.ts'
 import { sessionQuery } from './api/session.ts'
 import { Page } from './design/layout.tsx'
 import { Skeleton } from './design/skeleton.tsx'
-
 import { auditSearch } from './pages/audit/audit-search.ts'
-
 import { destinationSearch } from './pages/destinations/destination-search.ts'
 import { commitSearch } from './pages/endpoints/commit-search.ts'
 import { endpointsSearch } from './pages/endpoints/endpoints-search.ts'
@@ -51,6 +59,9 @@ const signIn = createRoute({
   ),
   component: SignInPage,
 })
+
+const errorSearch = ({ error }: Record<string, unknown>): { readonly error?: string } =>
+  typeof error === 'string' ? { error } : {}
 
 /** Everything else needs a session. */
 const signedIn = createRoute({
@@ -115,6 +126,33 @@ function Framed({ account_id }: { readonly account_id: string | undefined }) {
   )
 }
 
+type Screen<Parent extends AnyRoute, Path extends string, Validator = undefined> = Route<
+  unknown,
+  Parent,
+  Path,
+  ResolveFullPath<Parent, Path>,
+  string,
+  ResolveId<Parent, string, Path>,
+  Validator
+>
+type ReadSearch<Search> = (search: Record<string, unknown>) => Search
+
+/** A route to a screen that is loaded when it is opened. With `search`, it sees only what that returns. */
+function screen<Parent extends AnyRoute, const Path extends string, Module extends object>(
+  ...args: [parent: Parent, path: Path, load: () => Promise<Module>, name: keyof Module & string]
+): Screen<Parent, Path>
+function screen<Parent extends AnyRoute, const Path extends string, Module extends object, Search extends object>(
+  ...args: [parent: Parent, path: Path, load: () => Promise<Module>, name: keyof Module & string, search: ReadSearch<Search>]
+): Screen<Parent, Path, ReadSearch<Search>>
+function screen(parent: AnyRoute, path: string, load: () => Promise<object>, name: string, search?: ReadSearch<object>): unknown {
+  return createRoute({
+    getParentRoute: () => parent,
+    path,
+    component: lazyScreen(load as () => Promise<Record<string, () => ReactNode>>, name),
+    ...(search === undefined ? {} : { validateSearch: onlyKnown(search) }),
+  })
+}
+
 const overview = createRoute({
   getParentRoute: () => inAccount,
   path: '/',
@@ -123,216 +161,14 @@ const overview = createRoute({
     return <OverviewPage search={overview.useSearch()} />
   },
 })
-const explore = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/explore',
-  validateSearch: onlyKnown(readExploreSearch),
-  component: lazyScreen(() => import('./pages/explore/explore-page.tsx'), 'ExplorePage'),
-})
-const endpoints = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/endpoints',
-  validateSearch: onlyKnown(endpointsSearch),
-  component: lazyScreen(() => import('./pages/endpoints/endpoints-page.tsx'), 'EndpointsPage'),
-})
-const endpoint = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/endpoints/$endpoint',
-  component: lazyScreen(() => import('./pages/endpoints/endpoint-page.tsx'), 'EndpointPage'),
-})
-const endpointOverview = createRoute({
-  getParentRoute: () => endpoint,
-  path: '/',
-  validateSearch: onlyKnown(readChartSearch),
-  component: lazyScreen(() => import('./pages/endpoints/endpoint-overview.tsx'), 'EndpointOverview'),
-})
-const endpointCommits = createRoute({
-  getParentRoute: () => endpoint,
-  path: '/commits',
-  validateSearch: onlyKnown(commitSearch),
-  component: lazyScreen(() => import('./pages/endpoints/endpoint-commits.tsx'), 'EndpointCommits'),
-})
-const endpointRecords = createRoute({
-  getParentRoute: () => endpoint,
-  path: '/records',
-  component: lazyScreen(() => import('./pages/endpoints/endpoint-records.tsx'), 'EndpointRecords'),
-})
-const endpointTest = createRoute({
-  getParentRoute: () => endpoint,
-  path: '/test',
-  validateSearch: onlyKnown(testSearch),
-  component: lazyScreen(() => import('./pages/endpoints/endpoint-test.tsx'), 'EndpointTest'),
-})
-const endpointSettings = createRoute({
-  getParentRoute: () => endpoint,
-  path: '/settings',
-  component: lazyScreen(() => import('./pages/endpoints/endpoint-settings.tsx'), 'EndpointSettings'),
-})
-const endpointScreens = [
-  endpoints,
-  endpoint.addChildren([endpointOverview, endpointCommits, endpointRecords, endpointTest, endpointSettings]),
-] as const
-const me = createRoute({
-  getParentRoute: () => outside,
-  path: '/me',
-  validateSearch: onlyKnown(({ error }): { readonly error?: string } => (typeof error === 'string' ? { error } : {})),
-  component: lazyScreen(() => import('./pages/me/me-page.tsx'), 'MePage'),
-})
-const destinations = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/destinations',
-  component: lazyScreen(() => import('./pages/destinations/destinations-page.tsx'), 'DestinationsPage'),
-})
-const newDestination = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/destinations/new',
-  component: lazyScreen(() => import('./pages/destinations/new-destination-page.tsx'), 'NewDestinationPage'),
-})
-const destination = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/destinations/$destination',
-  validateSearch: onlyKnown(destinationSearch),
-  component: lazyScreen(() => import('./pages/destinations/destination-page.tsx'), 'DestinationPage'),
-})
-const destinationScreens = [destinations, newDestination, destination] as const
-const quality = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/quality',
-  validateSearch: onlyKnown(qualityListSearch),
-  component: lazyScreen(() => import('./pages/quality/quality-page.tsx'), 'QualityPage'),
-})
-const viewQuality = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/quality/$view',
-  validateSearch: onlyKnown(viewQualitySearch),
-  component: lazyScreen(() => import('./pages/quality/view-quality-frame.tsx'), 'ViewQualityFrame'),
-})
-const columnQuality = createRoute({
-  getParentRoute: () => viewQuality,
-  path: '/',
-  component: lazyScreen(() => import('./pages/quality/columns-page.tsx'), 'ColumnsPage'),
-})
-const deadLetters = createRoute({
-  getParentRoute: () => viewQuality,
-  path: '/dead-letters',
-  component: lazyScreen(() => import('./pages/quality/dead-letters-page.tsx'), 'DeadLettersPage'),
-})
-const viewJobs = createRoute({
-  getParentRoute: () => viewQuality,
-  path: '/jobs',
-  component: lazyScreen(() => import('./pages/quality/view-jobs-page.tsx'), 'ViewJobsPage'),
-})
-const jobs = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/jobs',
-  validateSearch: onlyKnown(jobsSearch),
-  component: lazyScreen(() => import('./pages/quality/jobs-page.tsx'), 'JobsPage'),
-})
-const job = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/jobs/$job',
-  component: lazyScreen(() => import('./pages/quality/job-page.tsx'), 'JobPage'),
-})
-const qualityScreens = [quality, viewQuality.addChildren([columnQuality, deadLetters, viewJobs]), jobs, job] as const
-
-const keys = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/keys',
-  validateSearch: onlyKnown(keysSearch),
-  component: lazyScreen(() => import('./pages/keys/keys-page.tsx'), 'KeysPage'),
-})
-const newKey = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/keys/new',
-  validateSearch: onlyKnown(newKeySearch),
-  component: lazyScreen(() => import('./pages/keys/new-key-page.tsx'), 'NewKeyPage'),
-})
-const keyScreens = [keys, newKey] as const
-const nodes = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/nodes',
-  component: lazyScreen(() => import('./pages/nodes/nodes-page.tsx'), 'NodesPage'),
-})
-const join = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/nodes/join',
-  component: lazyScreen(() => import('./pages/nodes/join-page.tsx'), 'JoinPage'),
-})
-const node = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/nodes/$node',
-  validateSearch: onlyKnown(nodeSearch),
-  component: lazyScreen(() => import('./pages/nodes/node-page.tsx'), 'NodePage'),
-})
-const accounts = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/accounts',
-  component: lazyScreen(() => import('./pages/accounts/accounts-page.tsx'), 'AccountsPage'),
-})
-const newAccount = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/accounts/new',
-  component: lazyScreen(() => import('./pages/accounts/new-account-page.tsx'), 'NewAccountPage'),
-})
-const account = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/accounts/$id',
-  component: lazyScreen(() => import('./pages/accounts/account-page.tsx'), 'AccountPage'),
-})
-const operatorScreens = [nodes, join, node, accounts, newAccount, account] as const
-
-const people = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/people',
-  component: lazyScreen(() => import('./pages/people/people-page.tsx'), 'PeoplePage'),
-})
-const audit = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/audit',
-  validateSearch: onlyKnown(auditSearch),
-  component: lazyScreen(() => import('./pages/audit/audit-page.tsx'), 'AccountAuditPage'),
-})
-const installationAudit = createRoute({
-  getParentRoute: () => outside,
-  path: '/operate/audit',
-  validateSearch: onlyKnown(auditSearch),
-  component: lazyScreen(() => import('./pages/audit/audit-page.tsx'), 'InstallationAuditPage'),
-})
-
-const views = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/views',
-  validateSearch: onlyKnown(viewsSearch),
-  component: lazyScreen(() => import('./pages/views/views-page.tsx'), 'ViewsPage'),
-})
-const view = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/views/$view',
-  component: lazyScreen(() => import('./pages/views/view-page.tsx'), 'ViewPage'),
-})
-const newView = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/views/new',
-  validateSearch: onlyKnown(newViewSearch),
-  component: lazyScreen(() => import('./pages/views/new-view-page.tsx'), 'NewViewPage'),
-})
-const editView = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/views/$view/edit',
-  component: lazyScreen(() => import('./pages/views/edit-view-page.tsx'), 'EditViewPage'),
-})
-const viewEndpoints = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/views/$view/endpoints',
-  component: lazyScreen(() => import('./pages/views/view-endpoints-page.tsx'), 'ViewEndpointsPage'),
-})
-const compareView = createRoute({
-  getParentRoute: () => inAccount,
-  path: '/views/$view/compare',
-  validateSearch: onlyKnown(compareSearch),
-  component: lazyScreen(() => import('./pages/views/compare-page.tsx'), 'ComparePage'),
-})
-const viewScreens = [views, newView, view, editView, viewEndpoints, compareView] as const
+const endpoint = screen(inAccount, '/endpoints/$endpoint', () => import('./pages/endpoints/endpoint-page.tsx'), 'EndpointPage')
+const viewQuality = screen(
+  inAccount,
+  '/quality/$view',
+  () => import('./pages/quality/view-quality-frame.tsx'),
+  'ViewQualityFrame',
+  viewQualitySearch,
+)
 
 const tree = root.addChildren([
   signIn,
@@ -340,16 +176,53 @@ const tree = root.addChildren([
     home,
     inAccount.addChildren([
       overview,
-      explore,
-      ...endpointScreens,
-      ...destinationScreens,
-      ...keyScreens,
-      ...qualityScreens,
-      ...viewScreens,
-      people,
-      audit,
+      screen(inAccount, '/explore', () => import('./pages/explore/explore-page.tsx'), 'ExplorePage', readExploreSearch),
+      screen(inAccount, '/endpoints', () => import('./pages/endpoints/endpoints-page.tsx'), 'EndpointsPage', endpointsSearch),
+      endpoint.addChildren([
+        screen(endpoint, '/', () => import('./pages/endpoints/endpoint-overview.tsx'), 'EndpointOverview', readChartSearch),
+        screen(endpoint, '/commits', () => import('./pages/endpoints/endpoint-commits.tsx'), 'EndpointCommits', commitSearch),
+        screen(endpoint, '/records', () => import('./pages/endpoints/endpoint-records.tsx'), 'EndpointRecords'),
+        screen(endpoint, '/test', () => import('./pages/endpoints/endpoint-test.tsx'), 'EndpointTest', testSearch),
+        screen(endpoint, '/settings', () => import('./pages/endpoints/endpoint-settings.tsx'), 'EndpointSettings'),
+      ]),
+      screen(inAccount, '/destinations', () => import('./pages/destinations/destinations-page.tsx'), 'DestinationsPage'),
+      screen(inAccount, '/destinations/new', () => import('./pages/destinations/new-destination-page.tsx'), 'NewDestinationPage'),
+      screen(
+        inAccount,
+        '/destinations/$destination',
+        () => import('./pages/destinations/destination-page.tsx'),
+        'DestinationPage',
+        destinationSearch,
+      ),
+      screen(inAccount, '/keys', () => import('./pages/keys/keys-page.tsx'), 'KeysPage', keysSearch),
+      screen(inAccount, '/keys/new', () => import('./pages/keys/new-key-page.tsx'), 'NewKeyPage', newKeySearch),
+      screen(inAccount, '/quality', () => import('./pages/quality/quality-page.tsx'), 'QualityPage', qualityListSearch),
+      viewQuality.addChildren([
+        screen(viewQuality, '/', () => import('./pages/quality/columns-page.tsx'), 'ColumnsPage'),
+        screen(viewQuality, '/dead-letters', () => import('./pages/quality/dead-letters-page.tsx'), 'DeadLettersPage'),
+        screen(viewQuality, '/jobs', () => import('./pages/quality/view-jobs-page.tsx'), 'ViewJobsPage'),
+      ]),
+      screen(inAccount, '/jobs', () => import('./pages/quality/jobs-page.tsx'), 'JobsPage', jobsSearch),
+      screen(inAccount, '/jobs/$job', () => import('./pages/quality/job-page.tsx'), 'JobPage'),
+      screen(inAccount, '/views', () => import('./pages/views/views-page.tsx'), 'ViewsPage', viewsSearch),
+      screen(inAccount, '/views/new', () => import('./pages/views/new-view-page.tsx'), 'NewViewPage', newViewSearch),
+      screen(inAccount, '/views/$view', () => import('./pages/views/view-page.tsx'), 'ViewPage'),
+      screen(inAccount, '/views/$view/edit', () => import('./pages/views/edit-view-page.tsx'), 'EditViewPage'),
+      screen(inAccount, '/views/$view/endpoints', () => import('./pages/views/view-endpoints-page.tsx'), 'ViewEndpointsPage'),
+      screen(inAccount, '/views/$view/compare', () => import('./pages/views/compare-page.tsx'), 'ComparePage', compareSearch),
+      screen(inAccount, '/people', () => import('./pages/people/people-page.tsx'), 'PeoplePage'),
+      screen(inAccount, '/audit', () => import('./pages/audit/audit-page.tsx'), 'AccountAuditPage', auditSearch),
     ]),
-    outside.addChildren([me, installationAudit, ...operatorScreens]),
+    outside.addChildren([
+      screen(outside, '/me', () => import('./pages/me/me-page.tsx'), 'MePage', errorSearch),
+      screen(outside, '/operate/nodes', () => import('./pages/nodes/nodes-page.tsx'), 'NodesPage'),
+      screen(outside, '/operate/nodes/join', () => import('./pages/nodes/join-page.tsx'), 'JoinPage'),
+      screen(outside, '/operate/nodes/$node', () => import('./pages/nodes/node-page.tsx'), 'NodePage', nodeSearch),
+      screen(outside, '/operate/accounts', () => import('./pages/accounts/accounts-page.tsx'), 'AccountsPage'),
+      screen(outside, '/operate/accounts/new', () => import('./pages/accounts/new-account-page.tsx'), 'NewAccountPage'),
+      screen(outside, '/operate/accounts/$id', () => import('./pages/accounts/account-page.tsx'), 'AccountPage'),
+      screen(outside, '/operate/audit', () => import('./pages/audit/audit-page.tsx'), 'InstallationAuditPage', auditSearch),
+    ]),
   ]),
 ])
 
