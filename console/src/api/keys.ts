@@ -33,7 +33,7 @@ export const firstUseQuery = (account: string, id: string) =>
     refetchInterval: ({ state }) => (state.data == null ? movingMs : false),
   })
 
-type NewKey = {
+export type NewKey = {
   readonly name: string
   readonly scopes: readonly Scope[]
   /** Null for all endpoints of the account. */

@@ -1,15 +1,13 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useState } from 'react'
 import { type Account, accountQuery, accountsKey, changeAccount, quotaUseQuery } from '../../api/accounts.ts'
 import { isMissing } from '../../api/intervals.ts'
 import { Button } from '../../design/button.tsx'
-import { Confirm } from '../../design/confirm.tsx'
 import { CopyButton } from '../../design/copy-button.tsx'
 import { Bullets, Card, Facts, Inline, Page, Section } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { Missing } from '../../shell/load-failure.tsx'
@@ -101,38 +99,27 @@ function AccountFacts({ id, account }: { readonly id: string; readonly account: 
 }
 
 function Suspension({ account: { id, name, status } }: { readonly account: Account }) {
-  const queries = useQueryClient()
-  const [asked, setAsked] = useState(false)
   const isActive = status === 'active'
-  const change = useMutation({
-    mutationFn: () => changeAccount(id, { status: isActive ? 'suspended' : 'active' }),
-    onSuccess: async (changed) => {
-      setAsked(false)
-      await queries.invalidateQueries({ queryKey: accountsKey })
-      say(changed.status === 'active' ? `Account “${name}” resumed` : `Account “${name}” suspended`)
-    },
-  })
+  const verb = isActive ? 'Suspend' : 'Resume'
   return (
-    <>
-      <Button onClick={() => setAsked(true)}>{isActive ? 'Suspend account' : 'Resume account'}</Button>
-      <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
-        title={isActive ? `Suspend the account “${name}”?` : `Resume the account “${name}”?`}
-        action={isActive ? 'Suspend account' : 'Resume account'}
-        onConfirm={() => change.mutate()}
-        call={change}
-      >
-        {isActive ? (
-          <Bullets>
-            <li>Its new data is refused, and its configuration cannot be changed.</li>
-            <li>What it sent before is delivered, and everything can be read.</li>
-            <li>You can resume it at any time.</li>
-          </Bullets>
-        ) : (
-          <p>Its data is accepted again, and its configuration can be changed.</p>
-        )}
-      </Confirm>
-    </>
+    <AskingButton
+      title={`${verb} the account “${name}”?`}
+      action={`${verb} account`}
+      change={{
+        call: () => changeAccount(id, { status: isActive ? 'suspended' : 'active' }),
+        changes: [accountsKey],
+        said: (changed) => (changed.status === 'active' ? `Account “${name}” resumed` : `Account “${name}” suspended`),
+      }}
+    >
+      {isActive ? (
+        <Bullets>
+          <li>Its new data is refused, and its configuration cannot be changed.</li>
+          <li>What it sent before is delivered, and everything can be read.</li>
+          <li>You can resume it at any time.</li>
+        </Bullets>
+      ) : (
+        <p>Its data is accepted again, and its configuration can be changed.</p>
+      )}
+    </AskingButton>
   )
 }

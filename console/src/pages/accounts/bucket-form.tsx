@@ -1,28 +1,24 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { accountsKey, changeAccount } from '../../api/accounts.ts'
 import { TextArea } from '../../design/field.tsx'
-import { say } from '../../design/toast.tsx'
 import { CallForm, type ErrorOf } from '../../shell/call-form.tsx'
+import { useChange } from '../../shell/use-change.ts'
 
 type BucketFormProps = { readonly id: string; readonly entries: readonly string[] }
 
 /** Form of the buckets that the account may use with the credentials of the installation, an entry per line. */
 export function BucketForm({ id, entries }: BucketFormProps) {
-  const queries = useQueryClient()
   const [edited, setEdited] = useState<string>()
   const text = edited ?? entries.join('\n')
   const lines = text
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
-  const save = useMutation({
-    mutationFn: () => changeAccount(id, { allowed_buckets: lines }),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: accountsKey })
-      setEdited(undefined)
-      say('Buckets saved')
-    },
+  const save = useChange({
+    call: () => changeAccount(id, { allowed_buckets: lines }),
+    changes: [accountsKey],
+    done: () => setEdited(undefined),
+    said: 'Buckets saved',
   })
   return (
     <CallForm call={save} action="Save buckets" disabled={edited === undefined}>

@@ -1,4 +1,3 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { accountsKey, type CreatedAccount, createAccount } from '../../api/accounts.ts'
@@ -8,6 +7,7 @@ import { TextField } from '../../design/field.tsx'
 import { Card, Inline, Page, Sheet } from '../../design/layout.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { InviteToAccount } from './invite-to-account.tsx'
 
 /** Creates an account, and shows its first key once. */
@@ -33,15 +33,8 @@ export function NewAccountPage() {
 }
 
 function AccountForm({ onCreated }: { readonly onCreated: (account: CreatedAccount) => void }) {
-  const queries = useQueryClient()
   const [name, setName] = useState('')
-  const create = useMutation({
-    mutationFn: () => createAccount(name),
-    onSuccess: async (account) => {
-      onCreated(account)
-      await queries.invalidateQueries({ queryKey: accountsKey })
-    },
-  })
+  const create = useChange({ call: () => createAccount(name), leave: onCreated, changes: [accountsKey] })
   return (
     <CallForm call={create} action="Create account">
       {(errorOf) => (

@@ -1,58 +1,46 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { type Account, accountsKey, changeAccount, type QuotaName } from '../../api/accounts.ts'
 import { TextField } from '../../design/field.tsx'
 import { Columns } from '../../design/layout.tsx'
-import { say } from '../../design/toast.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
+import { useChange } from '../../shell/use-change.ts'
+import { useFields } from '../../shell/use-fields.ts'
 import { quotaTexts } from './quota-texts.ts'
 
 type Values = Readonly<Record<QuotaName | 'weight' | 'name', string>>
 
 /** Sends only what was changed. An empty quota restores the default. */
 export function QuotaForm({ account }: { readonly account: Account }) {
-  const queries = useQueryClient()
-  const [edited, setEdited] = useState<Partial<Values>>({})
-  const values = { ...valuesOf(account), ...edited }
-  const save = useMutation({
-    mutationFn: () => changeAccount(account.id, changesOf(edited)),
-    onSuccess: async () => {
-      setEdited({})
-      await queries.invalidateQueries({ queryKey: accountsKey })
-      say('Account saved')
-    },
+  const { field, edited, reset } = useFields(valuesOf(account))
+  const save = useChange({
+    call: () => changeAccount(account.id, changesOf(edited)),
+    changes: [accountsKey],
+    done: reset,
+    said: 'Account saved',
   })
-  const set = (field: keyof Values) => (value: string) => setEdited({ ...edited, [field]: value })
   return (
     <CallForm call={save} action="Save account" disabled={Object.keys(edited).length === 0}>
       {(errorOf) => (
-        <>
-          <Columns>
-            <TextField label="Name" value={values.name} onChange={set('name')} required maxLength={128} error={errorOf('name')} />
+        <Columns>
+          <TextField label="Name" {...field('name', errorOf)} required maxLength={128} />
+          <TextField
+            label="Weight"
+            {...field('weight', errorOf)}
+            type="number"
+            min={1}
+            required
+            hint="With 2 it gets twice as much of a busy node as one with 1."
+          />
+          {quotaTexts.map(({ name, label }) => (
             <TextField
-              label="Weight"
+              key={name}
+              label={label}
+              {...field(name, errorOf, `quotas.${name}`)}
               type="number"
-              min={1}
-              value={values.weight}
-              onChange={set('weight')}
-              required
-              hint="With 2 it gets twice as much of a busy node as one with 1."
-              error={errorOf('weight')}
+              min={0}
+              hint="Empty: the default."
             />
-            {quotaTexts.map(({ name, label }) => (
-              <TextField
-                key={name}
-                label={label}
-                type="number"
-                min={0}
-                value={values[name]}
-                onChange={set(name)}
-                hint="Empty: the default."
-                error={errorOf(`quotas.${name}`)}
-              />
-            ))}
-          </Columns>
-        </>
+          ))}
+        </Columns>
       )}
     </CallForm>
   )

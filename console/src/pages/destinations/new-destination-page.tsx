@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { createDestination, destinationsKey, type ObjectStore, objectStoreQuery } from '../../api/destinations.ts'
@@ -8,6 +8,7 @@ import { Skeleton } from '../../design/skeleton.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { MembersOnly } from '../../shell/members-only.tsx'
 import { useAccount } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { emptyDraft, settingsOf } from './destination-draft.ts'
 import { DestinationForm } from './destination-form.tsx'
 import { DestinationsLink } from './destinations-link.tsx'
@@ -58,15 +59,12 @@ function Settings() {
 
 function CreateForm({ store }: { readonly store: ObjectStore }) {
   const account = useAccount()
-  const queries = useQueryClient()
   const navigate = useNavigate()
   const [draft, setDraft] = useState(() => emptyDraft(store))
-  const create = useMutation({
-    mutationFn: () => createDestination(settingsOf(draft, store)),
-    onSuccess: async ({ id }) => {
-      await queries.invalidateQueries({ queryKey: destinationsKey(account) })
-      await navigate({ to: '/in/$account/destinations/$destination', params: { account, destination: id } })
-    },
+  const create = useChange({
+    call: () => createDestination(settingsOf(draft, store)),
+    changes: [destinationsKey(account)],
+    done: ({ id }) => navigate({ to: '/in/$account/destinations/$destination', params: { account, destination: id } }),
   })
   return <DestinationForm draft={draft} onChange={setDraft} store={store} call={create} action="Create destination" />
 }

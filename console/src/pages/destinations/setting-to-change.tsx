@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import {
   changeDestination,
   type Destination,
@@ -8,10 +8,10 @@ import {
   validationQuery,
 } from '../../api/destinations.ts'
 import { Button } from '../../design/button.tsx'
-import { say } from '../../design/toast.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import type { DestinationSearch } from './destination-search.ts'
 import style from './destinations.module.css'
 
@@ -74,13 +74,11 @@ function remedyOf(setting: Setting, value: string): Remedy | undefined {
 function Apply({ destination: { id }, label, change }: Remedy & { readonly destination: Destination }) {
   const account = useAccount()
   const queries = useQueryClient()
-  const apply = useMutation({
-    mutationFn: () => changeDestination(id, change),
-    onSuccess: async () => {
-      queries.removeQueries({ queryKey: validationQuery(account, id).queryKey })
-      await queries.invalidateQueries({ queryKey: destinationsKey(account) })
-      say('Setting changed. Validate again.')
-    },
+  const apply = useChange({
+    call: () => changeDestination(id, change),
+    leave: () => queries.removeQueries({ queryKey: validationQuery(account, id).queryKey }),
+    changes: [destinationsKey(account)],
+    said: 'Setting changed. Validate again.',
   })
   return (
     <>

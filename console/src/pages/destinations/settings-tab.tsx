@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import {
@@ -9,14 +9,13 @@ import {
   removeDestination,
   validationQuery,
 } from '../../api/destinations.ts'
-import { Button } from '../../design/button.tsx'
 import { Callout } from '../../design/callout.tsx'
-import { Confirm } from '../../design/confirm.tsx'
 import { CopyButton } from '../../design/copy-button.tsx'
 import { Card, Facts, Inline, Section } from '../../design/layout.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { draftOf, settingsOf } from './destination-draft.ts'
 import { DestinationForm } from './destination-form.tsx'
 import style from './destinations.module.css'
@@ -71,14 +70,14 @@ function ChangeForm({ destination, store, disabled }: SettingsProps & { readonly
   const before = settingsOf(draftOf(destination), store)
   const after = settingsOf(draft, store)
   const isRetargeted = JSON.stringify({ ...after, name: '' }) !== JSON.stringify({ ...before, name: '' })
-  const change = useMutation({
-    mutationFn: () => changeDestination(id, after),
-    onSuccess: async (changed) => {
+  const change = useChange({
+    call: () => changeDestination(id, after),
+    leave: (changed) => {
       setDraft(draftOf({ ...changed, ref_count }))
       if (isRetargeted) queries.removeQueries({ queryKey: validationQuery(account, id).queryKey })
-      await queries.invalidateQueries({ queryKey: destinationsKey(account) })
-      say('Settings saved')
     },
+    changes: [destinationsKey(account)],
+    said: 'Settings saved',
   })
   return (
     <DestinationForm draft={draft} onChange={setDraft} store={store} call={change} action="Save settings" disabled={disabled}>
@@ -97,16 +96,6 @@ function Removal({ destination: { id, name, ref_count } }: { readonly destinatio
   const account = useAccount()
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const [isAsking, setAsking] = useState(false)
-  const remove = useMutation({
-    mutationFn: () => removeDestination(id),
-    onSuccess: async () => {
-      await navigate({ to: '/in/$account/destinations', params: { account } })
-      queries.removeQueries({ queryKey: validationQuery(account, id).queryKey })
-      await queries.invalidateQueries({ queryKey: destinationsKey(account) })
-      say(`Destination ${name} deleted`)
-    },
-  })
   return (
     <Section
       title="Delete"
@@ -117,22 +106,26 @@ function Removal({ destination: { id, name, ref_count } }: { readonly destinatio
       }
     >
       <div>
-        <Button look="danger" disabled={ref_count > 0} onClick={() => setAsking(true)}>
-          Delete destination
-        </Button>
+        <AskingButton
+          look="danger"
+          disabled={ref_count > 0}
+          title={`Delete the destination “${name}”?`}
+          action="Delete destination"
+          change={{
+            call: () => removeDestination(id),
+            leave: async () => {
+              await navigate({ to: '/in/$account/destinations', params: { account } })
+              queries.removeQueries({ queryKey: validationQuery(account, id).queryKey })
+            },
+            changes: [destinationsKey(account)],
+            said: `Destination ${name} deleted`,
+          }}
+        >
+          <p>
+            Dead letters that were delivered there can no longer be downloaded or re-driven from here. Objects in the bucket stay.
+          </p>
+        </AskingButton>
       </div>
-      <Confirm
-        open={isAsking}
-        onClose={() => setAsking(false)}
-        title={`Delete the destination “${name}”?`}
-        action="Delete destination"
-        onConfirm={() => remove.mutate()}
-        call={remove}
-      >
-        <p>
-          Dead letters that were delivered there can no longer be downloaded or re-driven from here. Objects in the bucket stay.
-        </p>
-      </Confirm>
     </Section>
   )
 }

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { PlugZap } from 'lucide-react'
 import {
   type Destination,
@@ -14,6 +14,7 @@ import { Inline } from '../../design/layout.tsx'
 import { Time, useNow } from '../../design/time.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import style from './destinations.module.css'
 import { RunningSteps, ValidationSteps } from './validation-steps.tsx'
 import { expectedSteps, sentence } from './validation-words.ts'
@@ -26,12 +27,10 @@ export function Validation({ destination }: { readonly destination: Destination 
   const { queryKey } = validationQuery(account, id)
   const validation = useQuery(validationQuery(account, id)).data
   const store = useQuery(objectStoreQuery(account)).data
-  const validate = useMutation({
-    mutationFn: () => validateDestination(id),
-    onSuccess: async ({ steps }) => {
-      queries.setQueryData(queryKey, { at: Date.now(), steps })
-      await queries.invalidateQueries({ queryKey: destinationsKey(account) })
-    },
+  const validate = useChange({
+    call: () => validateDestination(id),
+    leave: ({ steps }) => queries.setQueryData(queryKey, { at: Date.now(), steps }),
+    changes: [destinationsKey(account)],
   })
   return (
     <div className={style.stack}>

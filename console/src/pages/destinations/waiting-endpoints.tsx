@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { type Destination, deliverTo, destinationsKey } from '../../api/destinations.ts'
 import { type Endpoint, endpointsQuery } from '../../api/endpoints.ts'
 import { Button } from '../../design/button.tsx'
@@ -6,28 +6,22 @@ import { formatBytes } from '../../design/format.ts'
 import { Section } from '../../design/layout.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
-import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import style from './destinations.module.css'
 
 /** The next step after a validation: endpoints whose data has nowhere to go. */
 export function WaitingEndpoints({ destination }: { readonly destination: Destination }) {
   const account = useAccount()
-  const queries = useQueryClient()
   const mayChange = useMay('member')
   const endpoints = useQuery(endpointsQuery(account))
   const waiting =
     endpoints.data?.items.filter(({ destination_id, status }) => destination_id === null && status !== 'draining') ?? []
-  const bind = useMutation({
-    mutationFn: ({ id }: Endpoint) => deliverTo(id, destination.id),
-    onSuccess: async ({ name }) => {
-      await Promise.all([
-        queries.invalidateQueries({ queryKey: destinationsKey(account) }),
-        queries.invalidateQueries({ queryKey: endpointsQuery(account).queryKey }),
-      ])
-      say(`${name} delivers to ${destination.name}`)
-    },
+  const bind = useChange({
+    call: ({ id }: Endpoint) => deliverTo(id, destination.id),
+    changes: [destinationsKey(account), endpointsQuery(account).queryKey],
+    said: ({ name }) => `${name} delivers to ${destination.name}`,
   })
   if (waiting.length === 0) return null
   const columns: readonly TableColumn<Endpoint>[] = [

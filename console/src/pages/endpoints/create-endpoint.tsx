@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useId, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
@@ -8,6 +8,7 @@ import { Dialog } from '../../design/dialog.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { destinationChoices, UnvalidatedNote } from './destination-choices.tsx'
 import style from './endpoints.module.css'
 import { preferredDestination } from './preferred-destination.ts'
@@ -18,7 +19,6 @@ type CreateEndpointProps = { readonly open: boolean; readonly onClose: () => voi
 /** Asks for what an endpoint needs, and leads to it. */
 export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
   const account = useAccount()
-  const queries = useQueryClient()
   const navigate = useNavigate()
   const form = useId()
   const destinations = useQuery({ ...destinationChoicesQuery(account), enabled: open })
@@ -31,18 +31,16 @@ export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
   const chosen = destination ?? preferredDestination(destinations.data ?? [], endpoints.data?.items ?? []) ?? ''
   // Before that, the proposed region is empty, and the endpoint would get no destination.
   const isLoading = destinations.isLoading || endpoints.isLoading || regions.isLoading
-  const create = useMutation({
-    mutationFn: () =>
+  const create = useChange({
+    call: () =>
       createEndpoint({
         region: region ?? usual,
         ...(name === '' ? {} : { name }),
         ...(chosen === '' ? {} : { destination_id: chosen }),
       }),
-    onSuccess: async ({ id }) => {
-      onClose()
-      await queries.invalidateQueries(endpointsQuery(account))
-      await navigate({ to: '/in/$account/endpoints/$endpoint', params: { account, endpoint: id } })
-    },
+    leave: onClose,
+    changes: [endpointsQuery(account).queryKey],
+    done: ({ id }) => navigate({ to: '/in/$account/endpoints/$endpoint', params: { account, endpoint: id } }),
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useParams } from '@tanstack/react-router'
 import { FlaskConical, Pause, Play } from 'lucide-react'
 import { type Endpoint, endpointQuery, pauseEndpoint, resumeEndpoint } from '../../api/endpoints.ts'
@@ -8,11 +8,11 @@ import { Page } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
 import { TabBar, tabClass } from '../../design/tabs.tsx'
-import { say } from '../../design/toast.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { LoadFailure } from '../../shell/load-failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 
 /** Head of all screens of one endpoint. */
 export function EndpointPage() {
@@ -81,15 +81,12 @@ export function EndpointPage() {
 function Actions({ endpoint }: { readonly endpoint: Endpoint }) {
   const { id, status } = endpoint
   const account = useAccount()
-  const queries = useQueryClient()
   const mayChange = useMay('member')
   const isPaused = status === 'paused'
-  const change = useMutation({
-    mutationFn: () => (isPaused ? resumeEndpoint(id) : pauseEndpoint(id)),
-    onSuccess: async () => {
-      await queries.invalidateQueries(endpointQuery(account, id))
-      say(isPaused ? 'Endpoint resumed' : 'Endpoint paused')
-    },
+  const change = useChange({
+    call: () => (isPaused ? resumeEndpoint(id) : pauseEndpoint(id)),
+    changes: [endpointQuery(account, id).queryKey],
+    said: isPaused ? 'Endpoint resumed' : 'Endpoint paused',
   })
   if (!mayChange || status === 'draining') return null
   return (

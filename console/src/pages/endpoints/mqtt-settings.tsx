@@ -1,10 +1,10 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { changeEndpoint, type Endpoint, endpointQuery } from '../../api/endpoints.ts'
 import { SelectField, TextField } from '../../design/field.tsx'
-import { say } from '../../design/toast.tsx'
 import { CheckboxField } from '../../design/toggle-field.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
+import { useChange } from '../../shell/use-change.ts'
+import { useFields } from '../../shell/use-fields.ts'
+import { changedSettings } from './setting-texts.ts'
 
 type MqttSettingsProps = {
   readonly account: string
@@ -22,24 +22,25 @@ const qualities = [
 
 /** Whether the endpoint takes MQTT, on what terms, and when a change takes effect. */
 export function MqttSettings({ account, endpoint, readOnly }: MqttSettingsProps) {
-  const queries = useQueryClient()
   const current = endpoint.mqtt_config ?? unset
-  const [enabled, setEnabled] = useState(current.enabled)
-  const [connections, setConnections] = useState(String(current.max_connections))
-  const [keepAlive, setKeepAlive] = useState(String(current.keepalive_max_s))
-  const [quality, setQuality] = useState<'0' | '1'>(current.qos_max === 0 ? '0' : '1')
-  const change = {
-    ...(enabled === current.enabled ? {} : { enabled }),
-    ...(Number(connections) === current.max_connections ? {} : { max_connections: Number(connections) }),
-    ...(Number(keepAlive) === current.keepalive_max_s ? {} : { keepalive_max_s: Number(keepAlive) }),
-    ...(Number(quality) === current.qos_max ? {} : { qos_max: Number(quality) }),
-  }
-  const save = useMutation({
-    mutationFn: () => changeEndpoint(endpoint.id, { mqtt_config: change }),
-    onSuccess: async () => {
-      await queries.invalidateQueries(endpointQuery(account, endpoint.id))
-      say('MQTT settings saved')
-    },
+  const { enabled, max_connections, keepalive_max_s, qos_max } = current
+  const { values, field, reset } = useFields({
+    enabled,
+    max_connections: String(max_connections),
+    keepalive_max_s: String(keepalive_max_s),
+    qos_max: qos_max === 0 ? ('0' as const) : ('1' as const),
+  })
+  const change = changedSettings<typeof unset>(current, {
+    enabled: values.enabled,
+    max_connections: Number(values.max_connections),
+    keepalive_max_s: Number(values.keepalive_max_s),
+    qos_max: values.qos_max === '0' ? 0 : 1,
+  })
+  const save = useChange({
+    call: () => changeEndpoint(endpoint.id, { mqtt_config: change }),
+    changes: [endpointQuery(account, endpoint.id).queryKey],
+    done: reset,
+    said: 'MQTT settings saved',
   })
   return (
     <CallForm call={save} action="Save MQTT settings" disabled={Object.keys(change).length === 0} readOnly={readOnly}>
@@ -47,43 +48,31 @@ export function MqttSettings({ account, endpoint, readOnly }: MqttSettingsProps)
         <>
           <CheckboxField
             label="Accept MQTT"
-            checked={enabled}
-            onChange={setEnabled}
+            checked={values.enabled}
+            onChange={field('enabled').onChange}
             disabled={readOnly}
             error={errorOf('mqtt_config.enabled')}
             hint="Within seconds. Without it, connections are refused, and open ones end."
           />
-          {enabled && (
+          {values.enabled && (
             <>
               <TextField
                 label="Connections at most, on each node"
-                type="number"
-                min={1}
-                max={100_000}
-                value={connections}
-                onChange={setConnections}
-                disabled={readOnly}
-                error={errorOf('mqtt_config.max_connections')}
+                {...field('max_connections', errorOf, 'mqtt_config.max_connections')}
+                {...{ type: 'number', min: 1, max: 100_000, disabled: readOnly }}
                 hint="For new connections: those above it are refused."
               />
               <TextField
                 label="Keep alive at most, in seconds"
-                type="number"
-                min={10}
-                max={3600}
-                value={keepAlive}
-                onChange={setKeepAlive}
-                disabled={readOnly}
-                error={errorOf('mqtt_config.keepalive_max_s')}
+                {...field('keepalive_max_s', errorOf, 'mqtt_config.keepalive_max_s')}
+                {...{ type: 'number', min: 10, max: 3600, disabled: readOnly }}
                 hint="For new connections: they end after one and a half times as long without a packet."
               />
               <SelectField
                 label="Quality of service"
-                value={quality}
+                {...field('qos_max', errorOf, 'mqtt_config.qos_max')}
                 choices={qualities}
-                onChange={setQuality}
                 disabled={readOnly}
-                error={errorOf('mqtt_config.qos_max')}
                 hint="For new connections."
               />
             </>

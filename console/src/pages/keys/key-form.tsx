@@ -1,15 +1,16 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
-import { useState } from 'react'
 import { endpointsQuery } from '../../api/endpoints.ts'
-import { type CreatedApiKey, createKey, keysKey, type Scope } from '../../api/keys.ts'
+import { type CreatedApiKey, createKey, keysKey, type NewKey, type Scope } from '../../api/keys.ts'
 import { SelectField, TextField } from '../../design/field.tsx'
 import { FieldGroup } from '../../design/field-group.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { CheckboxField } from '../../design/toggle-field.tsx'
-import { CallForm } from '../../shell/call-form.tsx'
+import { CallForm, type ErrorOf } from '../../shell/call-form.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount, useHere } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
+import { type Fields, useFields } from '../../shell/use-fields.ts'
 import style from './keys.module.css'
 import { scopeTexts } from './scopes.ts'
 
@@ -27,114 +28,132 @@ const reaches = [
 
 export function KeyForm({ onCreated }: { readonly onCreated: (key: CreatedApiKey) => void }) {
   const account = useAccount()
-  const queries = useQueryClient()
   const { endpoint } = route.useSearch()
-  const [name, setName] = useState('')
-  const [holder, setHolder] = useState<'program' | 'page'>('program')
-  const [scopes, setScopes] = useState<ReadonlySet<Scope>>(new Set(['ingest']))
-  const [reach, setReach] = useState<'all' | 'some'>(endpoint === undefined ? 'all' : 'some')
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(endpoint === undefined ? [] : [endpoint]))
-  const [only, setOnly] = useState(endpoint)
-  const [origins, setOrigins] = useState('')
+  const fields = useFields(blankKey(endpoint))
+  const { values, field } = fields
   const { allows_public_keys } = useHere().session
-  const isPublic = holder === 'page'
-  const isAdmin = scopes.has('admin')
-  const isLimited = reach === 'some' && !isAdmin
-  const isIncomplete = isPublic
-    ? !allows_public_keys || only === undefined
-    : scopes.size === 0 || (isLimited && chosen.size === 0)
-  const create = useMutation({
-    mutationFn: () =>
-      createKey(
-        isPublic
-          ? { name, scopes: ['ingest'], endpoint_ids: only === undefined ? [] : [only], public: true, origins: listed(origins) }
-          : { name, scopes: [...scopes], endpoint_ids: isLimited ? [...chosen] : null, public: false, origins: null },
-      ),
-    onSuccess: async (key) => {
-      onCreated(key)
-      await queries.invalidateQueries({ queryKey: keysKey(account) })
-    },
+  const isPublic = values.holder === 'page'
+  const isRefused = isPublic && !allows_public_keys
+  const create = useChange({
+    call: () => createKey(keyOf(values)),
+    leave: onCreated,
+    changes: [keysKey(account)],
   })
   return (
-    <CallForm call={create} action="Create key" disabled={isIncomplete}>
+    <CallForm call={create} action="Create key" disabled={isRefused || isIncomplete(values)}>
       {(errorOf) => (
         <>
           <TextField
             label="Name"
-            value={name}
-            onChange={setName}
+            {...field('name', errorOf)}
             required
             maxLength={128}
             autoComplete="off"
             placeholder="thermometers in hall 3"
             hint="What the key is for. You see it in the list and in the audit trail."
-            error={errorOf('name')}
           />
           <SelectField
             label="Who holds it"
-            value={holder}
+            {...field('holder', errorOf, 'public')}
             choices={holders}
-            onChange={setHolder}
             hint={
-              isPublic && !allows_public_keys
+              isRefused
                 ? 'The operator of this installation does not allow such keys. To allow them: INLET_PUBLIC_KEYS=true, for control and for nodes.'
                 : isPublic
                   ? 'Everybody can read the key in the page. So it only sends data, to one endpoint, from the origins that you name.'
                   : 'They keep the key secret.'
             }
-            error={errorOf('public')}
           />
-          {isPublic && allows_public_keys && (
-            <>
-              <OneEndpoint chosen={only} onChange={setOnly} error={errorOf('endpoint_ids')} />
-              <TextField
-                label="Origins"
-                value={origins}
-                onChange={setOrigins}
-                required
-                autoComplete="off"
-                placeholder="https://app.example.com"
-                hint="Pages of these origins can send with the key. Separate several with commas."
-                error={errorOf('origins')}
-              />
-            </>
-          )}
-          {!isPublic && (
-            <FieldGroup label="What it may do" value={scopes} error={errorOf('scopes')}>
-              {scopeTexts.map(({ scope, label, hint }) => (
-                <CheckboxField
-                  key={scope}
-                  label={
-                    <>
-                      {label} <code className={style.soft}>{scope}</code>
-                    </>
-                  }
-                  hint={hint}
-                  checked={scopes.has(scope)}
-                  onChange={(on) => setScopes(withOrWithout(scopes, scope, on))}
-                />
-              ))}
-            </FieldGroup>
-          )}
-          {!isPublic && (
-            <SelectField
-              label="Endpoints"
-              value={isAdmin ? 'all' : reach}
-              choices={reaches}
-              onChange={setReach}
-              disabled={isAdmin}
-              hint={
-                isAdmin
-                  ? 'A key that manages everything is for the whole account.'
-                  : 'A limited key opens only the endpoints that you choose. You cannot change this later.'
-              }
-              error={isLimited ? undefined : errorOf('endpoint_ids')}
-            />
-          )}
-          {!isPublic && isLimited && <EndpointChoice chosen={chosen} onChange={setChosen} error={errorOf('endpoint_ids')} />}
+          {!isPublic && programFields(fields, errorOf)}
+          {isPublic && !isRefused && pageFields(fields, errorOf)}
         </>
       )}
     </CallForm>
+  )
+}
+
+type KeyValues = ReturnType<typeof blankKey>
+
+function blankKey(endpoint: string | undefined) {
+  return {
+    name: '',
+    holder: 'program' as 'program' | 'page',
+    scopes: new Set<Scope>(['ingest']) as ReadonlySet<Scope>,
+    reach: endpoint === undefined ? ('all' as const) : ('some' as const),
+    chosen: new Set(endpoint === undefined ? [] : [endpoint]) as ReadonlySet<string>,
+    only: endpoint,
+    origins: '',
+  }
+}
+
+const isLimited = ({ reach, scopes }: KeyValues) => reach === 'some' && !scopes.has('admin')
+
+function isIncomplete(values: KeyValues): boolean {
+  if (values.holder === 'page') return values.only === undefined
+  return values.scopes.size === 0 || (isLimited(values) && values.chosen.size === 0)
+}
+
+function keyOf(values: KeyValues): NewKey {
+  const { name, holder, scopes, chosen, only, origins } = values
+  return holder === 'page'
+    ? { name, scopes: ['ingest'], endpoint_ids: only === undefined ? [] : [only], public: true, origins: listed(origins) }
+    : { name, scopes: [...scopes], endpoint_ids: isLimited(values) ? [...chosen] : null, public: false, origins: null }
+}
+
+function pageFields({ field }: Fields<KeyValues>, errorOf: ErrorOf) {
+  const { value: chosen, onChange, error } = field('only', errorOf, 'endpoint_ids')
+  return (
+    <>
+      <OneEndpoint {...{ chosen, onChange, error }} />
+      <TextField
+        label="Origins"
+        {...field('origins', errorOf)}
+        required
+        autoComplete="off"
+        placeholder="https://app.example.com"
+        hint="Pages of these origins can send with the key. Separate several with commas."
+      />
+    </>
+  )
+}
+
+function programFields({ values, field }: Fields<KeyValues>, errorOf: ErrorOf) {
+  const scopes = field('scopes', errorOf)
+  const { value: chosen, onChange } = field('chosen')
+  const isAdmin = scopes.value.has('admin')
+  const limited = isLimited(values)
+  return (
+    <>
+      <FieldGroup label="What it may do" value={scopes.value} error={scopes.error}>
+        {scopeTexts.map(({ scope, label, hint }) => (
+          <CheckboxField
+            key={scope}
+            label={
+              <>
+                {label} <code className={style.soft}>{scope}</code>
+              </>
+            }
+            hint={hint}
+            checked={scopes.value.has(scope)}
+            onChange={(on) => scopes.onChange(withOrWithout(scopes.value, scope, on))}
+          />
+        ))}
+      </FieldGroup>
+      <SelectField
+        label="Endpoints"
+        {...field('reach')}
+        value={isAdmin ? 'all' : values.reach}
+        choices={reaches}
+        disabled={isAdmin}
+        hint={
+          isAdmin
+            ? 'A key that manages everything is for the whole account.'
+            : 'A limited key opens only the endpoints that you choose. You cannot change this later.'
+        }
+        error={limited ? undefined : errorOf('endpoint_ids')}
+      />
+      {limited && <EndpointChoice {...{ chosen, onChange }} error={errorOf('endpoint_ids')} />}
+    </>
   )
 }
 

@@ -1,11 +1,10 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { type ApiKey, keysKey, type Revocation, revokeKey } from '../../api/keys.ts'
 import { Confirm } from '../../design/confirm.tsx'
 import { SelectField } from '../../design/field.tsx'
 import { Bullets } from '../../design/layout.tsx'
-import { say } from '../../design/toast.tsx'
 import { useAccount } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { LastUse } from './last-use.tsx'
 
 type RevokeKeyProps = { readonly apiKey: ApiKey | undefined; readonly onClose: () => void }
@@ -20,7 +19,6 @@ const reasons = [
 /** Asks before a key is revoked, and says what ends with it. A key that was revoked before can only have leaked. */
 export function RevokeKey({ apiKey, onClose }: RevokeKeyProps) {
   const account = useAccount()
-  const queries = useQueryClient()
   const [chosen, setChosen] = useState<Reason>('replaced')
   // The dialog names the key also while it closes.
   const [shown, setShown] = useState(apiKey)
@@ -30,13 +28,11 @@ export function RevokeKey({ apiKey, onClose }: RevokeKeyProps) {
   }
   const isRevoked = shown !== undefined && shown.revoked_at !== null
   const reason = isRevoked ? 'leaked' : chosen
-  const revoke = useMutation({
-    mutationFn: (revocation: Revocation) => revokeKey(revocation),
-    onSuccess: async ({ name }) => {
-      onClose()
-      await queries.invalidateQueries({ queryKey: keysKey(account) })
-      say(isRevoked ? `What “${name}” opened has ended` : `Key “${name}” revoked`)
-    },
+  const revoke = useChange({
+    call: (revocation: Revocation) => revokeKey(revocation),
+    leave: onClose,
+    changes: [keysKey(account)],
+    said: ({ name }) => (isRevoked ? `What “${name}” opened has ended` : `Key “${name}” revoked`),
   })
   return (
     <Confirm

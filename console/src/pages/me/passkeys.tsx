@@ -1,46 +1,36 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Fingerprint } from 'lucide-react'
-import { useState } from 'react'
 import { addPasskey, canUsePasskeys, type Passkey, passkeysQuery, removePasskey } from '../../api/sign-in.ts'
 import { Button } from '../../design/button.tsx'
-import { Confirm } from '../../design/confirm.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
 import { Failure } from '../../shell/failure.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { browserName } from './browser-name.ts'
 
 export function Passkeys() {
-  const queries = useQueryClient()
   const passkeys = useQuery(passkeysQuery)
-  const [removing, setRemoving] = useState<Passkey | undefined>()
-  const add = useMutation({
-    mutationFn: () => addPasskey(browserName(navigator.userAgent)),
-    onSuccess: async () => {
-      await queries.invalidateQueries(passkeysQuery)
-      say('Passkey added')
-    },
-  })
-  const remove = useMutation({
-    mutationFn: ({ id }: Passkey) => removePasskey(id),
-    onSuccess: async () => {
-      setRemoving(undefined)
-      await queries.invalidateQueries(passkeysQuery)
-      say('Passkey removed')
-    },
-  })
+  const changes = [passkeysQuery.queryKey]
+  const add = useChange({ call: () => addPasskey(browserName(navigator.userAgent)), changes, said: 'Passkey added' })
   const columns: readonly TableColumn<Passkey>[] = [
     { title: 'Made with', cell: ({ name }) => name ?? 'Passkey' },
     { title: 'Added', cell: ({ createdAt }) => <Time at={createdAt} /> },
     {
       title: '',
       figure: true,
-      cell: (each) => (
-        <Button size="small" onClick={() => setRemoving(each)}>
-          Remove
-        </Button>
+      cell: ({ id, name }) => (
+        <AskingButton
+          size="small"
+          label="Remove"
+          title={`Remove the passkey “${name ?? 'Passkey'}”?`}
+          action="Remove passkey"
+          change={{ call: () => removePasskey(id), changes, said: 'Passkey removed' }}
+        >
+          <p>You cannot sign in with it any more. Make sure that you have another way. Open sessions stay.</p>
+        </AskingButton>
       ),
     },
   ]
@@ -73,16 +63,6 @@ export function Passkeys() {
         }
         footer={addButton}
       />
-      <Confirm
-        open={removing !== undefined}
-        onClose={() => setRemoving(undefined)}
-        title={`Remove the passkey “${removing?.name ?? 'Passkey'}”?`}
-        action="Remove passkey"
-        onConfirm={() => removing && remove.mutate(removing)}
-        call={remove}
-      >
-        <p>You cannot sign in with it any more. Make sure that you have another way. Open sessions stay.</p>
-      </Confirm>
     </>
   )
 }

@@ -1,32 +1,28 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
 import { setUp } from '../../api/session.ts'
 import { sessionsQuery } from '../../api/sessions.ts'
 import { changePassword, signInAccountsQuery } from '../../api/sign-in.ts'
 import { TextField } from '../../design/field.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
-import { say } from '../../design/toast.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useHere } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
+import { useFields } from '../../shell/use-fields.ts'
 import style from './me-page.module.css'
 
 /** Sets a password; changes it only for who knows the old one. */
 export function PasswordForm() {
   const { person } = useHere().session
-  const queries = useQueryClient()
   const accounts = useQuery(signInAccountsQuery)
-  const [current, setCurrent] = useState('')
-  const [password, setPassword] = useState('')
+  const { values, field, reset } = useFields({ current: '', password: '' })
+  const { current, password } = values
   const hasPassword = accounts.data?.some(({ providerId }) => providerId === 'credential') === true
-  const save = useMutation({
-    mutationFn: () => (hasPassword ? changePassword(current, password) : setUp({ password })),
-    onSuccess: async () => {
-      setCurrent('')
-      setPassword('')
-      await Promise.all([queries.invalidateQueries(signInAccountsQuery), queries.invalidateQueries(sessionsQuery)])
-      say(hasPassword ? 'Password changed. Your other sessions have ended.' : 'Password set')
-    },
+  const save = useChange({
+    call: () => (hasPassword ? changePassword(current, password) : setUp({ password })),
+    leave: reset,
+    changes: [signInAccountsQuery.queryKey, sessionsQuery.queryKey],
+    said: hasPassword ? 'Password changed. Your other sessions have ended.' : 'Password set',
   })
   if (accounts.isError) return <Failure error={accounts.error} onRetry={() => void accounts.refetch()} />
   if (accounts.data === undefined) return <Skeleton rows={3} height="figure" />
@@ -37,20 +33,12 @@ export function PasswordForm() {
       {(_errorOf) => (
         <>
           {hasPassword && (
-            <TextField
-              label="Password now"
-              type="password"
-              value={current}
-              onChange={setCurrent}
-              autoComplete="current-password"
-              required
-            />
+            <TextField label="Password now" type="password" {...field('current')} autoComplete="current-password" required />
           )}
           <TextField
             label="New password"
             type="password"
-            value={password}
-            onChange={setPassword}
+            {...field('password')}
             autoComplete="new-password"
             required
             minLength={10}

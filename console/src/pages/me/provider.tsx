@@ -1,23 +1,20 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { connectProvider, disconnectProvider, signInAccountsQuery, waysQuery } from '../../api/sign-in.ts'
 import { Button } from '../../design/button.tsx'
 import { Card, Section } from '../../design/layout.tsx'
-import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import style from './me-page.module.css'
 
 /** The provider of the installation, if it has one. */
 export function Provider() {
-  const queries = useQueryClient()
   const { data: ways } = useQuery(waysQuery)
   const { data: accounts } = useQuery(signInAccountsQuery)
   const connect = useMutation({ mutationFn: connectProvider })
-  const disconnect = useMutation({
-    mutationFn: disconnectProvider,
-    onSuccess: async () => {
-      await queries.invalidateQueries(signInAccountsQuery)
-      say('Disconnected')
-    },
+  const disconnect = useChange({
+    call: disconnectProvider,
+    changes: [signInAccountsQuery.queryKey],
+    said: 'Disconnected',
   })
   if (!ways?.provider || accounts === undefined) return null
   const { name } = ways.provider

@@ -1,31 +1,19 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { endOtherSessions, endSession, type OpenSession, sessionsQuery } from '../../api/sessions.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { browserName } from './browser-name.ts'
 
 export function Sessions() {
-  const queries = useQueryClient()
   const sessions = useQuery(sessionsQuery)
-  const end = useMutation({
-    mutationFn: ({ id }: OpenSession) => endSession(id),
-    onSuccess: async () => {
-      await queries.invalidateQueries(sessionsQuery)
-      say('Session ended')
-    },
-  })
-  const endOthers = useMutation({
-    mutationFn: endOtherSessions,
-    onSuccess: async () => {
-      await queries.invalidateQueries(sessionsQuery)
-      say('All other sessions ended')
-    },
-  })
+  const changes = [sessionsQuery.queryKey]
+  const end = useChange({ call: ({ id }: OpenSession) => endSession(id), changes, said: 'Session ended' })
+  const endOthers = useChange({ call: endOtherSessions, changes, said: 'All other sessions ended' })
   const columns: readonly TableColumn<OpenSession>[] = [
     { title: 'Browser', cell: ({ user_agent }) => browserName(user_agent) },
     { title: 'Address', cell: ({ address }) => <code>{address ?? 'unknown'}</code>, minor: true },

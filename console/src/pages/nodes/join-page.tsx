@@ -1,4 +1,3 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type CreatedJoinToken, createJoinToken, joinTokensKey } from '../../api/join-tokens.ts'
@@ -8,6 +7,8 @@ import { SelectField, TextField } from '../../design/field.tsx'
 import { Card, Page, Sheet } from '../../design/layout.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
+import { useChange } from '../../shell/use-change.ts'
+import { useFields } from '../../shell/use-fields.ts'
 import style from './nodes.module.css'
 
 /** Makes a join token, shows it once, and says how to start a node with it. */
@@ -39,19 +40,21 @@ const lifetimes = [
   { value: '8760h', label: '1 year' },
 ] as const
 
+type TokenValues = {
+  readonly name: string
+  readonly region: string
+  readonly uses_max: string
+  readonly ttl: (typeof lifetimes)[number]['value']
+}
+
 function TokenForm({ onCreated }: { readonly onCreated: (token: CreatedJoinToken) => void }) {
-  const queries = useQueryClient()
-  const [name, setName] = useState('')
-  const [region, setRegion] = useState('')
-  const [uses, setUses] = useState('1')
-  const [ttl, setTtl] = useState<(typeof lifetimes)[number]['value']>('24h')
-  const create = useMutation({
-    mutationFn: () =>
-      createJoinToken({ name, region: region === '' ? null : region, uses_max: uses === '' ? null : Number(uses), ttl }),
-    onSuccess: async (token) => {
-      onCreated(token)
-      await queries.invalidateQueries({ queryKey: joinTokensKey })
-    },
+  const { values, field } = useFields<TokenValues>({ name: '', region: '', uses_max: '1', ttl: '24h' })
+  const { region, uses_max } = values
+  const create = useChange({
+    call: () =>
+      createJoinToken({ ...values, region: region === '' ? null : region, uses_max: uses_max === '' ? null : Number(uses_max) }),
+    leave: onCreated,
+    changes: [joinTokensKey],
   })
   return (
     <CallForm call={create} action="Create join token">
@@ -59,36 +62,30 @@ function TokenForm({ onCreated }: { readonly onCreated: (token: CreatedJoinToken
         <>
           <TextField
             label="Name"
-            value={name}
-            onChange={setName}
+            {...field('name', errorOf)}
             required
             autoFocus
             maxLength={128}
             autoComplete="off"
             placeholder="frankfurt, rack 4"
             hint="So that you recognise it in the list, and at the nodes that joined with it."
-            error={errorOf('name')}
           />
           <TextField
             label="Region"
-            value={region}
-            onChange={setRegion}
+            {...field('region', errorOf)}
             maxLength={3}
             autoComplete="off"
             placeholder="fra"
             hint="Three letters. Empty: nodes of every region may join with it."
-            error={errorOf('region')}
           />
           <TextField
             label="Machines"
+            {...field('uses_max', errorOf)}
             type="number"
             min={1}
-            value={uses}
-            onChange={setUses}
             hint="How many may join with it. Empty: any number."
-            error={errorOf('uses_max')}
           />
-          <SelectField label="Valid for" value={ttl} choices={lifetimes} onChange={setTtl} />
+          <SelectField label="Valid for" {...field('ttl')} choices={lifetimes} />
         </>
       )}
     </CallForm>

@@ -1,4 +1,3 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Ellipsis } from 'lucide-react'
 import { useState } from 'react'
 import { changeRole, type Person, peopleQuery, removePerson } from '../../api/people.ts'
@@ -9,33 +8,28 @@ import { Confirm } from '../../design/confirm.tsx'
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from '../../design/menu.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { roleChoices } from '../../shell/roles.ts'
 import { useAccount, useHere, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import style from './people-page.module.css'
 
 export function Members({ people }: { readonly people: readonly Person[] }) {
   const account = useAccount()
   const { person: me } = useHere().session
   const isOwner = useMay('owner')
-  const queries = useQueryClient()
   const [leaving, setLeaving] = useState<Person | undefined>()
-  const refresh = () => Promise.all([queries.invalidateQueries(peopleQuery(account)), queries.invalidateQueries(sessionQuery)])
-  const change = useMutation({
-    mutationFn: ({ id, role }: { readonly id: string; readonly role: Role }) => changeRole(id, role),
-    onSuccess: async () => {
-      await refresh()
-      say('Role changed')
-    },
+  const changes = [peopleQuery(account).queryKey, sessionQuery.queryKey]
+  const change = useChange({
+    call: ({ id, role }: { readonly id: string; readonly role: Role }) => changeRole(id, role),
+    changes,
+    said: 'Role changed',
   })
-  const remove = useMutation({
-    mutationFn: ({ id }: Person) => removePerson(id),
-    onSuccess: async () => {
-      setLeaving(undefined)
-      await refresh()
-      say('Person removed')
-    },
+  const remove = useChange({
+    call: ({ id }: Person) => removePerson(id),
+    leave: () => setLeaving(undefined),
+    changes,
+    said: 'Person removed',
   })
   const columns: readonly TableColumn<Person>[] = [
     {

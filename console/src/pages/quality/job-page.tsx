@@ -1,24 +1,23 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Pause, Play } from 'lucide-react'
-import { useState } from 'react'
 import type { Schemas } from '../../api/client.ts'
 import { cancelJob, isUnfinished, type Job, jobQuery, jobsKey, pauseJob, resumeJob } from '../../api/jobs.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
 import { Callout } from '../../design/callout.tsx'
-import { Confirm } from '../../design/confirm.tsx'
 import { formatCount } from '../../design/format.ts'
 import { Card, Columns, Facts, Page, Section, Stat } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { LoadFailure } from '../../shell/load-failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { JobProgress, titleOf } from './job-table.tsx'
 import style from './quality.module.css'
 
@@ -158,21 +157,10 @@ function factsOf(job: JobDetail, params: ViewParams | undefined) {
 }
 
 function Actions({ job }: { readonly job: Job }) {
-  const account = useAccount()
-  const queries = useQueryClient()
+  const changes = [jobsKey(useAccount())]
   const mayChange = useMay('member')
-  const [asked, setAsked] = useState(false)
-  const onSuccess = () => queries.invalidateQueries({ queryKey: jobsKey(account) })
   const isPaused = job.status === 'paused'
-  const pause = useMutation({ mutationFn: () => (isPaused ? resumeJob(job.id) : pauseJob(job.id)), onSuccess })
-  const cancel = useMutation({
-    mutationFn: () => cancelJob(job.id),
-    onSuccess: async () => {
-      setAsked(false)
-      await onSuccess()
-      say('Job canceled')
-    },
-  })
+  const pause = useChange({ call: () => (isPaused ? resumeJob(job.id) : pauseJob(job.id)), changes })
   if (!mayChange) return null
   return (
     <>
@@ -183,17 +171,13 @@ function Actions({ job }: { readonly job: Job }) {
       >
         {isPaused ? 'Resume' : 'Pause'} job
       </Button>
-      <Button onClick={() => setAsked(true)}>Cancel job</Button>
-      <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
+      <AskingButton
         title="Cancel the job?"
         action="Cancel job"
-        onConfirm={() => cancel.mutate()}
-        call={cancel}
+        change={{ call: () => cancelJob(job.id), changes, said: 'Job canceled' }}
       >
         <p>It stops at once and cannot go on. Files that it has already written stay in the bucket, and a new job skips them.</p>
-      </Confirm>
+      </AskingButton>
       {pause.isError && <Failure error={pause.error} />}
     </>
   )

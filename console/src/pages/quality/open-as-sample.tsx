@@ -1,4 +1,3 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { FlaskConical } from 'lucide-react'
 import { openDraft } from '../../api/drafts.ts'
@@ -7,20 +6,18 @@ import { Button } from '../../design/button.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { keepSamples } from '../../shell/kept-samples.ts'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 
 /** Opens a draft of the view in the editor, with the record as its sample. */
 export function OpenAsSample({ view, record }: { readonly view: ViewDetail; readonly record: string }) {
   const account = useAccount()
-  const queries = useQueryClient()
   const navigate = useNavigate()
   const mayChange = useMay('member')
-  const open = useMutation({
-    mutationFn: () => openDraft(view.id),
-    onSuccess: async ({ id }) => {
-      keepSamples(account, view.name, record)
-      await queries.invalidateQueries({ queryKey: viewsKey(account) })
-      await navigate({ to: '/in/$account/views/$view/edit', params: { account, view: id } })
-    },
+  const open = useChange({
+    call: () => openDraft(view.id),
+    leave: () => keepSamples(account, view.name, record),
+    changes: [viewsKey(account)],
+    done: ({ id }) => navigate({ to: '/in/$account/views/$view/edit', params: { account, view: id } }),
   })
   if (!mayChange) return null
   return (

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { endpointsQuery } from '../../api/endpoints.ts'
@@ -12,6 +12,7 @@ import { Columns } from '../../design/layout.tsx'
 import { CallForm } from '../../shell/call-form.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 
 type OfView = { readonly view: ViewDetail }
 
@@ -76,7 +77,6 @@ type JobFormProps = FormProps & { readonly kind: JobKind; readonly into?: string
 
 function JobForm({ view, kind, into = view.id, versions = [], onClose }: JobFormProps) {
   const account = useAccount()
-  const queries = useQueryClient()
   const navigate = useNavigate()
   const endpoints = useQuery(endpointsQuery(account))
   const choices = (endpoints.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))
@@ -85,15 +85,15 @@ function JobForm({ view, kind, into = view.id, versions = [], onClose }: JobForm
   const [version, setVersion] = useState(String(versions[0]?.version ?? ''))
   const [from, setFrom] = useState('')
   const [to, setTo] = useState('')
-  const start = useMutation({
-    mutationFn: () => {
+  const start = useChange({
+    call: () => {
       const request = { endpoint_id, from: instantOf(from), to: instantOf(to) }
       return kind === 'backfill'
         ? startBackfill(view.id, request)
         : startRedrive(into, { ...request, from_version: Number(version) })
     },
-    onSuccess: async ({ id }) => {
-      await queries.invalidateQueries({ queryKey: jobsKey(account) })
+    changes: [jobsKey(account)],
+    done: async ({ id }) => {
       onClose()
       await navigate({ to: '/in/$account/jobs/$job', params: { account, job: id } })
     },

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { attachView, bindingsQuery } from '../../api/bindings.ts'
 import { endpointsQuery } from '../../api/endpoints.ts'
@@ -11,6 +11,7 @@ import { say } from '../../design/toast.tsx'
 import { SwitchField } from '../../design/toggle-field.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import style from './views.module.css'
 
 type AttachDialogProps = { readonly view: ViewDetail; readonly open: boolean; readonly onClose: () => void }
@@ -43,7 +44,6 @@ type AttachFormProps = {
 
 function AttachForm({ view, choices, onClose }: AttachFormProps) {
   const account = useAccount()
-  const queries = useQueryClient()
   const [chosen, setChosen] = useState(choices[0]?.value ?? '')
   const [required, setRequired] = useState<boolean>()
   const [from, setFrom] = useState<'now' | 'time'>('now')
@@ -52,18 +52,15 @@ function AttachForm({ view, choices, onClose }: AttachFormProps) {
   const beside = bindings.data?.items.find(({ view_name, status }) => view_name === view.name && status === 'active')
   // A version that replaces a required one is required too, unless somebody says otherwise.
   const isRequired = required ?? beside?.is_required ?? false
-  const attach = useMutation({
-    mutationFn: () =>
+  const attach = useChange({
+    call: () =>
       attachView(chosen, {
         view_id: view.id,
         is_required: isRequired,
         canary_start_ts: from === 'now' ? null : new Date(time).toISOString(),
       }),
-    onSuccess: async ({ warnings, endpoint_name }) => {
-      await Promise.all([
-        queries.invalidateQueries(bindingsQuery(account, chosen)),
-        queries.invalidateQueries({ queryKey: viewsKey(account) }),
-      ])
+    changes: [bindingsQuery(account, chosen).queryKey, viewsKey(account)],
+    done: ({ warnings, endpoint_name }) => {
       if (warnings.length > 0) return
       say(`Version ${view.version} attached to ${endpoint_name}`)
       onClose()

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { changeDraft, type View, type ViewDetail, viewQuery, viewsKey } from '../../api/views.ts'
@@ -13,6 +13,7 @@ import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { MembersOnly } from '../../shell/members-only.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { type About, AboutFields, splitTags } from './about-form.tsx'
 import { GuardUnsaved } from './unsaved.tsx'
 import { useSamples } from './use-samples.ts'
@@ -70,19 +71,19 @@ function Editor({ view }: { readonly view: ViewDetail }) {
   const [saved, setSaved] = useState({ edited, stored: editedOf(view) })
   const isUnsaved = !isSame(edited, saved.edited)
   const changedElsewhere = !isSame(editedOf(view), saved.stored)
-  const save = useMutation({
-    mutationFn: ({ draft, about }: Edited) =>
+  const save = useChange({
+    call: ({ draft, about }: Edited) =>
       changeDraft(view.id, {
         description: about.description,
         tags: splitTags(about.tags),
         definition: draft.text,
         format: draft.format,
       }),
-    onSuccess: async (stored, sent) => {
+    leave: (stored, sent) => {
       queries.setQueryData(viewQuery(account, view.id).queryKey, (detail) => detail && { ...detail, ...stored })
       setSaved({ edited: sent, stored: editedOf(stored) })
-      await queries.invalidateQueries({ queryKey: viewsKey(account) })
     },
+    changes: [viewsKey(account)],
   })
   const edit = (change: Partial<Edited>) => {
     setEdited({ ...edited, ...change })

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useRef, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
@@ -8,11 +8,11 @@ import { Button } from '../../design/button.tsx'
 import { TextField } from '../../design/field.tsx'
 import { Card, Page } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
-import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { keepSamples, keptSamples } from '../../shell/kept-samples.ts'
 import { MembersOnly } from '../../shell/members-only.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 import { type About, AboutFields, splitTags } from './about-form.tsx'
 import { SuggestForm } from './suggest-form.tsx'
 import { GuardUnsaved } from './unsaved.tsx'
@@ -35,7 +35,6 @@ export function NewViewPage() {
 
 function NewView() {
   const account = useAccount()
-  const queries = useQueryClient()
   const navigate = route.useNavigate()
   const [name, setName] = useState('')
   const [about, setAbout] = useState<About>({ description: '', tags: '' })
@@ -43,8 +42,8 @@ function NewView() {
   const samples = useSamples('')
   const saved = useRef(false)
   const endpoints = useQuery(endpointsQuery(account))
-  const create = useMutation({
-    mutationFn: () =>
+  const create = useChange({
+    call: () =>
       createView({
         name,
         description: about.description,
@@ -52,15 +51,15 @@ function NewView() {
         definition: draft.text,
         format: draft.format,
       }),
-    onSuccess: async (made) => {
+    leave: (made) => {
       saved.current = true
       // The samples stay with the view that they were tried on.
       keepSamples(account, made.name, keptSamples(account, ''))
       keepSamples(account, '', '')
-      await queries.invalidateQueries({ queryKey: viewsKey(account) })
-      say(`Draft of ${made.name} created`)
-      await navigate({ to: '/in/$account/views/$view', params: { account, view: made.id } })
     },
+    changes: [viewsKey(account)],
+    done: (made) => navigate({ to: '/in/$account/views/$view', params: { account, view: made.id } }),
+    said: (made) => `Draft of ${made.name} created`,
   })
   /** Takes what is typed. What was refused before is corrected now. */
   const edits =

@@ -1,15 +1,13 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { archiveView, createVersion, deleteDraft, publishView, type ViewDetail, viewsKey } from '../../api/views.ts'
 import { Button } from '../../design/button.tsx'
-import { Confirm } from '../../design/confirm.tsx'
 import { Dialog } from '../../design/dialog.tsx'
 import { formatCount } from '../../design/format.ts'
-import { say } from '../../design/toast.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
+import { useChange } from '../../shell/use-change.ts'
 
 /** Actions on a version, by its state. */
 export function ViewActions({ view }: { readonly view: ViewDetail }) {
@@ -32,23 +30,14 @@ export function ViewActions({ view }: { readonly view: ViewDetail }) {
 
 type OfView = { readonly view: ViewDetail }
 
-function useRefresh(): () => Promise<void> {
-  const account = useAccount()
-  const queries = useQueryClient()
-  return () => queries.invalidateQueries({ queryKey: viewsKey(account) })
-}
-
 function NewVersion({ view }: OfView) {
   const account = useAccount()
   const navigate = useNavigate()
-  const refresh = useRefresh()
-  const create = useMutation({
-    mutationFn: () => createVersion(view.id, view.version),
-    onSuccess: async (made) => {
-      await refresh()
-      say(`Draft of version ${made.version} created`)
-      await navigate({ to: '/in/$account/views/$view/edit', params: { account, view: made.id } })
-    },
+  const create = useChange({
+    call: () => createVersion(view.id, view.version),
+    changes: [viewsKey(account)],
+    done: (made) => navigate({ to: '/in/$account/views/$view/edit', params: { account, view: made.id } }),
+    said: (made) => `Draft of version ${made.version} created`,
   })
   return (
     <>
@@ -81,101 +70,67 @@ type PublishDraftProps = {
 const nothing = () => Promise.resolve()
 
 export function PublishDraft({ view, before = nothing, onPublished = nothing }: PublishDraftProps) {
-  const [asked, setAsked] = useState(false)
-  const refresh = useRefresh()
-  const publish = useMutation({
-    mutationFn: async () => {
-      await before()
-      return publishView(view.id)
-    },
-    onSuccess: async () => {
-      setAsked(false)
-      await onPublished()
-      await refresh()
-      say(`Version ${view.version} published`)
-    },
-  })
+  const account = useAccount()
   return (
-    <>
-      <Button onClick={() => setAsked(true)}>Publish version</Button>
-      <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
-        title={`Publish version ${view.version} of ${view.name}?`}
-        action="Publish version"
-        tone="primary"
-        onConfirm={() => publish.mutate()}
-        call={publish}
-      >
-        <p>
-          Its definition can no longer change then, so that its files always have the same columns. Attach it to an endpoint next.
-        </p>
-      </Confirm>
-    </>
+    <AskingButton
+      title={`Publish version ${view.version} of ${view.name}?`}
+      action="Publish version"
+      tone="primary"
+      change={{
+        call: async () => {
+          await before()
+          return publishView(view.id)
+        },
+        leave: onPublished,
+        changes: [viewsKey(account)],
+        said: `Version ${view.version} published`,
+      }}
+    >
+      <p>
+        Its definition can no longer change then, so that its files always have the same columns. Attach it to an endpoint next.
+      </p>
+    </AskingButton>
   )
 }
 
 function ArchiveVersion({ view }: OfView) {
-  const [asked, setAsked] = useState(false)
-  const refresh = useRefresh()
-  const archive = useMutation({
-    mutationFn: () => archiveView(view.id),
-    onSuccess: async () => {
-      setAsked(false)
-      await refresh()
-      say(`Version ${view.version} archived`)
-    },
-  })
+  const account = useAccount()
   const attached = view.endpoints.length
   return (
-    <>
-      <Button onClick={() => setAsked(true)}>Archive version</Button>
-      <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
-        title={`Archive version ${view.version} of ${view.name}?`}
-        action="Archive version"
-        onConfirm={() => archive.mutate()}
-        call={archive}
-      >
-        <p>
-          {attached === 0
-            ? 'It can never be attached again. '
-            : `It is detached from ${formatCount(attached)} ${attached === 1 ? 'endpoint' : 'endpoints'} and can never be attached again. `}
-          Files that it wrote stay in your bucket. Segments that were sealed before still get its output.
-        </p>
-      </Confirm>
-    </>
+    <AskingButton
+      title={`Archive version ${view.version} of ${view.name}?`}
+      action="Archive version"
+      change={{
+        call: () => archiveView(view.id),
+        changes: [viewsKey(account)],
+        said: `Version ${view.version} archived`,
+      }}
+    >
+      <p>
+        {attached === 0
+          ? 'It can never be attached again. '
+          : `It is detached from ${formatCount(attached)} ${attached === 1 ? 'endpoint' : 'endpoints'} and can never be attached again. `}
+        Files that it wrote stay in your bucket. Segments that were sealed before still get its output.
+      </p>
+    </AskingButton>
   )
 }
 
 function DeleteDraft({ view }: OfView) {
-  const [asked, setAsked] = useState(false)
   const account = useAccount()
   const navigate = useNavigate()
-  const refresh = useRefresh()
-  const remove = useMutation({
-    mutationFn: () => deleteDraft(view.id),
-    onSuccess: async () => {
-      setAsked(false)
-      say(`Draft of version ${view.version} deleted`)
-      await navigate({ to: '/in/$account/views', params: { account } })
-      await refresh()
-    },
-  })
   return (
-    <>
-      <Button onClick={() => setAsked(true)}>Delete draft</Button>
-      <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
-        title={`Delete the draft of version ${view.version}?`}
-        action="Delete draft"
-        onConfirm={() => remove.mutate()}
-        call={remove}
-      >
-        <p>Its definition is lost. Other versions of {view.name} stay as they are.</p>
-      </Confirm>
-    </>
+    <AskingButton
+      title={`Delete the draft of version ${view.version}?`}
+      action="Delete draft"
+      change={{
+        call: () => deleteDraft(view.id),
+        leave: () => navigate({ to: '/in/$account/views', params: { account } }),
+        changes: [viewsKey(account)],
+        said: `Draft of version ${view.version} deleted`,
+      }}
+    >
+      <p>Its definition is lost. Other versions of {view.name} stay as they are.</p>
+    </AskingButton>
   )
 }

@@ -1,4 +1,3 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { Plug } from 'lucide-react'
 import { useState } from 'react'
@@ -7,12 +6,11 @@ import { type ViewDetail, viewsKey } from '../../api/views.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Button } from '../../design/button.tsx'
 import { Callout } from '../../design/callout.tsx'
-import { Confirm } from '../../design/confirm.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { Section } from '../../design/layout.tsx'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { Time } from '../../design/time.tsx'
-import { say } from '../../design/toast.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
 import { AttachDialog } from './attach-dialog.tsx'
 import { CanaryAt } from './canary-card.tsx'
@@ -31,9 +29,9 @@ export function ViewEndpointsPage() {
 
 function ViewEndpoints({ view }: { readonly view: ViewDetail }) {
   const [attaching, setAttaching] = useState(false)
-  const [detaching, setDetaching] = useState<Attached | null>(null)
   const mayChange = useMay('member')
   const canAttach = mayChange && view.status === 'published'
+  const detach = { title: '', figure: true, cell: (from: Attached) => <Detach view={view} from={from} /> }
   const attach = (
     <Button look="primary" onClick={() => setAttaching(true)}>
       Attach version
@@ -44,7 +42,7 @@ function ViewEndpoints({ view }: { readonly view: ViewDetail }) {
       <Section title="Endpoints" actions={canAttach && view.endpoints.length > 0 && attach}>
         <Table
           label="Endpoints"
-          columns={columnsOf(mayChange ? setDetaching : undefined)}
+          columns={mayChange ? [...columns, detach] : columns}
           rows={view.endpoints}
           keyOf={({ binding_id }) => binding_id}
           empty={
@@ -64,67 +62,45 @@ function ViewEndpoints({ view }: { readonly view: ViewDetail }) {
         <CanaryAt key={id} endpoint_id={id} endpoint_name={endpoint_name} view_name={view.name} />
       ))}
       {attaching && <AttachDialog view={view} open onClose={() => setAttaching(false)} />}
-      <Detach view={view} from={detaching} onClose={() => setDetaching(null)} />
     </>
   )
 }
 
-function columnsOf(onDetach: ((from: Attached) => void) | undefined): readonly TableColumn<Attached>[] {
-  const columns: readonly TableColumn<Attached>[] = [
-    { title: 'Endpoint', cell: ({ endpoint_name }) => <strong className={style.name}>{endpoint_name}</strong> },
-    { title: 'Region', cell: ({ region }) => region, minor: true },
-    { title: 'Required', cell: ({ is_required }) => (is_required ? <Badge tone="note">required</Badge> : 'optional') },
-    { title: 'Attached', cell: ({ activated_at }) => <Time at={activated_at} /> },
-    {
-      title: 'Begins',
-      cell: ({ canary_start_ts }) => (canary_start_ts === null ? 'at once' : <Time at={canary_start_ts} />),
-      minor: true,
-    },
-  ]
-  if (onDetach === undefined) return columns
-  const detach: TableColumn<Attached> = {
-    title: '',
-    figure: true,
-    cell: (each) => (
-      <Button size="small" aria-label={`Detach from ${each.endpoint_name}`} onClick={() => onDetach(each)}>
-        Detach
-      </Button>
-    ),
-  }
-  return [...columns, detach]
-}
+const columns: readonly TableColumn<Attached>[] = [
+  { title: 'Endpoint', cell: ({ endpoint_name }) => <strong className={style.name}>{endpoint_name}</strong> },
+  { title: 'Region', cell: ({ region }) => region, minor: true },
+  { title: 'Required', cell: ({ is_required }) => (is_required ? <Badge tone="note">required</Badge> : 'optional') },
+  { title: 'Attached', cell: ({ activated_at }) => <Time at={activated_at} /> },
+  {
+    title: 'Begins',
+    cell: ({ canary_start_ts }) => (canary_start_ts === null ? 'at once' : <Time at={canary_start_ts} />),
+    minor: true,
+  },
+]
 
-type DetachProps = { readonly view: ViewDetail; readonly from: Attached | null; readonly onClose: () => void }
+type DetachProps = { readonly view: ViewDetail; readonly from: Attached }
 
-function Detach({ view, from, onClose }: DetachProps) {
+function Detach({ view, from: { id, binding_id, endpoint_name, is_required } }: DetachProps) {
   const account = useAccount()
-  const queries = useQueryClient()
-  const detach = useMutation({
-    mutationFn: ({ id, binding_id }: Attached) => detachView(id, binding_id),
-    onSuccess: async (_, { id, endpoint_name }) => {
-      onClose()
-      say(`Version ${view.version} detached from ${endpoint_name}`)
-      await Promise.all([
-        queries.invalidateQueries(bindingsQuery(account, id)),
-        queries.invalidateQueries({ queryKey: viewsKey(account) }),
-      ])
-    },
-  })
   return (
-    <Confirm
-      open={from !== null}
-      onClose={onClose}
-      title={`Detach version ${view.version} from ${from?.endpoint_name ?? 'the endpoint'}?`}
+    <AskingButton
+      size="small"
+      label="Detach"
+      aria-label={`Detach from ${endpoint_name}`}
+      title={`Detach version ${view.version} from ${endpoint_name}?`}
       action="Detach version"
-      onConfirm={() => from !== null && detach.mutate(from)}
-      call={detach}
+      change={{
+        call: () => detachView(id, binding_id),
+        changes: [bindingsQuery(account, id).queryKey, viewsKey(account)],
+        said: `Version ${view.version} detached from ${endpoint_name}`,
+      }}
     >
       <p>Segments that are sealed from now on have no output of this version. Files that it wrote stay in your bucket.</p>
-      {from?.is_required === true && (
+      {is_required && (
         <Callout kind="warn">
           <p>It is required: if it holds back the delivery, that ends.</p>
         </Callout>
       )}
-    </Confirm>
+    </AskingButton>
   )
 }
