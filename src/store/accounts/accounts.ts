@@ -95,22 +95,7 @@ function ownQuotas({ quotas }: Pick<Database['accounts'], 'quotas'>): OwnQuotas 
 
 /** Returns one page, newest first. */
 export async function listAccounts(db: Db, page: PageQuery): Promise<Page<Account>> {
-  return readPage(
-    page,
-    db
-      .selectFrom('accounts')
-      .select(({ fn }) => fn.countAll<number>().as('total'))
-      .executeTakeFirstOrThrow(),
-    db
-      .selectFrom('accounts')
-      .selectAll()
-      .orderBy('created_at', 'desc')
-      .orderBy('id', 'desc')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
-    toAccount,
-  )
+  return readPage(db.selectFrom('accounts').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc'), page, toAccount)
 }
 
 export async function listSuspendedAccountIds(db: Db): Promise<readonly string[]> {

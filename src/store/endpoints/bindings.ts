@@ -58,13 +58,7 @@ export async function listBindings(db: Db, account_id: string, endpoint_id: stri
 
 /** Like `listBindings`, but one page. */
 export async function listBindingPage(db: Db, account_id: string, endpoint_id: string, page: PageQuery): Promise<Page<Binding>> {
-  const count = db
-    .selectFrom('bindings')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('account_id', '=', account_id)
-    .where('endpoint_id', '=', endpoint_id)
-  const read = selectNewestFirst(db, account_id, endpoint_id).limit(page.limit).offset(page.offset)
-  return readPage(page, count.executeTakeFirstOrThrow(), read.execute(), toBinding)
+  return readPage(selectNewestFirst(db, account_id, endpoint_id), page, toBinding)
 }
 
 /** Returns those of the endpoints that have a view attached. */

@@ -100,21 +100,8 @@ export async function listBucketAccounts(db: Db, bucket: string): Promise<readon
 
 /** Returns one page, newest first. */
 export async function listDestinations(db: Db, account_id: string, page: PageQuery): Promise<Page<StoredDestinationWithCount>> {
-  return readPage(
-    page,
-    db
-      .selectFrom('destinations')
-      .select(({ fn }) => fn.countAll<number>().as('total'))
-      .where('account_id', '=', account_id)
-      .executeTakeFirstOrThrow(),
-    select(db, account_id)
-      .orderBy('destinations.created_at', 'desc')
-      .orderBy('destinations.id')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
-    toDestinationWithCount,
-  )
+  const newestFirst = select(db, account_id).orderBy('destinations.created_at', 'desc').orderBy('destinations.id')
+  return readPage(newestFirst, page, toDestinationWithCount)
 }
 
 /**

@@ -123,26 +123,11 @@ export async function listEndpoints(
   page: PageQuery,
   { ids, desired_states, name }: EndpointFilter = {},
 ): Promise<Page<StoredEndpoint>> {
-  let count = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
-  let read = select(db).where('endpoints.account_id', '=', account_id)
-  if (ids !== undefined) {
-    count = count.where('id', 'in', ids)
-    read = read.where('endpoints.id', 'in', ids)
-  }
-  if (desired_states !== undefined) {
-    count = count.where('desired_state', 'in', desired_states)
-    read = read.where('endpoints.desired_state', 'in', desired_states)
-  }
-  if (name !== undefined) {
-    count = count.where('name', '=', name)
-    read = read.where('endpoints.name', '=', name)
-  }
-  return readPage(
-    page,
-    count.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-    read.orderBy('endpoints.created_at', 'desc').orderBy('endpoints.id').limit(page.limit).offset(page.offset).execute(),
-    toStoredEndpoint,
-  )
+  let found = select(db).where('endpoints.account_id', '=', account_id)
+  if (ids !== undefined) found = found.where('endpoints.id', 'in', ids)
+  if (desired_states !== undefined) found = found.where('endpoints.desired_state', 'in', desired_states)
+  if (name !== undefined) found = found.where('endpoints.name', '=', name)
+  return readPage(found.orderBy('endpoints.created_at', 'desc').orderBy('endpoints.id'), page, toStoredEndpoint)
 }
 
 /** The fields that the status is computed from. */

@@ -183,21 +183,16 @@ export async function listViews(db: Db, account_id: string, filter: ViewFilter, 
     ordered.select(sql<number>`octet_length(views.definition)`.as('bytes')).limit(page.limit).offset(page.offset).execute(),
   )
   return readPage(
+    ordered.selectAll('views').select(({ selectFrom }) =>
+      selectFrom('bindings')
+        .whereRef('bindings.view_id', '=', 'views.id')
+        .where('bindings.deactivated_at', 'is', null)
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .as('usage_count'),
+    ),
     page,
-    matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-    ordered
-      .selectAll('views')
-      .select(({ selectFrom }) =>
-        selectFrom('bindings')
-          .whereRef('bindings.view_id', '=', 'views.id')
-          .where('bindings.deactivated_at', 'is', null)
-          .select(({ fn }) => fn.countAll<number>().as('count'))
-          .as('usage_count'),
-      )
-      .limit(countFitting(sizes.map(({ bytes }) => bytes)))
-      .offset(page.offset)
-      .execute(),
     (row) => ({ ...toView(row), usage_count: row.usage_count ?? 0 }),
+    countFitting(sizes.map(({ bytes }) => bytes)),
   )
 }
 
@@ -208,18 +203,8 @@ export async function listPublishedVersions(
   page: PageQuery,
 ): Promise<Page<Pick<View, 'id' | 'name' | 'version'>>> {
   const published = db.selectFrom('views').where('account_id', '=', account_id).where('status', '=', 'published')
-  return readPage(
-    page,
-    published.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-    published
-      .select(['id', 'name', 'version'])
-      .orderBy('created_at', 'desc')
-      .orderBy('id')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
-    (version) => version,
-  )
+  const versions = published.select(['id', 'name', 'version']).orderBy('created_at', 'desc').orderBy('id')
+  return readPage(versions, page, (version) => version)
 }
 
 /** Returns how many of the definitions fit into a page: at least one. */
@@ -237,27 +222,20 @@ function countFitting(sizes: readonly number[]): number {
 /** Changes the given fields. Throws not_found, and validation_error if the view is not a draft. */
 export async function updateDraft(db: Tx, account_id: string, id: string, change: DraftChange): Promise<View> {
   const { description, definition, format, tags } = change
-  const row = await db
-    .updateTable('views')
-    .set({
-      // Sets at least one column, to lock the row even if no field is given.
-      status: 'draft',
-      ...(description === undefined ? {} : { description }),
-      ...(format === undefined ? {} : { format }),
-      ...(definition === undefined ? {} : { definition: JSON.stringify(definition) }),
-      ...(tags === undefined ? {} : { tags: JSON.stringify(tags) }),
-    })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
-    .where('status', '=', 'draft')
-    .returningAll()
-    .executeTakeFirst()
-  if (row === undefined) return throwWrongStatus(db, account_id, id, 'only a draft can be changed: create a new version')
+  const values = {
+    // Sets at least one column, to lock the row even if no field is given.
+    status: 'draft',
+    ...(description === undefined ? {} : { description }),
+    ...(format === undefined ? {} : { format }),
+    ...(definition === undefined ? {} : { definition: JSON.stringify(definition) }),
+    ...(tags === undefined ? {} : { tags: JSON.stringify(tags) }),
+  }
+  const view = await changeIf(db, 'draft', account_id, id, values, 'only a draft can be changed: create a new version')
   if (tags !== undefined) {
     await db.deleteFrom('view_tags').where('view_id', '=', id).execute()
     await insertTags(db, id, tags)
   }
-  return toView(row)
+  return view
 }
 
 /** Returns the latest version before this one that was published. */
@@ -273,15 +251,7 @@ export async function findPublishedBefore(db: Db, account_id: string, { name, ve
 
 /** Throws not_found, and validation_error if the view is not a draft. */
 export async function publishView(db: Db, account_id: string, id: string, now: number): Promise<View> {
-  const row = await db
-    .updateTable('views')
-    .set({ status: 'published', published_at: now })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
-    .where('status', '=', 'draft')
-    .returningAll()
-    .executeTakeFirst()
-  return row === undefined ? throwWrongStatus(db, account_id, id, 'only a draft can be published') : toView(row)
+  return changeIf(db, 'draft', account_id, id, { status: 'published', published_at: now }, 'only a draft can be published')
 }
 
 /**
@@ -289,15 +259,8 @@ export async function publishView(db: Db, account_id: string, id: string, now: n
  * Throws not_found, and validation_error if the view is not published.
  */
 export async function archiveView(db: ChangeTx, account_id: string, id: string, now: number): Promise<View> {
-  const row = await db
-    .updateTable('views')
-    .set({ status: 'archived' })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
-    .where('status', '=', 'published')
-    .returningAll()
-    .executeTakeFirst()
-  if (row === undefined) return throwWrongStatus(db, account_id, id, 'only a published view can be archived')
+  const refusal = 'only a published view can be archived'
+  const view = await changeIf(db, 'published', account_id, id, { status: 'archived' }, refusal)
   await touchBoundEndpoints(db, id)
   await db
     .updateTable('bindings')
@@ -305,7 +268,7 @@ export async function archiveView(db: ChangeTx, account_id: string, id: string, 
     .where('view_id', '=', id)
     .where('deactivated_at', 'is', null)
     .execute()
-  return toView(row)
+  return view
 }
 
 /** Throws not_found, and validation_error if the view is not a draft. */
@@ -317,6 +280,26 @@ export async function removeDraft(db: Db, account_id: string, id: string): Promi
     .where('status', '=', 'draft')
     .executeTakeFirstOrThrow()
   if (numDeletedRows === 0n) await throwWrongStatus(db, account_id, id, 'only a draft can be deleted')
+}
+
+/** Changes a version that has this status. Throws not_found, and validation_error with `refusal` if it has another. */
+async function changeIf(
+  db: Db,
+  status: ViewStatus,
+  account_id: string,
+  id: string,
+  values: Partial<Database['views']>,
+  refusal: string,
+): Promise<View> {
+  const row = await db
+    .updateTable('views')
+    .set(values)
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('status', '=', status)
+    .returningAll()
+    .executeTakeFirst()
+  return row === undefined ? throwWrongStatus(db, account_id, id, refusal) : toView(row)
 }
 
 /** Throws the reason why a guarded change matched no row. */

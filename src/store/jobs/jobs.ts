@@ -171,27 +171,13 @@ export async function listJobReasons(db: Db, id: string): Promise<JobDetail['rea
 export async function listJobs(
   db: Db,
   account_id: string,
-  { status, view_id, endpoint_id, limit, offset }: JobsQuery,
+  { status, view_id, endpoint_id, ...page }: JobsQuery,
 ): Promise<Page<Job>> {
-  let count = db
-    .selectFrom('jobs')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('account_id', '=', account_id)
-  let read = selectJobs(db).where('jobs.account_id', '=', account_id)
-  if (status !== undefined) {
-    count = count.where('status', '=', status)
-    read = read.where('jobs.status', '=', status)
-  }
-  if (view_id !== undefined) {
-    count = count.where('view_id', '=', view_id)
-    read = read.where('jobs.view_id', '=', view_id)
-  }
-  if (endpoint_id !== undefined) {
-    count = count.where('endpoint_id', '=', endpoint_id)
-    read = read.where('jobs.endpoint_id', '=', endpoint_id)
-  }
-  const rows = read.orderBy('jobs.created_at', 'desc').orderBy('jobs.id').limit(limit).offset(offset)
-  return readPage({ limit, offset }, count.executeTakeFirstOrThrow(), rows.execute(), toJob)
+  let found = selectJobs(db).where('jobs.account_id', '=', account_id)
+  if (status !== undefined) found = found.where('jobs.status', '=', status)
+  if (view_id !== undefined) found = found.where('jobs.view_id', '=', view_id)
+  if (endpoint_id !== undefined) found = found.where('jobs.endpoint_id', '=', endpoint_id)
+  return readPage(found.orderBy('jobs.created_at', 'desc').orderBy('jobs.id'), page, toJob)
 }
 
 /**

@@ -33,22 +33,8 @@ export async function insertJoinToken(db: Db, token: NewStoredJoinToken, now: nu
 
 /** Returns one page, newest first, also of those that nobody can use any more. */
 export async function listJoinTokens(db: Db, page: PageQuery, now: number): Promise<Page<JoinToken>> {
-  return readPage(
-    page,
-    db
-      .selectFrom('join_tokens')
-      .select(({ fn }) => fn.countAll<number>().as('total'))
-      .executeTakeFirstOrThrow(),
-    db
-      .selectFrom('join_tokens')
-      .selectAll()
-      .orderBy('created_at', 'desc')
-      .orderBy('id')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
-    (row) => toJoinToken(row, now),
-  )
+  const tokens = db.selectFrom('join_tokens').selectAll().orderBy('created_at', 'desc').orderBy('id')
+  return readPage(tokens, page, (row) => toJoinToken(row, now))
 }
 
 /** Returns the id of the token with this secret, whether or not it can still be used. */

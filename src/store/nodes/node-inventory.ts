@@ -25,21 +25,8 @@ export type NodeInventory = NodeFacts & {
 
 /** Returns one page of the nodes of all regions, in order of their ids. */
 export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page<NodeInventory>> {
-  const { items: rows, ...rest } = await readPage(
-    page,
-    db
-      .selectFrom('nodes')
-      .select(({ fn }) => fn.countAll<number>().as('total'))
-      .executeTakeFirstOrThrow(),
-    db
-      .selectFrom('nodes')
-      .select(['id', 'join_token_id', 'version', 'disk_free_bytes', 'disk_total_bytes'])
-      .orderBy('id')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
-    (row) => row,
-  )
+  const described = db.selectFrom('nodes').select(['id', 'join_token_id', 'version', 'disk_free_bytes', 'disk_total_bytes'])
+  const { items: rows, ...rest } = await readPage(described.orderBy('id'), page, (row) => row)
   const ids = rows.map(({ id }) => id)
   if (ids.length === 0) return { ...rest, items: [] }
   const nodes = await listNodesById(db, ids)
@@ -110,13 +97,13 @@ function add(rows: readonly SegmentTotals[]): SegmentTotals {
 /** Returns one page of the logs that the node holds or cannot append to, in order of their endpoints, optionally of one kind of owner. */
 export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, owner?: LogOwner): Promise<Page<NodeLog>> {
   const logs = selectLogs(db, node_id)
-  return readLogs(page, owner === undefined ? logs : logs.where((row) => ownerIs(row, owner)))
+  return readLogs(owner === undefined ? logs : logs.where((row) => ownerIs(row, owner)), page)
 }
 
 /** Returns one page of the logs that the node holds segments of, those with the most bytes first. */
 export async function listHeldLogs(db: Db, node_id: string, page: PageQuery): Promise<Page<NodeLog>> {
   const held = selectLogs(db, node_id).where(sql<boolean>`${segmentCount} > 0`)
-  return readLogs(page, held, held.orderBy('undelivered_bytes', 'desc'))
+  return readLogs(held.orderBy('undelivered_bytes', 'desc'), page)
 }
 
 const segmentCount = sql<number>`(open_segments + undelivered_segments + parked_segments + quarantined_segments)`
@@ -138,21 +125,15 @@ function selectLogs(db: Db, node_id: string) {
     )
 }
 
-type Logs = ReturnType<typeof selectLogs>
-
-function readLogs(page: PageQuery, logs: Logs, ordered: Logs = logs): Promise<Page<NodeLog>> {
+function readLogs(logs: ReturnType<typeof selectLogs>, page: PageQuery): Promise<Page<NodeLog>> {
   return readPage(
-    page,
-    logs.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-    ordered
+    logs
       .select('endpoints.name as endpoint_name')
       .select(['reported.endpoint_id', 'endpoints.account_id', 'endpoints.desired_state', 'endpoints.deleted_at'])
       .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
       .select(['oldest_sealed_at', 'blocked_by', 'closed', 'scrub_findings', 'scrub_finding', 'blocked_logs.reason'])
-      .orderBy('reported.endpoint_id')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
+      .orderBy('reported.endpoint_id'),
+    page,
     (row) => ({
       endpoint_id: row.endpoint_id,
       endpoint_name: row.endpoint_name,
