@@ -2,224 +2,133 @@
 import { buildRouteMap } from '@stricli/core'
 import { callCommand, listCommand } from './resource.ts'
 
-const id = { title: 'ID', field: 'id' } as const
-const name = { title: 'NAME', field: 'name' } as const
-const status = { title: 'STATUS', field: 'status' } as const
-const created = { title: 'CREATED', field: 'created_at' } as const
 const fieldsHelp = (what: string, example: string) =>
   `${what} Fields come from a file, from --set, or both; their names are those of the API (docs/api.md). The fields endpoint, view and destination may have a name in place of an id.\n\nExample: ${example}`
 
 export const endpointsCommands = buildRouteMap({
   routes: {
-    list: listCommand({
-      brief: 'list endpoints',
-      operation: 'listEndpoints',
+    list: listCommand('listEndpoints', 'list endpoints', {
       noun: 'endpoints',
       filters: {
         status: { parameter: 'status', brief: 'only those with this status', placeholder: 'STATUS' },
         name: { parameter: 'name', brief: 'only those whose name has this text', placeholder: 'TEXT' },
       },
-      columns: [
-        name,
-        status,
-        { title: 'DESTINATION', field: 'destination_name' },
-        { title: 'LAG', field: 'lag.undelivered_bytes', as: 'bytes' },
-        id,
-      ],
+      columns: {
+        NAME: 'name',
+        STATUS: 'status',
+        DESTINATION: 'destination_name',
+        LAG: ['lag.undelivered_bytes', 'bytes'],
+        ID: 'id',
+      },
     }),
-    show: callCommand({ brief: 'show an endpoint', operation: 'getEndpoint', targets: ['endpoint'], done: '' }),
-    create: callCommand({
-      brief: 'create an endpoint',
+    show: callCommand('getEndpoint', 'show an endpoint'),
+    create: callCommand('createEndpoint', 'create an endpoint', {
       help: fieldsHelp(
         'Creates an endpoint, in the only region that has nodes unless one is given.',
         'inlet endpoints create --set name=shop',
       ),
-      operation: 'createEndpoint',
-      body: true,
       needsRegion: true,
       done: 'Created.',
     }),
-    change: callCommand({
-      brief: 'change settings of an endpoint',
+    change: callCommand('changeEndpoint', 'change settings of an endpoint', {
       help: fieldsHelp('Changes only the fields that are given.', 'inlet endpoints change shop --set segment_max_age_seconds=5'),
-      operation: 'changeEndpoint',
-      targets: ['endpoint'],
-      body: true,
       done: 'Changed.',
     }),
-    delete: callCommand({
-      brief: 'delete an endpoint, once its data is delivered',
-      operation: 'deleteEndpoint',
-      targets: ['endpoint'],
+    delete: callCommand('deleteEndpoint', 'delete an endpoint, once its data is delivered', {
       query: { force: 'also if data would be lost that is not delivered' },
       warning: 'the endpoint will be deleted; what it delivered stays in the bucket',
       done: 'Deleted.',
     }),
-    pause: callCommand({ brief: 'refuse new data', operation: 'pauseEndpoint', targets: ['endpoint'], done: 'Paused.' }),
-    resume: callCommand({ brief: 'accept data again', operation: 'resumeEndpoint', targets: ['endpoint'], done: 'Resumed.' }),
-    compact: callCommand({
-      brief: 'merge small files that were delivered',
+    pause: callCommand('pauseEndpoint', 'refuse new data', { done: 'Paused.' }),
+    resume: callCommand('resumeEndpoint', 'accept data again', { done: 'Resumed.' }),
+    compact: callCommand('compactEndpoint', 'merge small files that were delivered', {
       help: fieldsHelp(
         `Starts a job that merges small Parquet files into files of up to 256 MB: those of closed days, or of closed hours (period=hour), all of them or only those sealed from a time (from) or before one (to). Nodes do the work, so the service must run.
 With --wait the command starts job after job until nothing is left to merge, prints the progress, and exits with 1 if some files could not be merged. A job goes on if you stop the command.
 The merged files are in a folder of their own, compacted/. The old files stay in the bucket, unless the endpoint removes them (remove_after_hours): then programs that read whole folders miss the rows of removed files. docs/readers.md says what readers must know.`,
         'inlet endpoints compact shop --set period=hour --wait',
       ),
-      operation: 'compactEndpoint',
-      targets: ['endpoint'],
-      body: true,
       startsJobs: true,
       done: 'There is nothing to merge.',
     }),
-    'test-event': callCommand({
-      brief: 'send one event, to see that it arrives',
-      operation: 'sendTestEvent',
-      targets: ['endpoint'],
-      body: true,
-      done: 'Sent.',
-    }),
+    'test-event': callCommand('sendTestEvent', 'send one event, to see that it arrives', { done: 'Sent.' }),
   },
   docs: { brief: 'manage endpoints' },
 })
 
 export const destinationsCommands = buildRouteMap({
   routes: {
-    list: listCommand({
-      brief: 'list destinations',
-      operation: 'listDestinations',
+    list: listCommand('listDestinations', 'list destinations', {
       noun: 'destinations',
-      columns: [
-        name,
-        status,
-        { title: 'BUCKET', field: 'bucket' },
-        { title: 'PREFIX', field: 'prefix' },
-        { title: 'ENDPOINTS', field: 'ref_count' },
-        id,
-      ],
+      columns: { NAME: 'name', STATUS: 'status', BUCKET: 'bucket', PREFIX: 'prefix', ENDPOINTS: 'ref_count', ID: 'id' },
     }),
-    show: callCommand({ brief: 'show a destination', operation: 'getDestination', targets: ['destination'], done: '' }),
-    create: callCommand({
-      brief: 'create a destination',
+    show: callCommand('getDestination', 'show a destination'),
+    create: callCommand('createDestination', 'create a destination', {
       help: fieldsHelp(
         'Creates a destination.',
         'inlet destinations create --set name=lake --set bucket=my-lake --set region=eu-central-1',
       ),
-      operation: 'createDestination',
-      body: true,
       done: 'Created.',
     }),
-    change: callCommand({
-      brief: 'change settings of a destination',
+    change: callCommand('changeDestination', 'change settings of a destination', {
       help: fieldsHelp('Changes only the fields that are given.', 'inlet destinations change lake --set prefix=raw/'),
-      operation: 'changeDestination',
-      targets: ['destination'],
-      body: true,
       done: 'Changed.',
     }),
-    delete: callCommand({
-      brief: 'delete a destination that no endpoint uses',
-      operation: 'deleteDestination',
-      targets: ['destination'],
+    delete: callCommand('deleteDestination', 'delete a destination that no endpoint uses', {
       warning: 'the destination will be deleted; what is in the bucket stays',
       done: 'Deleted.',
     }),
-    validate: callCommand({
-      brief: 'check that a destination can be written to',
-      operation: 'validateDestination',
-      targets: ['destination'],
-      done: '',
-    }),
+    validate: callCommand('validateDestination', 'check that a destination can be written to'),
   },
   docs: { brief: 'manage destinations: buckets that data is delivered to' },
 })
 
 export const viewsCommands = buildRouteMap({
   routes: {
-    list: listCommand({
-      brief: 'list views',
-      operation: 'listViews',
+    list: listCommand('listViews', 'list views', {
       query: { status: 'all' },
       noun: 'views',
       filters: {
         status: { parameter: 'status', brief: 'only draft, published or archived versions', placeholder: 'STATUS' },
         name: { parameter: 'name', brief: 'only the versions of this view', placeholder: 'NAME' },
       },
-      columns: [name, { title: 'VERSION', field: 'version' }, status, { title: 'ENDPOINTS', field: 'usage_count' }, created, id],
+      columns: { NAME: 'name', VERSION: 'version', STATUS: 'status', ENDPOINTS: 'usage_count', CREATED: 'created_at', ID: 'id' },
     }),
-    show: callCommand({ brief: 'show a view', operation: 'getView', targets: ['view'], done: '' }),
-    create: callCommand({
-      brief: 'create a view, as a draft',
+    show: callCommand('getView', 'show a view'),
+    create: callCommand('createView', 'create a view, as a draft', {
       help: fieldsHelp('Creates a view.', 'inlet views create -f view.yaml'),
-      operation: 'createView',
-      body: true,
       done: 'Created.',
     }),
-    change: callCommand({
-      brief: 'change a view that is a draft, or its description',
+    change: callCommand('changeView', 'change a view that is a draft, or its description', {
       help: fieldsHelp(
         'Changes only the fields that are given.',
         'inlet views change orders --set "description=Orders as they arrive"',
       ),
-      operation: 'changeView',
-      targets: ['view'],
-      body: true,
       done: 'Changed.',
     }),
-    version: callCommand({
-      brief: 'begin a new version of a view, as a draft',
+    version: callCommand('createViewVersion', 'begin a new version of a view, as a draft', {
       help: fieldsHelp('Creates a version.', 'inlet views version orders --set copy_from_version=1'),
-      operation: 'createViewVersion',
-      targets: ['view'],
-      body: true,
       done: 'Created.',
     }),
-    publish: callCommand({
-      brief: 'publish the draft of a view',
-      operation: 'publishView',
-      targets: ['view'],
-      done: 'Published.',
-    }),
-    archive: callCommand({
-      brief: 'archive a view',
-      operation: 'archiveView',
-      targets: ['view'],
+    publish: callCommand('publishView', 'publish the draft of a view', { done: 'Published.' }),
+    archive: callCommand('archiveView', 'archive a view', {
       warning: 'the view will be detached from every endpoint, and cannot be attached again',
       done: 'Archived.',
     }),
-    delete: callCommand({
-      brief: 'delete a view that no endpoint uses',
-      operation: 'deleteView',
-      targets: ['view'],
+    delete: callCommand('deleteView', 'delete a view that no endpoint uses', {
       warning: 'the view will be deleted; what it delivered stays in the bucket',
       done: 'Deleted.',
     }),
-    preview: callCommand({
-      brief: 'try a definition on records, without storing anything',
+    preview: callCommand('previewView', 'try a definition on records, without storing anything', {
       help: fieldsHelp('Runs a definition over records.', 'inlet views preview -f preview.yaml'),
-      operation: 'previewView',
-      body: true,
-      done: '',
     }),
-    metrics: callCommand({
-      brief: 'show what a view accepted and refused',
-      operation: 'getViewMetrics',
-      targets: ['view'],
-      done: '',
-    }),
-    backfill: callCommand({
-      brief: 'apply a view to what was delivered before',
+    metrics: callCommand('getViewMetrics', 'show what a view accepted and refused'),
+    backfill: callCommand('backfillView', 'apply a view to what was delivered before', {
       help: fieldsHelp('Starts a job.', 'inlet views backfill orders --set endpoint=shop --set from=2026-11-01T00:00:00Z'),
-      operation: 'backfillView',
-      targets: ['view'],
-      body: true,
       done: 'Started.',
     }),
-    redrive: callCommand({
-      brief: 'apply a view to its dead letters again',
+    redrive: callCommand('redriveView', 'apply a view to its dead letters again', {
       help: fieldsHelp('Starts a job.', 'inlet views redrive orders --set endpoint=shop --set from_version=1'),
-      operation: 'redriveView',
-      targets: ['view'],
-      body: true,
       done: 'Started.',
     }),
   },
@@ -228,32 +137,22 @@ export const viewsCommands = buildRouteMap({
 
 export const bindingsCommands = buildRouteMap({
   routes: {
-    list: listCommand({
-      brief: 'list the views of an endpoint',
-      operation: 'listBindings',
+    list: listCommand('listBindings', 'list the views of an endpoint', {
       noun: 'bindings',
-      targets: ['endpoint'],
-      columns: [
-        { title: 'VIEW', field: 'view_name' },
-        { title: 'VERSION', field: 'view_version' },
-        status,
-        { title: 'REQUIRED', field: 'is_required' },
-        { title: 'SINCE', field: 'activated_at' },
-        id,
-      ],
+      columns: {
+        VIEW: 'view_name',
+        VERSION: 'view_version',
+        STATUS: 'status',
+        REQUIRED: 'is_required',
+        SINCE: 'activated_at',
+        ID: 'id',
+      },
     }),
-    attach: callCommand({
-      brief: 'apply a view to the records of an endpoint',
+    attach: callCommand('attachView', 'apply a view to the records of an endpoint', {
       help: fieldsHelp('Attaches the published version of a view.', 'inlet bindings attach shop --set view=orders'),
-      operation: 'attachView',
-      targets: ['endpoint'],
-      body: true,
       done: 'Attached.',
     }),
-    detach: callCommand({
-      brief: 'stop applying a view',
-      operation: 'detachView',
-      targets: ['endpoint', 'id'],
+    detach: callCommand('detachView', 'stop applying a view', {
       warning: 'the view will get no more records of the endpoint',
       done: 'Detached.',
     }),
@@ -263,52 +162,32 @@ export const bindingsCommands = buildRouteMap({
 
 export const dlqCommands = buildRouteMap({
   routes: {
-    list: listCommand({
-      brief: 'list the latest dead letters of a view',
-      operation: 'listDlqRecords',
+    list: listCommand('listDlqRecords', 'list the latest dead letters of a view', {
       noun: 'dead letters',
-      targets: ['view'],
       filters: {
         endpoint: { parameter: 'endpoint_id', names: 'endpoint', brief: 'only those of this endpoint', placeholder: 'ENDPOINT' },
         code: { parameter: 'error_code', brief: 'only those with this error', placeholder: 'CODE' },
       },
-      columns: [
-        { title: 'RECEIVED', field: 'ingested_at' },
-        { title: 'ERROR', field: 'error_code' },
-        { title: 'COLUMN', field: 'column' },
-        { title: 'MESSAGE', field: 'message' },
-      ],
+      columns: { RECEIVED: 'ingested_at', ERROR: 'error_code', COLUMN: 'column', MESSAGE: 'message' },
     }),
-    reasons: listCommand({
-      brief: 'count dead letters of a view by reason',
-      operation: 'listDlqReasons',
+    reasons: listCommand('listDlqReasons', 'count dead letters of a view by reason', {
       noun: 'dead letters',
-      targets: ['view'],
       filters: {
         endpoint: { parameter: 'endpoint_id', names: 'endpoint', brief: 'only those of this endpoint', placeholder: 'ENDPOINT' },
       },
-      columns: [
-        { title: 'ROWS', field: 'rows' },
-        { title: 'ERROR', field: 'error_code' },
-        { title: 'COLUMN', field: 'column' },
-        { title: 'LAST', field: 'last_ingested_at' },
-        { title: 'MESSAGE', field: 'message' },
-      ],
+      columns: { ROWS: 'rows', ERROR: 'error_code', COLUMN: 'column', LAST: 'last_ingested_at', MESSAGE: 'message' },
     }),
-    files: listCommand({
-      brief: 'list the files with dead letters of a view',
-      operation: 'listDlqFiles',
+    files: listCommand('listDlqFiles', 'list the files with dead letters of a view', {
       tellsMissing: true,
       noun: 'files with dead letters',
-      targets: ['view'],
-      columns: [
-        created,
-        { title: 'ENDPOINT', field: 'endpoint_name' },
-        { title: 'ROWS', field: 'rows' },
-        { title: 'SIZE', field: 'bytes', as: 'bytes' },
-        { title: 'RE-DRIVEN', field: 'redriven_at' },
-        { title: 'KEY', field: 's3_key' },
-      ],
+      columns: {
+        CREATED: 'created_at',
+        ENDPOINT: 'endpoint_name',
+        ROWS: 'rows',
+        SIZE: ['bytes', 'bytes'],
+        'RE-DRIVEN': 'redriven_at',
+        KEY: 's3_key',
+      },
     }),
   },
   docs: { brief: 'look at dead letters: records that a view could not take' },
@@ -316,60 +195,43 @@ export const dlqCommands = buildRouteMap({
 
 export const jobsCommands = buildRouteMap({
   routes: {
-    list: listCommand({
-      brief: 'list backfills, redrives and compactions',
-      operation: 'listJobs',
+    list: listCommand('listJobs', 'list backfills, redrives and compactions', {
       noun: 'jobs',
       filters: { status: { parameter: 'status', brief: 'only those with this status', placeholder: 'STATUS' } },
-      columns: [
-        { title: 'KIND', field: 'kind' },
-        status,
-        { title: 'VIEW', field: 'view_name' },
-        { title: 'VERSION', field: 'view_version' },
-        { title: 'ENDPOINT', field: 'endpoint_name' },
-        { title: 'ACCEPTED', field: 'counters.accepted' },
-        { title: 'DEAD LETTERS', field: 'counters.dlq' },
-        created,
-        id,
-      ],
+      columns: {
+        KIND: 'kind',
+        STATUS: 'status',
+        VIEW: 'view_name',
+        VERSION: 'view_version',
+        ENDPOINT: 'endpoint_name',
+        ACCEPTED: 'counters.accepted',
+        'DEAD LETTERS': 'counters.dlq',
+        CREATED: 'created_at',
+        ID: 'id',
+      },
     }),
-    show: callCommand({ brief: 'show a job and its progress', operation: 'getJob', targets: ['id'], done: '' }),
-    pause: callCommand({ brief: 'pause a job', operation: 'pauseJob', targets: ['id'], done: 'Paused.' }),
-    resume: callCommand({ brief: 'go on with a job', operation: 'resumeJob', targets: ['id'], done: 'Resumed.' }),
-    cancel: callCommand({
-      brief: 'cancel a job; what it did stays',
-      operation: 'cancelJob',
-      targets: ['id'],
-      done: 'Cancelled.',
-    }),
+    show: callCommand('getJob', 'show a job and its progress'),
+    pause: callCommand('pauseJob', 'pause a job', { done: 'Paused.' }),
+    resume: callCommand('resumeJob', 'go on with a job', { done: 'Resumed.' }),
+    cancel: callCommand('cancelJob', 'cancel a job; what it did stays', { done: 'Cancelled.' }),
   },
   docs: { brief: 'look at long work, and control it' },
 })
 
-export const commitsListCommand = listCommand({
-  brief: 'list the latest commits of an endpoint',
-  operation: 'listCommits',
+export const commitsListCommand = listCommand('listCommits', 'list the latest commits of an endpoint', {
   tellsMissing: true,
   noun: 'commits',
-  targets: ['endpoint'],
-  columns: [
-    { title: 'UPLOADED', field: 'uploaded_at' },
-    { title: 'SEQ', field: 'seq' },
-    { title: 'RECORDS', field: 'records' },
-    { title: 'SIZE', field: 'wal_bytes', as: 'bytes' },
-    { title: 'FILES', field: 'artifacts', as: 'count' },
-    id,
-  ],
+  columns: {
+    UPLOADED: 'uploaded_at',
+    SEQ: 'seq',
+    RECORDS: 'records',
+    SIZE: ['wal_bytes', 'bytes'],
+    FILES: ['artifacts', 'count'],
+    ID: 'id',
+  },
 })
 
-export const commitsFilesCommand = listCommand({
-  brief: 'list the files of a commit',
-  operation: 'listCommitFiles',
+export const commitsFilesCommand = listCommand('listCommitFiles', 'list the files of a commit', {
   noun: 'files',
-  targets: ['endpoint', 'id'],
-  columns: [
-    { title: 'KIND', field: 'kind' },
-    { title: 'SIZE', field: 'bytes', as: 'bytes' },
-    { title: 'KEY', field: 'key' },
-  ],
+  columns: { KIND: 'kind', SIZE: ['bytes', 'bytes'], KEY: 'key' },
 })

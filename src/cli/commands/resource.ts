@@ -1,6 +1,7 @@
 /** Builds the commands about the things of an account. Each calls one operation of the API. */
 import { buildCommand, type FlagParametersForType } from '@stricli/core'
-import type { CallFlags, CallSpec, Column, ListFlags, ListSpec, OperationName, Target } from '../resources/run.ts'
+import { operations } from '#client/generated/operations.ts'
+import type { CallFlags, CallSpec, Columns, ListFlags, ListSpec, OperationName, Target } from '../resources/run.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { flag, integer, json, optional, withDefault } from './parameters.ts'
 
@@ -17,18 +18,16 @@ const placeholders: Readonly<Record<Target, string>> = {
 type Filter = ListSpec['filters'][string] & { readonly brief: string; readonly placeholder: string }
 
 type ListOptions = {
-  readonly brief: string
-  readonly operation: OperationName
   readonly noun: string
   readonly query?: ListSpec['query']
-  readonly targets?: readonly Target[]
   readonly filters?: Readonly<Record<string, Filter>>
-  readonly columns: readonly Column[]
+  readonly columns: Columns
   readonly tellsMissing?: true
 }
 
-export function listCommand({ brief, query = {}, targets = [], filters = {}, ...rest }: ListOptions) {
-  const spec: ListSpec = { ...rest, query, targets, filters }
+export function listCommand(operation: OperationName, brief: string, { query = {}, filters = {}, ...rest }: ListOptions) {
+  const targets = targetsOf(operation)
+  const spec: ListSpec = { ...rest, operation, query, targets, filters }
   const own = Object.entries(filters).map(([name, { brief, placeholder }]) => [name, optional(brief, placeholder)])
   return buildCommand<ListFlags, string[], CliContext>({
     loader: async () => {
@@ -50,16 +49,16 @@ export function listCommand({ brief, query = {}, targets = [], filters = {}, ...
   })
 }
 
-type CallOptions = Omit<CallSpec, 'targets' | 'query'> & {
-  readonly brief: string
+type CallOptions = Partial<Omit<CallSpec, 'query'>> & {
   readonly help?: string
-  readonly targets?: readonly Target[]
   /** Brief of each boolean that is passed on. */
   readonly query?: Readonly<Record<string, string>>
 }
 
-export function callCommand({ brief, help, targets = [], query, ...rest }: CallOptions) {
-  const spec: CallSpec = { ...rest, targets, ...(query === undefined ? {} : { query: Object.keys(query) }) }
+export function callCommand(operation: OperationName, brief: string, { help, query, done = '', ...rest }: CallOptions = {}) {
+  const targets = targetsOf(operation)
+  const body = operations[operation].input === 'body'
+  const spec: CallSpec = { ...rest, operation, targets, body, done, ...(query && { query: Object.keys(query) }) }
   const booleans = Object.entries(query ?? {}).map(([name, text]) => [name, flag(text)])
   const fields = {
     file: optional('fields as YAML or JSON; - reads them from a pipe', 'FILE'),
@@ -83,17 +82,29 @@ export function callCommand({ brief, help, targets = [], query, ...rest }: CallO
     },
     parameters: {
       flags: {
-        ...(spec.body === true ? fields : {}),
+        ...(body ? fields : {}),
         ...Object.fromEntries(booleans),
         ...(spec.startsJobs === undefined ? {} : { wait }),
         ...(spec.warning === undefined ? {} : { yes }),
         json,
       } as unknown as FlagParametersForType<CallFlags, CliContext>,
       positional: positional(targets),
-      ...(spec.body === true ? { aliases: { f: 'file' } } : {}),
+      ...(body ? { aliases: { f: 'file' } } : {}),
     } as never,
     docs: { brief, ...(help === undefined ? {} : { fullDescription: help }) },
   })
+}
+
+/** Returns the arguments of an operation by its path: resources of `/v1/endpoints/{id}` can be named, others have ids. */
+function targetsOf(operation: OperationName): readonly Target[] {
+  const ids = operations[operation].path.matchAll(/(\w+)s\/\{(\w+)\}/g)
+  return [...ids].map(([, resource = '', id]) =>
+    isNamed(resource) && (id === 'id' || id === `${resource}_id`) ? resource : 'id',
+  )
+}
+
+function isNamed(resource: string): resource is 'endpoint' | 'destination' | 'view' {
+  return ['endpoint', 'destination', 'view'].includes(resource)
 }
 
 function positional(targets: readonly Target[]) {

@@ -21,8 +21,10 @@ import { printYaml } from './yaml.ts'
 
 export type OperationName = keyof Client
 
-/** Column of a table: its title and field, dotted if it is inside another one. */
-export type Column = { readonly title: string; readonly field: string; readonly as?: 'bytes' | 'list' | 'count' }
+type Column = string | readonly [field: string, as: 'bytes' | 'list' | 'count']
+
+/** Columns of a table by their titles: each shows a field, dotted if it is inside another one. */
+export type Columns = Readonly<Record<string, Column>>
 
 /** An argument of a command: a resource, or the id of something that has no name. */
 export type Target = Named | 'id'
@@ -33,7 +35,7 @@ export type ListFlags = { readonly json: boolean; readonly limit: number; readon
 export type ListSpec = {
   readonly operation: OperationName
   readonly targets: readonly Target[]
-  readonly columns: readonly Column[]
+  readonly columns: Columns
   /** Options that are passed on, by the name of the query parameter. Those that name a resource become its id. */
   readonly filters: Readonly<Record<string, { readonly parameter: string; readonly names?: Named }>>
   /** Query parameters to send if no option says otherwise. */
@@ -50,7 +52,7 @@ export type CallSpec = {
   readonly operation: OperationName
   readonly targets: readonly Target[]
   /** Whether it has a body. Fields that name a resource may have its name: they become `<name>_id`. */
-  readonly body?: boolean
+  readonly body: boolean
   /** Booleans that are passed on in the query. */
   readonly query?: readonly string[]
   /** Whether it needs a region, which is the only one that has nodes if none is given. */
@@ -87,8 +89,8 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
   else
     stdout.write(
       toTable([
-        spec.columns.map(({ title }) => title),
-        ...items.map((item) => spec.columns.map((column) => cellOf(item, column))),
+        Object.keys(spec.columns),
+        ...items.map((item) => Object.values(spec.columns).map((column) => cellOf(item, column))),
       ]),
     )
   const whole = spec.tellsMissing === true ? await list : undefined
@@ -102,7 +104,7 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   const ids = await idsOf(client, spec.targets, given)
   if (spec.warning !== undefined && flags.yes !== true) await confirm(context, `${given.join(' ')}: ${spec.warning}`)
   const query = Object.fromEntries((spec.query ?? []).filter((name) => flags[name] === true).map((name) => [name, true]))
-  const input = spec.body === true ? [await readBody(client, spec, flags)] : spec.query === undefined ? [] : [query]
+  const input = spec.body ? [await readBody(client, spec, flags)] : spec.query === undefined ? [] : [query]
   const call = () => (client[spec.operation] as unknown as AnyCall)(...ids, ...input)
   if (flags.wait === true) return runJobs(context, client, flags, call as () => PromiseLike<Schemas['Job'] | undefined>)
   const returned = await call()
@@ -154,7 +156,8 @@ async function withIds(client: Client, fields: Record<string, unknown>): Promise
   return result
 }
 
-function cellOf(item: Record<string, unknown>, { field, as }: Column): string {
+function cellOf(item: Record<string, unknown>, column: Column): string {
+  const [field, as] = typeof column === 'string' ? [column] : column
   const value = field
     .split('.')
     .reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], item)
