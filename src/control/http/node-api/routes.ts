@@ -33,8 +33,8 @@ import type { NodeAccess } from '../../fleet/node-access.ts'
 import type { Nodes } from '../../fleet/nodes.ts'
 import type { Snapshots } from '../../fleet/snapshots.ts'
 import { controlLimits } from '../../limits.ts'
-import { ById } from '../routes/parameters.ts'
 
+const ById = z.object({ id: Id })
 const ByNode = z.strictObject({ node_id: Id })
 
 export type NodeApiOptions = {

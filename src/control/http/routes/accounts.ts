@@ -7,7 +7,6 @@ import type { Accounts } from '../../resources/accounts.ts'
 import type { People } from '../../resources/people.ts'
 import type { Quotas } from '../../resources/quotas.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById } from './parameters.ts'
 import { type AddOperation, resource } from './resource.ts'
 
 const notFound = problem('there is no such account')
@@ -45,7 +44,6 @@ function addAccounts(operation: AddOperation, accounts: Accounts): void {
     operationId: 'getAccount',
     scope: 'operator',
     summary: 'Get an account',
-    params: ById,
     response: { 200: Account, 404: notFound },
     run: (request) => accounts.get(request.params.id),
   })
@@ -54,7 +52,6 @@ function addAccounts(operation: AddOperation, accounts: Accounts): void {
     operationId: 'changeAccount',
     scope: 'operator',
     summary: 'Rename, suspend or resume an account, or change its weight, quotas and buckets',
-    params: ById,
     body: ChangeAccount,
     response: { 200: Account, 404: notFound, 409: conflict },
     run: (request) => accounts.change(request.params.id, request.body),
@@ -66,7 +63,6 @@ function addMembership(operation: AddOperation, quotas: Quotas, people: People):
     operationId: 'getAccountQuotas',
     scope: 'operator',
     summary: 'Get the quotas of an account and how much of them is used',
-    params: ById,
     response: { 200: QuotaUse, 404: notFound },
     run: (request) => quotas.get(request.params.id),
   })
@@ -75,7 +71,6 @@ function addMembership(operation: AddOperation, quotas: Quotas, people: People):
     operationId: 'createAccountInvitation',
     scope: 'operator',
     summary: 'Create a link with which somebody joins an account, such as its first owner; only this response contains it',
-    params: ById,
     body: Invite,
     response: { 201: CreatedInvitation, 404: notFound, 409: problem('the account has too many open invitations') },
     noStore: true,

@@ -2,8 +2,7 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AttachedView, AttachView, BindingList, BindingsQuery } from '#model/binding.ts'
 import type { Bindings } from '../../resources/bindings.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
-import { resource } from './resource.ts'
+import { Empty, resource } from './resource.ts'
 
 export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
   return resource('Bindings', (operation) => {
@@ -11,7 +10,6 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
       operationId: 'attachView',
       scope: 'admin',
       summary: 'Attach a published view to an endpoint',
-      params: ByEndpoint,
       body: AttachView,
       response: {
         201: AttachedView,
@@ -26,7 +24,6 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
       operationId: 'listBindings',
       scope: 'any',
       summary: 'List the views of an endpoint, attached and detached: all of them, or a page',
-      params: ByEndpoint,
       query: BindingsQuery,
       response: { 200: BindingList },
       run: (request) => bindings.list(request.principal, request.params.endpoint_id, request.query),
@@ -36,7 +33,6 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
       operationId: 'detachView',
       scope: 'admin',
       summary: 'Detach a view from an endpoint',
-      params: ByBinding,
       response: { 204: Empty },
       run: (request) => bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id),
     })

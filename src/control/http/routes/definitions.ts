@@ -17,7 +17,6 @@ import { problem } from '../openapi/openapi.ts'
 import { validatorCompiler } from '../requests/problem.ts'
 import { RequestShares } from '../requests/request-shares.ts'
 import { sendJson, signalDisconnect } from './own-process.ts'
-import { ById } from './parameters.ts'
 import { type AddOperation, resource } from './resource.ts'
 
 const notDraft = problem('the view is not a draft, or the request is not valid')
@@ -53,7 +52,6 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
       operationId: 'changeView',
       scope: 'admin',
       summary: 'Change a draft',
-      params: ById,
       body: ChangeView,
       response: { 200: CheckedView, 422: notDraft },
       shares,
@@ -64,7 +62,6 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
       operationId: 'publishView',
       scope: 'admin',
       summary: 'Publish a draft: its definition can no longer change',
-      params: ById,
       response: { 200: CheckedView, 422: notDraft },
       shares,
       run: (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),

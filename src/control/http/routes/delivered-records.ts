@@ -13,7 +13,6 @@ import type { DeliveredRecords } from '../../resources/delivered-records.ts'
 import { problem } from '../openapi/openapi.ts'
 import { RequestShares } from '../requests/request-shares.ts'
 import { sendJson, signalDisconnect } from './own-process.ts'
-import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
 const unreadable = problem('the files cannot be read; `detail` says why')
@@ -28,7 +27,6 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
           operationId: 'listRecords',
           scope: 'query',
           summary: 'Show the latest records delivered, from raw Parquet in the bucket: for looking at a few',
-          params: ById,
           query: RecordsQuery,
           response: { 200: Delivered, 409: unreadable },
           shares,
@@ -43,7 +41,6 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
           operationId: 'listDlqRecords',
           scope: 'query',
           summary: 'Show the latest records that a view rejected, from dead letter files in the bucket',
-          params: ById,
           query: DlqRecordsQuery,
           response: { 200: DlqRecords, 409: unreadable },
           shares,
@@ -54,7 +51,6 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
           operationId: 'listDlqReasons',
           scope: 'query',
           summary: 'Count why a view rejected records, in its newest dead letter files in the bucket',
-          params: ById,
           query: DlqReasonsQuery,
           response: { 200: DlqReasons, 409: unreadable },
           shares,

@@ -5,8 +5,7 @@ import { ObjectStoreSettings } from '#model/object-store.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { Destinations } from '../../resources/destinations.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { type AddOperation, resource } from './resource.ts'
+import { type AddOperation, Empty, resource } from './resource.ts'
 
 const nameTaken = problem('another destination of the account has this name')
 
@@ -40,7 +39,6 @@ function addDestinations(operation: AddOperation, destinations: Destinations): v
     operationId: 'getDestination',
     scope: 'metrics',
     summary: 'Get a destination',
-    params: ById,
     response: { 200: DestinationWithCount },
     run: (request) => destinations.get(request.principal, request.params.id),
   })
@@ -49,7 +47,6 @@ function addDestinations(operation: AddOperation, destinations: Destinations): v
     operationId: 'changeDestination',
     scope: 'admin',
     summary: 'Change a destination; anything but a new name makes it pending again',
-    params: ById,
     body: ChangeDestination,
     response: { 200: Destination, 409: nameTaken },
     run: (request) => destinations.change(request.principal, request.params.id, request.body),
@@ -59,7 +56,6 @@ function addDestinations(operation: AddOperation, destinations: Destinations): v
     operationId: 'deleteDestination',
     scope: 'admin',
     summary: 'Delete a destination that no endpoint uses',
-    params: ById,
     response: { 204: Empty, 409: problem('an endpoint still uses the destination') },
     run: (request) => destinations.remove(request.principal, request.params.id),
   })
@@ -70,7 +66,6 @@ function addStores(operation: AddOperation, destinations: Destinations): void {
     operationId: 'validateDestination',
     scope: 'admin',
     summary: 'Validate a destination: try each step of a delivery with a test object, and record the result',
-    params: ById,
     response: {
       200: ValidatedDestination,
       429: problem('it was validated less than 30 seconds ago, or too many requests'),

@@ -1,18 +1,16 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { CommitFiles, CommitId, CommitList, CommitsQuery } from '#model/commit.ts'
+import { CommitFiles, CommitList, CommitsQuery } from '#model/commit.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { NodeRegions } from '#model/region.ts'
 import type { Commits } from '../../fleet/commits.ts'
 import type { Endpoints } from '../../resources/endpoints.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { type AddOperation, resource } from './resource.ts'
+import { type AddOperation, Empty, resource } from './resource.ts'
 
 const nameTaken = problem('another endpoint of the account has this name')
 const beingDeleted = problem('the endpoint is being deleted')
-const ByCommit = ById.extend({ commit_id: CommitId })
 const ListQuery = PageQuery.extend({
   status: z.enum([...EndpointStatus.options, 'all']).default('all'),
   name: EndpointName.optional().meta({
@@ -66,7 +64,6 @@ function addEndpoints(operation: AddOperation, endpoints: Endpoints): void {
     operationId: 'getEndpoint',
     scope: 'metrics',
     summary: 'Get an endpoint',
-    params: ById,
     response: { 200: Endpoint },
     run: (request) => endpoints.get(request.principal, request.params.id),
   })
@@ -76,7 +73,6 @@ function addEndpoints(operation: AddOperation, endpoints: Endpoints): void {
     scope: 'admin',
     summary:
       'Change an endpoint; null restores a default, unbinds the destination or disables MQTT; mqtt_config is merged with the current one',
-    params: ById,
     body: ChangeEndpoint,
     response: { 200: Endpoint, 409: nameTaken },
     run: (request) => endpoints.change(request.principal, request.params.id, request.body),
@@ -88,7 +84,6 @@ function addLifeCycle(operation: AddOperation, endpoints: Endpoints): void {
     operationId: 'deleteEndpoint',
     scope: 'admin',
     summary: 'Delete an endpoint: it rejects new data and is removed once all its data is delivered',
-    params: ById,
     query: DeleteQuery,
     response: { 204: Empty, 200: deletedByForce },
     run: async ({ principal, params, query }, reply) => {
@@ -102,7 +97,6 @@ function addLifeCycle(operation: AddOperation, endpoints: Endpoints): void {
     operationId: 'pauseEndpoint',
     scope: 'admin',
     summary: 'Pause an endpoint: it rejects new data until it is resumed, and delivers the data it has',
-    params: ById,
     response: { 200: Endpoint, 409: beingDeleted },
     run: (request) => endpoints.pause(request.principal, request.params.id),
   })
@@ -111,7 +105,6 @@ function addLifeCycle(operation: AddOperation, endpoints: Endpoints): void {
     operationId: 'resumeEndpoint',
     scope: 'admin',
     summary: 'Resume a paused endpoint',
-    params: ById,
     response: { 200: Endpoint, 409: beingDeleted },
     run: (request) => endpoints.resume(request.principal, request.params.id),
   })
@@ -122,7 +115,6 @@ function addCommits(operation: AddOperation, commits: Commits): void {
     operationId: 'listCommits',
     scope: 'metrics',
     summary: 'List the delivered segments of an endpoint, newest first, also of a deleted one',
-    params: ById,
     query: CommitsQuery,
     response: { 200: CommitList },
     run: (request) => commits.list(request.principal, request.params.id, request.query),
@@ -133,7 +125,6 @@ function addCommits(operation: AddOperation, commits: Commits): void {
     // The files have payloads.
     scope: 'query',
     summary: 'Get a delivered segment with a link to each of its files, also of a deleted endpoint',
-    params: ByCommit,
     response: { 200: CommitFiles },
     run: ({ principal, params }) => commits.listFiles(principal, params.id, params.commit_id),
   })

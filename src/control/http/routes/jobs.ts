@@ -5,8 +5,7 @@ import { pageOf } from '#model/page.ts'
 import type { Compactions } from '../../resources/compactions.ts'
 import type { Jobs } from '../../resources/jobs.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { type AddOperation, resource } from './resource.ts'
+import { type AddOperation, Empty, resource } from './resource.ts'
 
 const jobConflict = problem(
   'a job with this version is running or paused on the endpoint, or the account has too many unfinished jobs',
@@ -20,7 +19,6 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
       operationId: 'backfillView',
       scope: 'admin',
       summary: 'Run a published version over segments that were committed without it',
-      params: ById,
       body: Backfill,
       response: { 202: Job, 409: jobConflict, 422: jobRejected },
       run: (request) => jobs.backfill(request.principal, request.params.id, request.body),
@@ -30,7 +28,6 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
       operationId: 'redriveView',
       scope: 'admin',
       summary: 'Run a published version over the rows that another version of the view rejected',
-      params: ById,
       body: Redrive,
       response: { 202: Job, 409: jobConflict, 422: jobRejected },
       run: (request) => jobs.redrive(request.principal, request.params.id, request.body),
@@ -40,7 +37,6 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
       operationId: 'compactEndpoint',
       scope: 'admin',
       summary: 'Merge small Parquet files of closed hours or days, and remove those that were merged long enough ago',
-      params: ById,
       body: Compact,
       response: {
         202: Job,
@@ -70,7 +66,6 @@ function addJobs(operation: AddOperation, jobs: Jobs): void {
     operationId: 'getJob',
     scope: 'metrics',
     summary: 'Get a job with its progress',
-    params: ById,
     response: { 200: JobDetail },
     run: (request) => jobs.get(request.principal, request.params.id),
   })
@@ -80,7 +75,6 @@ function addJobs(operation: AddOperation, jobs: Jobs): void {
       operationId: `${verb}Job`,
       scope: 'admin',
       summary,
-      params: ById,
       response: { 200: Job, 422: finished },
       run: (request) => jobs.setStatus(request.principal, request.params.id, status),
     })

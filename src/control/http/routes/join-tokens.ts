@@ -3,8 +3,7 @@ import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { JoinTokens } from '../../fleet/join-tokens.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { resource } from './resource.ts'
+import { Empty, resource } from './resource.ts'
 
 /** Tokens with which nodes join, for the operator. */
 export function joinTokenRoutes(tokens: JoinTokens): FastifyPluginCallbackZod {
@@ -32,7 +31,6 @@ export function joinTokenRoutes(tokens: JoinTokens): FastifyPluginCallbackZod {
       operationId: 'revokeJoinToken',
       scope: 'operator',
       summary: 'Revoke a join token; nodes that joined with it stay',
-      params: ById,
       response: { 204: Empty, 404: problem('there is no such join token') },
       run: async ({ params }) => {
         await tokens.revoke(params.id)

@@ -2,7 +2,6 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { ApiKey, CreateApiKey, CreatedApiKey, RevokeKeyQuery } from '#model/api-key.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { Keys } from '../../resources/keys.ts'
-import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
 export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
@@ -34,7 +33,6 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
       summary: 'Revoke an API key permanently',
       description:
         'Calls with the key are refused. Access tokens that were issued for it stay valid until they expire, 15 minutes at most, and MQTT connections until they next authenticate: this is how a key is replaced without an outage. If the key leaked, end all of it at once with `now=true`.',
-      params: ById,
       query: RevokeKeyQuery,
       response: { 200: ApiKey },
       run: (request) => keys.revoke(request.principal, request.params.id, { now: isNow(request.query) }),

@@ -4,8 +4,7 @@ import { LogOwner, Node, NodeLog, NodeRemoval } from '#model/node.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { Inventory } from '../../fleet/inventory.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { resource } from './resource.ts'
+import { Empty, resource } from './resource.ts'
 
 const SegmentsQuery = PageQuery.extend({ owner: LogOwner.optional() })
 
@@ -38,7 +37,6 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
       operationId: 'listNodeSegments',
       scope: 'operator',
       summary: 'List what a node holds of each endpoint, also of deleted and unknown ones',
-      params: ById,
       query: SegmentsQuery,
       response: { 200: pageOf(NodeLog), 404: problem('there is no such node') },
       run: ({ params, query: { owner, ...page } }) => inventory.listSegments(params.id, page, owner),
@@ -48,7 +46,6 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
       operationId: 'removeNode',
       scope: 'operator',
       summary: 'Remove a node: drains no longer wait for it, and control refuses its credential',
-      params: ById,
       query: RemoveQuery,
       response: {
         200: NodeRemoval,
@@ -64,7 +61,6 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
       summary: 'Revoke the credential of a node',
       description:
         'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out.',
-      params: ById,
       query: RevokeQuery,
       response: { 204: Empty, 404: problem('there is no such node') },
       run: ({ params, query }) => inventory.revokeCredential(params.id, query.release === 'true'),

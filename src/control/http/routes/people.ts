@@ -16,8 +16,7 @@ import {
 } from '#model/person.ts'
 import type { People } from '../../resources/people.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { type AddOperation, resource } from './resource.ts'
+import { type AddOperation, Empty, resource } from './resource.ts'
 
 const noPerson = problem('nobody with this id belongs to the account')
 const lastOwner = problem('the account would have no owner')
@@ -56,7 +55,6 @@ export function ownSessionRoutes(people: People): FastifyPluginCallbackZod {
       operationId: 'endSession',
       scope: 'person',
       summary: 'End one of your sessions',
-      params: ById,
       response: { 204: Empty, 404: problem('you have no such session, or it has ended') },
       run: (request) => people.endSession(signedInOf(request), request.params.id),
     })
@@ -101,7 +99,6 @@ function addPeople(operation: AddOperation, people: People): void {
     operationId: 'changePerson',
     scope: 'owner',
     summary: 'Change the role of somebody in the account',
-    params: ById,
     body: ChangePerson,
     response: { 204: Empty, 404: noPerson, 409: lastOwner },
     run: ({ principal, params, body }) => people.change(principal, params.id, body),
@@ -111,7 +108,6 @@ function addPeople(operation: AddOperation, people: People): void {
     operationId: 'removePerson',
     scope: 'owner',
     summary: 'Take somebody out of the account; the person stays in others',
-    params: ById,
     response: { 204: Empty, 404: noPerson, 409: lastOwner },
     run: ({ principal, params }) => people.remove(principal, params.id),
   })
@@ -140,7 +136,6 @@ function addInvitations(operation: AddOperation, people: People): void {
     operationId: 'revokeInvitation',
     scope: 'owner',
     summary: 'Revoke an invitation',
-    params: ById,
     response: { 204: Empty, 404: problem('there is no such invitation, or it was used') },
     run: ({ principal, params }) => people.revokeInvitation(principal, params.id),
   })

@@ -1,13 +1,25 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { AppError } from '#errors.ts'
+import { CommitId } from '#model/commit.ts'
+import { Id } from '#model/id.ts'
 import type { problem } from '../openapi/openapi.ts'
 import type { RouteScope } from '../requests/authenticate.ts'
 import type { RequestShares } from '../requests/request-shares.ts'
 
-type Call<Params, Query, Body> = Omit<FastifyRequest, 'params' | 'query' | 'body'> & {
-  readonly params: z.output<Params>
+/** A response without a body. */
+export const Empty = z.undefined().describe('success, without a body')
+
+/** Names in the path: `id` of `GET /views/:id`. */
+type Names<Route extends string> = Route extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | Names<`/${Rest}`>
+  : Route extends `${string}:${infer Name}`
+    ? Name
+    : never
+
+type Call<Route extends string, Query, Body> = Omit<FastifyRequest, 'params' | 'query' | 'body'> & {
+  readonly params: Readonly<Record<Names<Route>, string>>
   readonly query: z.output<Query>
   readonly body: z.output<Body>
 }
@@ -25,12 +37,14 @@ type Returned<Declared> = {
 type Result<Declared> = Returned<Declared>[keyof Declared] | FastifyReply
 
 /** An operation of the management API: what it takes, who may call it, and what it does. */
-export type Operation<Params, Query, Body, Declared> = Pick<FastifyContextConfig, 'grantsAccess' | 'auditedAs' | 'rateLimit'> & {
+type Operation<Route extends string, Query, Body, Declared> = Pick<
+  FastifyContextConfig,
+  'grantsAccess' | 'auditedAs' | 'rateLimit'
+> & {
   readonly operationId: string
   readonly scope: RouteScope
   readonly summary: string
   readonly description?: string
-  readonly params?: Params
   readonly query?: Query
   readonly body?: Body
   /** It responds with the only success, unless `run` sets another status. */
@@ -40,17 +54,17 @@ export type Operation<Params, Query, Body, Declared> = Pick<FastifyContextConfig
   readonly shares?: RequestShares
   /** No cache may keep the response: it has a secret. */
   readonly noStore?: true
-  readonly run: (call: Call<Params, Query, Body>, reply: FastifyReply) => Result<Declared> | Promise<Result<Declared>>
+  readonly run: (call: Call<Route, Query, Body>, reply: FastifyReply) => Result<Declared> | Promise<Result<Declared>>
 }
 
 export type AddOperation = <
-  Params extends z.ZodType,
+  Route extends `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
   Query extends z.ZodType,
   Body extends z.ZodType,
   const Declared extends Responses,
 >(
-  route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`,
-  operation: Operation<Params, Query, Body, Declared>,
+  route: Route,
+  operation: Operation<Route, Query, Body, Declared>,
 ) => void
 
 /**
@@ -72,15 +86,16 @@ export function resource(
   }
 }
 
-function addRoute<Params, Query, Body, Declared extends Responses>(
+function addRoute<Route extends string, Query, Body, Declared extends Responses>(
   app: FastifyInstance,
   tag: string,
-  route: string,
-  operation: Operation<Params, Query, Body, Declared>,
+  route: Route,
+  operation: Operation<Route, Query, Body, Declared>,
 ): void {
-  const { scope, grantsAccess, auditedAs, rateLimit, params, query: querystring, body, bodyLimit, shares, run } = operation
+  const { scope, grantsAccess, auditedAs, rateLimit, query: querystring, body, bodyLimit, shares, run } = operation
   const { operationId, summary, description, response, noStore } = operation
   const [method = '', url = ''] = route.split(' ')
+  const params = paramsOf(url)
   const success = Number(Object.keys(response).find((status) => status.startsWith('2')))
   app.route({
     method: method as HTTPMethods,
@@ -94,6 +109,12 @@ function addRoute<Params, Query, Body, Declared extends Responses>(
       return run(request as never, reply) as never
     },
   })
+}
+
+/** Commits are named after their segments, all else has a UUID. */
+function paramsOf(url: string): z.ZodType | undefined {
+  const names = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => [name, name === 'commit_id' ? CommitId : Id] as const)
+  return names.length === 0 ? undefined : z.object(Object.fromEntries(names))
 }
 
 function defined<Fields extends object>(fields: Fields): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {

@@ -2,7 +2,6 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { Id } from '#model/id.ts'
 import { EndpointSeries, SeriesQuery, ViewSeries } from '#model/series.ts'
 import type { Series } from '../../resources/series.ts'
-import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
 const ViewSeriesQuery = SeriesQuery.extend({
@@ -17,7 +16,6 @@ export function endpointSeriesRoutes(series: Series): FastifyPluginCallbackZod {
       operationId: 'getEndpointSeries',
       scope: 'metrics',
       summary: 'Get what an endpoint accepted, refused and delivered over time, also of a deleted one',
-      params: ById,
       query: SeriesQuery,
       response: { 200: EndpointSeries },
       run: (request) => series.ofEndpoint(request.principal, request.params.id, request.query),
@@ -31,7 +29,6 @@ export function viewSeriesRoutes(series: Series): FastifyPluginCallbackZod {
       operationId: 'getViewSeries',
       scope: 'metrics',
       summary: 'Get what all versions of a view accepted, dropped and rejected over time',
-      params: ById,
       query: ViewSeriesQuery,
       response: { 200: ViewSeries },
       run: (request) => series.ofView(request.principal, request.params.id, request.query),

@@ -3,7 +3,6 @@ import { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import type { TestEvents } from '../../resources/test-events.ts'
 import { problem } from '../openapi/openapi.ts'
 import { RequestShares } from '../requests/request-shares.ts'
-import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
 /** Test events of an account at once. Each waits for ingest. */
@@ -16,7 +15,6 @@ export function testEventRoutes(testEvents: TestEvents): FastifyPluginCallbackZo
       operationId: 'sendTestEvent',
       scope: 'admin',
       summary: 'Send one record through the ingest address of the endpoint, and return its receipt',
-      params: ById,
       body: SendTestEvent.optional(),
       response: { 200: TestEvent, 409: problem('ingest refused the record; `detail` has its words') },
       shares,

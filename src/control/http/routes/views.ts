@@ -9,8 +9,7 @@ import { ViewMetrics } from '#model/view-metrics.ts'
 import type { DlqFiles as DlqFilesService } from '../../resources/dlq-files.ts'
 import type { Views } from '../../resources/views.ts'
 import { problem } from '../openapi/openapi.ts'
-import { ById, Empty } from './parameters.ts'
-import { type AddOperation, resource } from './resource.ts'
+import { type AddOperation, Empty, resource } from './resource.ts'
 
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
@@ -70,7 +69,6 @@ function addVersions(operation: AddOperation, views: Views): void {
     operationId: 'getView',
     scope: 'metrics',
     summary: 'Get a view with its versions and endpoints',
-    params: ById,
     response: { 200: ViewDetail },
     run: (request) => views.get(request.principal, request.params.id),
   })
@@ -79,7 +77,6 @@ function addVersions(operation: AddOperation, views: Views): void {
     operationId: 'deleteView',
     scope: 'admin',
     summary: 'Delete a draft',
-    params: ById,
     response: { 204: Empty, 422: notDraft },
     run: (request) => views.remove(request.principal, request.params.id),
   })
@@ -88,7 +85,6 @@ function addVersions(operation: AddOperation, views: Views): void {
     operationId: 'createViewVersion',
     scope: 'admin',
     summary: 'Create the next version of a view, as a draft',
-    params: ById,
     body: CreateViewVersion.optional(),
     response: { 201: View },
     run: (request) => views.createVersion(request.principal, request.params.id, request.body ?? {}),
@@ -98,7 +94,6 @@ function addVersions(operation: AddOperation, views: Views): void {
     operationId: 'archiveView',
     scope: 'admin',
     summary: 'Archive a published view: it is detached from every endpoint and cannot be attached again',
-    params: ById,
     response: { 200: View, 422: problem('the view is not published') },
     run: (request) => views.archive(request.principal, request.params.id),
   })
@@ -109,7 +104,6 @@ function addQuality(operation: AddOperation, views: Views, dlqFiles: DlqFilesSer
     operationId: 'listDlqFiles',
     scope: 'metrics',
     summary: 'List the files of rows that a view rejected, each with a download URL',
-    params: ById,
     query: DlqFilesQuery,
     response: { 200: DlqFiles },
     run: (request) => dlqFiles.list(request.principal, request.params.id, request.query),
@@ -119,7 +113,6 @@ function addQuality(operation: AddOperation, views: Views, dlqFiles: DlqFilesSer
     operationId: 'getViewMetrics',
     scope: 'metrics',
     summary: 'Get the metrics of a view, over 24 hours and in total',
-    params: ById,
     query: MetricsQuery,
     response: { 200: Metrics },
     run: (request) => views.metrics(request.principal, request.params.id, request.query.detail),
