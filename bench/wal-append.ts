@@ -3,8 +3,8 @@ import * as fs from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '#lib/clock.ts'
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
@@ -55,9 +55,9 @@ async function measureLog({ payloadBytes, callers, appends }: Case): Promise<{ m
   const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
   const writes: Write[] = []
   const wal = new LocalLogWriter({
+    ...system,
     directory,
     files: recordWrites(writes),
-    clock: systemClock,
     logger: createLogger('bench', 'error'),
   })
   await wal.start()

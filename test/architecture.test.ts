@@ -299,18 +299,17 @@ describe('the import table', () => {
     /** Ports, and what runs only behind one: all that a simulation replaces. */
     const ports: readonly { readonly place: RegExp; readonly uses: readonly (keyof typeof outside)[] }[] = [
       { place: /\/app\.ts$/, uses: ['machine'] },
-      // Tests leave out what does not concern them.
-      { place: /^log\/local\/(log-writer|segment-source)\.ts$/, uses: ['time', 'randomness'] },
       // Sockets, children of the supervisor, and the thread that converts export requests.
       { place: /^ingest\/(http\/read-turns|mqtt\/server)\.ts$/, uses: ['time', 'machine'] },
       { place: /^node\/supervisor\.ts$/, uses: ['machine'] },
       { place: /^ingest\/http\/otlp\/(conversion|worker)-thread\.ts$/, uses: ['machine'] },
       // The client of S3 streams files to and from sockets.
       { place: /^objects\/s3(-store|-multipart)\.ts$/, uses: ['files', 'time'] },
-      // Conversion processes, and the files that they share with DuckDB.
-      { place: /^delivery\/convert\//, uses: ['files', 'time'] },
-      { place: /^delivery\/jobs\/(compaction|removal|unit)-run\.ts$/, uses: ['files'] },
+      // Conversion processes, behind ConversionPool: they share files with DuckDB.
+      { place: /^delivery\/convert\/(build|worker)\//, uses: ['files', 'time'] },
       { place: /^records\/(piece-files|record-runs)\.ts$/, uses: ['files'] },
+      // Permissions for the other user whom such processes may run as.
+      { place: /^delivery\/convert\/worker-access\.ts$/, uses: ['files'] },
     ]
     const found = files
       .filter((name) => rooms.test(name) && !name.endsWith('.test.ts'))

@@ -1,12 +1,13 @@
 /** The credential that a node sends to control: `<node id>.<secret>`. Only the hash of the secret is kept, beside the id. */
+import type { Random } from '#lib/random.ts'
 import { nodeSecretPattern } from '#model/patterns.ts'
 import { randomText } from './secrets.ts'
 
 const secretChars = 32
 
 /** Generates `ing_node_` and 32 random base62 characters. */
-export function newNodeSecret(): string {
-  return `ing_node_${randomText(secretChars)}`
+export function newNodeSecret(random?: Random): string {
+  return `ing_node_${randomText(secretChars, random)}`
 }
 
 export function printNodeCredential(node_id: string, secret: string): string {

@@ -1,6 +1,6 @@
+import { systemFiles } from '#lib/files.ts'
 import { isKeyList, Keyring, newSecretKey } from '#lib/keyring.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
-import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 
 export type SecretKeyOptions = {
@@ -15,7 +15,7 @@ export type SecretKeyOptions = {
 export async function openKeyring({ configured, path, inUse }: SecretKeyOptions): Promise<Keyring> {
   if (configured !== null) return new Keyring(configured, 'INLET_SECRET_KEY')
   // A new key would open nothing that is in the database, and would hide which one is missing.
-  const list = inUse === undefined ? await readOrCreate(system, path, newSecretKey) : await readTrimmed(system.files, path)
+  const list = inUse === undefined ? await readOrCreate(systemFiles, path, newSecretKey) : await readTrimmed(systemFiles, path)
   if (list === undefined) {
     throw new UserError(
       `the secrets in the database are encrypted with the key ${inUse}, and ${path} is missing: restore it, or set INLET_SECRET_KEY as on the other control processes; see "a lost secret key" in docs/operations.md`,

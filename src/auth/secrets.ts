@@ -1,4 +1,5 @@
-import { createHash, randomInt, timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type Random, systemRandom } from '#lib/random.ts'
 
 /** A new key. The prefix and the hash are stored; the secret is returned to the caller once. */
 export type NewApiKey = {
@@ -38,9 +39,11 @@ export function secretsEqual(a: string, b: string): boolean {
   return timingSafeEqual(createHash('sha256').update(a).digest(), createHash('sha256').update(b).digest())
 }
 
-/** Uses `randomInt`, because the remainder of a random byte would favour the first characters. */
-export function randomText(length: number): string {
+/** Skips the highest bytes: their remainders would favour the first characters. */
+export function randomText(length: number, random: Pick<Random, 'bytes'> = systemRandom): string {
+  const end = 256 - (256 % base62.length)
   let text = ''
-  while (text.length < length) text += base62.charAt(randomInt(base62.length))
+  while (text.length < length)
+    for (const byte of random.bytes(length - text.length)) if (byte < end) text += base62.charAt(byte % base62.length)
   return text
 }

@@ -62,7 +62,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
 
   const plane = composeDelivery(config, {
-    segments: new LocalSegmentSource({ directory: paths.wal, files }),
+    segments: new LocalSegmentSource({ directory: paths.wal, files, clock: machine }),
     ...{ nodeId, control, files, clock, machine, random, logger, conversionPool, access },
     stores: hooks.stores ?? objectStores.stores,
     seal: await MarkerSeal.open({ files, random }, paths.markerKey),

@@ -158,10 +158,13 @@ function openOutbox(
 
 type Conversion = { readonly conversions: Conversions; readonly builds: FairSlots; readonly memoryBytes: number }
 
-function composeConversion(config: DeliveryConfig, { segments, conversionPool: pool, access, clock }: DeliveryPorts): Conversion {
+function composeConversion(
+  config: DeliveryConfig,
+  { segments, conversionPool: pool, access, files, clock }: DeliveryPorts,
+): Conversion {
   const { scratch } = config.paths
   return {
-    conversions: new Conversions({ pool, segments, scratch, access, clock }),
+    conversions: new Conversions({ pool, segments, scratch, access, files, clock }),
     builds: new FairSlots({ capacity: config.deliveryParallel, clock }),
     memoryBytes: conversionMemoryBytes(config),
   }
@@ -199,11 +202,11 @@ function composeSegmentDelivery(
 }
 
 function composeJobs(
-  { nodeId, control, stores, clock, random, logger }: DeliveryPorts,
+  { nodeId, control, stores, files, clock, random, logger }: DeliveryPorts,
   conversion: Conversion & { readonly scratch: string },
   feed: SnapshotFeed,
 ): JobWorker {
-  const options = { ...conversion, stores, clock }
+  const options = { ...conversion, stores, files, clock }
   return new JobWorker({
     ...{ nodeId, control, clock, random, logger },
     isConfigured: () => feed.current() !== undefined,

@@ -140,7 +140,7 @@ export class SegmentDelivery {
     const isDelivered = await this.#retry.run(facts, run, async (destination) => {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
-        if (!built.isComplete()) return false
+        if (!(await built.isComplete())) return false
         uploaded = { target, artifacts: await measure('upload', this.#upload(facts, built, target, run)) }
         run.report(null)
       }

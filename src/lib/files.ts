@@ -3,6 +3,7 @@
  *
  * Law: after `sync` the bytes of a file survive a power failure; after `syncDirectory` the names in the directory do. Nothing else does.
  */
+import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { forgetDirectory, makeDurableDirectory } from './durable-directory.ts'
@@ -47,6 +48,10 @@ export interface Files {
   changedAt(path: string): Promise<number | undefined>
   /** Creates a directory and its missing parents. Their names are durable then, whoever created them. */
   makeDirectory(path: string): Promise<void>
+  /** Creates an empty directory for files that need not survive a crash. Returns its path, which is this one with some characters more. */
+  makeTemporaryDirectory(path: string): Promise<string>
+  /** Returns a path beside this one that nobody else uses, for a file that will replace this one. */
+  temporaryPath(path: string): string
   syncDirectory(path: string): Promise<void>
   /** Renames a file. Replaces an existing file at `to`. */
   rename(from: string, to: string): Promise<void>
@@ -86,8 +91,6 @@ export async function createFile(files: Files, path: string, bytes: Uint8Array, 
   }
 }
 
-let temporaryNames = 0
-
 /** Replaces a file atomically and durably: temporary name, fdatasync, rename, directory fsync. Creates missing directories. */
 export async function writeDurably(files: Files, path: string, bytes: Uint8Array): Promise<void> {
   await replaceDurably(files, path, (file) => file.write([bytes], 0))
@@ -95,7 +98,7 @@ export async function writeDurably(files: Files, path: string, bytes: Uint8Array
 
 /** The same for a file that `write` writes. */
 export async function replaceDurably(files: Files, path: string, write: (file: OpenFile) => Promise<unknown>): Promise<void> {
-  const temporary = `${path}.${process.pid}-${temporaryNames++}.tmp`
+  const temporary = files.temporaryPath(path)
   await files.makeDirectory(dirname(path))
   try {
     const file = await files.open(temporary, 'create')
@@ -178,6 +181,16 @@ export const systemFiles: Files = {
   async makeDirectory(path) {
     await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o700 })
   },
+  async makeTemporaryDirectory(path) {
+    const make = () => fs.promises.mkdtemp(path)
+    return await make().catch(async () => {
+      // Somebody may have removed the directory that it is in.
+      await this.makeDirectory(dirname(path))
+      return await make()
+    })
+  },
+  // Processes of several containers may have the same id.
+  temporaryPath: (path) => `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`,
   async syncDirectory(path) {
     const descriptor = fs.openSync(path, 'r')
     try {

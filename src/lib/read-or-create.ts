@@ -8,22 +8,17 @@ import { UserError } from './user-error.ts'
  * Returns the text of a file. Creates the file with the text from `generate` if it is missing. Only its owner can read it.
  * Concurrent processes all get the same complete text, and it is durable.
  */
-export async function readOrCreate(
-  system: Pick<System, 'files' | 'random'>,
-  path: string,
-  generate: () => string,
-): Promise<string> {
-  const { files } = system
+export async function readOrCreate(files: Files, path: string, generate: () => string): Promise<string> {
   await files.makeDirectory(dirname(path))
-  const known = (await readTrimmed(files, path)) ?? (await create(system, path, generate))
+  const known = (await readTrimmed(files, path)) ?? (await create(files, path, generate))
   // Also if another process created it and may have been stopped before it synced the name.
   await files.syncDirectory(dirname(path))
   return known
 }
 
 /** As `readOrCreate`, for 32 random bytes. */
-export function readOrCreateSecret(system: Pick<System, 'files' | 'random'>, path: string): Promise<string> {
-  return readOrCreate(system, path, () => system.random.bytes(32).toString('base64url'))
+export function readOrCreateSecret({ files, random }: Pick<System, 'files' | 'random'>, path: string): Promise<string> {
+  return readOrCreate(files, path, () => random.bytes(32).toString('base64url'))
 }
 
 /** Returns the text of a small file without spaces around it, or undefined if the file is missing. */
@@ -39,12 +34,8 @@ export async function readTrimmed(files: Files, path: string): Promise<string | 
   }
 }
 
-async function create(
-  { files, random }: Pick<System, 'files' | 'random'>,
-  path: string,
-  generate: () => string,
-): Promise<string> {
-  const draft = `${path}.${process.pid}-${random.bytes(4).toString('hex')}.tmp`
+async function create(files: Files, path: string, generate: () => string): Promise<string> {
+  const draft = files.temporaryPath(path)
   await createFile(files, draft, Buffer.from(`${generate()}\n`), true)
   try {
     // Creating a hard link fails if the name exists, and never exposes a half-written file.

@@ -6,7 +6,7 @@
  * that control knows. So a node that is stopped at any point registers again without help.
  */
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
-import { type Files, writeDurably } from '#lib/files.ts'
+import { writeDurably } from '#lib/files.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
 import type { System } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -15,19 +15,20 @@ import { nodeSecretPattern } from '#model/patterns.ts'
 export class NodeCredential {
   readonly nodeId: string
   readonly #path: string
-  readonly #files: Files
+  readonly #system: Pick<System, 'files' | 'random'>
   #secrets: readonly string[]
 
-  private constructor(nodeId: string, path: string, files: Files, secrets: readonly string[]) {
+  private constructor(nodeId: string, path: string, system: Pick<System, 'files' | 'random'>, secrets: readonly string[]) {
     this.nodeId = nodeId
     this.#path = path
-    this.#files = files
+    this.#system = system
     this.#secrets = secrets
   }
 
   /** Reads the file. The first process to call this creates it. Throws UserError if it is damaged. */
   static async open(nodeId: string, path: string, system: Pick<System, 'files' | 'random'>): Promise<NodeCredential> {
-    return new NodeCredential(nodeId, path, system.files, parse(path, await readOrCreate(system, path, newNodeSecret)))
+    const text = await readOrCreate(system.files, path, () => newNodeSecret(system.random))
+    return new NodeCredential(nodeId, path, system, parse(path, text))
   }
 
   /** Token that control verifies. */
@@ -45,14 +46,15 @@ export class NodeCredential {
 
   /** Makes another secret. The present one proves to control whose it is. */
   async replace(): Promise<void> {
-    const secrets = [newNodeSecret(), this.secret]
-    await writeDurably(this.#files, this.#path, Buffer.from(`${secrets.join('\n')}\n`))
+    const { files, random } = this.#system
+    const secrets = [newNodeSecret(random), this.secret]
+    await writeDurably(files, this.#path, Buffer.from(`${secrets.join('\n')}\n`))
     this.#secrets = secrets
   }
 
   /** Reads the file again: the other process of the node may have replaced the secret. */
   async reload(): Promise<void> {
-    const text = await readTrimmed(this.#files, this.#path)
+    const text = await readTrimmed(this.#system.files, this.#path)
     if (text !== undefined) this.#secrets = parse(this.#path, text)
   }
 }

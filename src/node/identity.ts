@@ -25,8 +25,10 @@ export type IdentityPaths = {
 export type AdoptPaths = IdentityPaths & { readonly ingestLock: string; readonly deliveryLock: string }
 
 /** Returns the id of this node. The first process to call this creates it. Throws UserError if the log belongs to another node. */
-export async function readOrCreateNodeId(paths: IdentityPaths, system: Pick<System, 'files' | 'random'>): Promise<string> {
-  const { files } = system
+export async function readOrCreateNodeId(
+  paths: IdentityPaths,
+  { files, random }: Pick<System, 'files' | 'random'>,
+): Promise<string> {
   const { nodeId, walNodeId } = paths
   const log = dirname(walNodeId)
   const isUsed = await isLogUsed(files, paths)
@@ -52,9 +54,9 @@ export async function readOrCreateNodeId(paths: IdentityPaths, system: Pick<Syst
       `the log in ${log} was written before, and it is not known by which node: ${lost}. ${capitalized}, or move the log away to start without it`,
     )
   }
-  const id = await readOrCreate(system, nodeId, () => randomUuid(system.random))
+  const id = await readOrCreate(files, nodeId, () => randomUuid(random))
   // Created before the log has a segment, so a log of this node always has its id.
-  await readOrCreate(system, walNodeId, () => id)
+  await readOrCreate(files, walNodeId, () => id)
   return id.toLowerCase()
 }
 

@@ -8,8 +8,8 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import type { Files } from '#lib/files.ts'
 import { readOrCreate } from '#lib/read-or-create.ts'
-import type { System } from '#lib/system.ts'
 import type { BucketTarget } from './object-store.ts'
 
 export type OwnedBucket = Pick<BucketTarget, 'bucket' | 'external_id'>
@@ -23,12 +23,12 @@ const foldersMax = 10_000
 
 export class BucketFolders {
   readonly #root: string
-  readonly #system: Pick<System, 'files' | 'random'>
+  readonly #files: Files
   readonly #folders = new Map<string, Promise<string>>()
 
-  constructor(root: string, system: Pick<System, 'files' | 'random'>) {
+  constructor(root: string, files: Files) {
     this.#root = root
-    this.#system = system
+    this.#files = files
   }
 
   /** Returns the name of the folder, and makes the account its owner if it is free. */
@@ -49,12 +49,12 @@ export class BucketFolders {
     for (const name of await this.#namesIn(this.#root)) {
       if (owned.has(name) || !bucketPattern.test(name)) continue
       const owner = await findOwner(name)
-      if (owner !== undefined) await readOrCreate(this.#system, join(this.#owners, name), () => withChecksum(owner))
+      if (owner !== undefined) await readOrCreate(this.#files, join(this.#owners, name), () => withChecksum(owner))
     }
   }
 
   async #namesIn(directory: string): Promise<readonly string[]> {
-    return (await this.#system.files.list(directory)).map(({ name }) => name)
+    return (await this.#files.list(directory)).map(({ name }) => name)
   }
 
   get #owners(): string {
@@ -62,7 +62,7 @@ export class BucketFolders {
   }
 
   async #find({ bucket, external_id }: OwnedBucket, own: string): Promise<string> {
-    const owner = ownerIn(await readOrCreate(this.#system, join(this.#owners, bucket), () => withChecksum(external_id)))
+    const owner = ownerIn(await readOrCreate(this.#files, join(this.#owners, bucket), () => withChecksum(external_id)))
     if (owner === undefined)
       throw new Error(
         `buckets/.owners/${bucket} is damaged, so it is not known which account owns the folder ${bucket}: write the external id of the account into it`,

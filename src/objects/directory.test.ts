@@ -2,9 +2,12 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
+import { seededRandom } from '#lib/random.ts'
 import { system } from '#lib/system.ts'
+import { FaultyDisk } from '../../test/support/faulty-files.ts'
 import { DirectoryStores } from './directory.ts'
 import { SignedUrls } from './signed-urls.ts'
 
@@ -42,6 +45,28 @@ describe('DirectoryStore', () => {
     await store.put('a/b/c.txt', Buffer.from('two'), options)
     expect(await readFile(join(root, 'local/a/b/c.txt'), 'utf8')).toBe('two')
     expect(await readdir(join(root, '.incoming'))).toEqual([])
+  })
+
+  test('a power cut leaves the object before or after a put, and after one that has resolved', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer(), fc.integer({ min: 0, max: 40 }), async (seed, cutAt) => {
+        const disk = new FaultyDisk(seededRandom(seed))
+        const open = () => new DirectoryStores({ files: disk.mount(), root: '/buckets' }).open(lake)
+        await open().put('a/b', Buffer.alloc(2_000, 'one'), options)
+        let operations = 0
+        disk.fault = () => (operations++ === cutAt ? 'crash before' : undefined)
+        const put = open().put('a/b', Buffer.alloc(3_000, 'two'), options)
+        const isPut = await put.then(
+          () => true,
+          () => false,
+        )
+        disk.fault = () => undefined
+        disk.crash()
+        const found = Buffer.from((await open().get('a/b')) ?? [])
+        expect(isPut ? ['two'] : ['one', 'two']).toContain(found.toString('utf8', 0, 3))
+        expect(found).toHaveLength(found[0] === 'o'.charCodeAt(0) ? 2_000 : 3_000)
+      }),
+    )
   })
 
   test('a key cannot leave the bucket', async () => {

@@ -5,7 +5,6 @@ import { assert } from '#lib/assert.ts'
 import { KiB } from '#lib/bytes.ts'
 import { digestFile } from '#lib/digest-file.ts'
 import { createFile, type Files, type OpenFile } from '#lib/files.ts'
-import type { System } from '#lib/system.ts'
 import { BucketAccess } from './bucket-access.ts'
 import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
 import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
@@ -13,8 +12,9 @@ import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
 const READ_BYTES = 64 * KiB
 
-export type DirectoryStoresOptions = Pick<System, 'files' | 'random'> & {
+export type DirectoryStoresOptions = {
   readonly root: string
+  readonly files: Files
   /** Id of the group that may read the buckets. Null: none. */
   readonly groupId?: number | null
   /** Signs download URLs. Without it `presign` fails. */
@@ -30,8 +30,8 @@ export type DirectoryStoresOptions = Pick<System, 'files' | 'random'> & {
 export class DirectoryStores implements ObjectStores {
   readonly #context: Context
 
-  constructor({ root, groupId = null, signedUrls, files, random }: DirectoryStoresOptions) {
-    const folders = new BucketFolders(root, { files, random })
+  constructor({ root, groupId = null, signedUrls, files }: DirectoryStoresOptions) {
+    const folders = new BucketFolders(root, files)
     this.#context = { root, files, signedUrls, folders, access: new BucketAccess(root, groupId, files) }
   }
 

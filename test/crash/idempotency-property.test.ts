@@ -9,6 +9,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { type Random, seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -168,7 +169,7 @@ class World {
   }
 
   async #deliver(): Promise<void> {
-    const segments = new LocalSegmentSource({ directory: '/data/wal', files: this.#disk.mount() })
+    const segments = new LocalSegmentSource({ ...system, directory: '/data/wal', files: this.#disk.mount() })
     for (const segment of await segments.list()) {
       expect(segment.state).not.toBe('quarantined')
       if (segment.state !== 'sealed') continue
@@ -205,7 +206,7 @@ class World {
     const requests = new StoredRequests({ ...common, clock, directory: '/data/stored-requests', max: 1_000 })
     // At some starts, requests come before anything is recovered.
     const limits = { scanBufferBytes: 4_096, recoveryWaitMs: this.#random.fraction() < 0.5 ? 0 : 1_000 }
-    return [new LocalLogWriter({ ...common, directory: '/data/wal', observer: requests, limits }), requests]
+    return [new LocalLogWriter({ ...system, ...common, directory: '/data/wal', observer: requests, limits }), requests]
   }
 
   #decide(): Fault | undefined {

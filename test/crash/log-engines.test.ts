@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -22,7 +23,7 @@ describeLogEngine('local', (): EngineUnderTest => {
     open({ waitingBytesMax, ...hooks } = {}) {
       files = disk.mount()
       const limits = waitingBytesMax === undefined ? {} : { waitingBytesMax }
-      return new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent'), limits, ...hooks })
+      return new LocalLogWriter({ ...system, directory, files, clock, logger: createLogger('test', 'silent'), limits, ...hooks })
     },
     source: () => new LocalSegmentSource({ directory, files, clock }),
     crash: () => disk.crash(),
@@ -30,7 +31,7 @@ describeLogEngine('local', (): EngineUnderTest => {
       disk.capacityBytes = disk.usedBytes() + bytes
     },
     async damage(segment, index) {
-      const [path = ''] = new LocalSegmentSource({ directory, files }).filesOf(segment)
+      const [path = ''] = new LocalSegmentSource({ ...system, directory, files }).filesOf(segment)
       const bytes = Buffer.from((await files.read(path)) ?? [])
       const at = frameAt(bytes, index) + 20
       disk.damage(path, (stored) => stored.writeUInt8((bytes[at] ?? 0) ^ 1, at))

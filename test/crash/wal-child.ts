@@ -4,8 +4,8 @@
  */
 import { Buffer } from 'node:buffer'
 import { writeSync } from 'node:fs'
-import { systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { deadlyFiles, type Moment } from '../support/deadly-files.ts'
@@ -29,7 +29,7 @@ const [directory = '', name = ''] = process.argv.slice(2)
 const moment = moments[name]
 const tornWrite = name === 'inside a write'
 const files = moment === undefined ? (tornWrite ? tearing(systemFiles) : systemFiles) : deadlyFiles(systemFiles, moment)
-const wal = new LocalLogWriter({ directory, files, clock: systemClock, logger: createLogger('child', 'silent') })
+const wal = new LocalLogWriter({ ...system, directory, files, logger: createLogger('child', 'silent') })
 await wal.start()
 wal.configure('log', { segmentBytes: 1_000_000, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
 for (let id = 0; id < 5; id += 1) {

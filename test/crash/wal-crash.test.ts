@@ -4,8 +4,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -90,10 +89,10 @@ async function run(moment: string) {
 
 /** Starts a new process on the same directory, then reads every segment: all must be sealed and intact. */
 async function recovered(): Promise<{ readonly ids: readonly number[]; readonly seqs: readonly number[] }> {
-  const wal = new LocalLogWriter({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ ...system, directory, logger: createLogger('test', 'silent') })
   await wal.start()
   await wal.stop(new AbortController().signal)
-  const source = new LocalSegmentSource({ directory, files: systemFiles })
+  const source = new LocalSegmentSource({ ...system, directory })
   const segments = await source.list()
   expect(segments.map(({ state }) => state)).toEqual(segments.map(() => 'sealed'))
   const ids: number[] = []

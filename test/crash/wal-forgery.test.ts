@@ -10,6 +10,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { encodeFrame, type Salt } from '#log/local/format/frame.ts'
 import { decodeHeader, encodeFooter, encodeHeader, HEADER_BYTES } from '#log/local/format/segment-file.ts'
@@ -243,7 +244,13 @@ class World {
   }
 
   #newWal(): LocalLogWriter {
-    return new LocalLogWriter({ directory, files: this.#files, clock: this.#clock, logger: createLogger('test', 'silent') })
+    return new LocalLogWriter({
+      ...system,
+      directory,
+      files: this.#files,
+      clock: this.#clock,
+      logger: createLogger('test', 'silent'),
+    })
   }
 }
 

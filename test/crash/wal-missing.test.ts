@@ -3,6 +3,7 @@
  * reported that was not acknowledged, or was delivered.
  */
 import { beforeEach, describe, expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
 import { segmentName } from '#log/local/format/segment-file.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { SealObserver } from '#log/seal-observer.ts'
@@ -238,7 +239,7 @@ async function append(count = 1): Promise<number> {
 
 /** As delivery does: the commit is recorded before the segment is removed. */
 async function deliver(isRecorded = true): Promise<void> {
-  const reading = new LocalSegmentSource({ directory: rig.directory, files: rig.disk.mount() })
+  const reading = new LocalSegmentSource({ ...system, directory: rig.directory, files: rig.disk.mount() })
   for (const segment of await reading.list()) {
     if (segment.state !== 'sealed') continue
     if (isRecorded) committed.add(segmentName(segment, 'wal'))

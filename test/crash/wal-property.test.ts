@@ -10,6 +10,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { type Random, seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -218,7 +219,7 @@ class World {
     await this.start()
     expect(this.#wal.health().healthy).toBe(true)
     await this.#wal.stop(new AbortController().signal)
-    const segments = await new LocalSegmentSource({ directory, files: this.#files }).list()
+    const segments = await new LocalSegmentSource({ ...system, directory, files: this.#files }).list()
     expect(segments.filter(({ state }) => state !== 'sealed')).toEqual([])
     expect(this.#wal.usage.bytes).toBe(segments.reduce((sum, { bytes }) => sum + bytes, 0))
     await this.#deliver(1)
@@ -242,6 +243,7 @@ class World {
 
   #newWal(): LocalLogWriter {
     return new LocalLogWriter({
+      ...system,
       directory,
       files: this.#files,
       clock: this.#clock,
@@ -276,7 +278,7 @@ class World {
   }
 
   async #deliver(share: number): Promise<void> {
-    const segments = new LocalSegmentSource({ directory, files: this.#files })
+    const segments = new LocalSegmentSource({ ...system, directory, files: this.#files })
     for (const log of logNames) {
       const { isClosed, segments: found } = await segments.readLog(log)
       if (isClosed)

@@ -1,6 +1,7 @@
 /** Logs take turns at the disk, by owner. Uses the disk of faulty-files.ts, with an fdatasync that hangs until the test says so. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { walLimits } from '#log/limits.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
@@ -18,7 +19,7 @@ let wal: LocalLogWriter
 beforeEach(async () => {
   disk = new SteeredFiles(new FaultyDisk(seededRandom(7)).mount())
   const [clock, logger] = [new ManualClock(), createLogger('test', 'silent')]
-  wal = new LocalLogWriter({ directory: '/wal', files: disk.files, clock, logger, limits: { commitsParallel: turns } })
+  wal = new LocalLogWriter({ ...system, directory: '/wal', files: disk.files, clock, logger, limits: { commitsParallel: turns } })
   await wal.start()
   for (const log of crowd) configure(log, 'crowd')
   configure('victim', 'victim')

@@ -97,14 +97,15 @@ export const judgeLog: Judge = async ({ data, path, populated }) => {
   const { wal: directory, outbox } = dataPaths(data)
   const files = systemFiles
   const { lines, logger } = listen()
-  const segments = new LocalSegmentSource({ directory, files })
+  const segments = new LocalSegmentSource({ ...system, directory, files })
   const findings: Finding[] = []
   const outboxFiles = new OutboxFiles({ directory: outbox, files })
   await scrubNode({ segments, outbox: outboxFiles, onRead: () => undefined, onFinding: (found) => findings.push(found), signal })
   const isRemoved = (await files.bytes(join(data, path))) === undefined
   const isDelivered = ({ logName, seq }: { logName: string; seq: number }) => logName === populated.delivered && seq < 3
   const wal = new LocalLogWriter({
-    ...{ directory, files, clock: systemClock, logger },
+    ...system,
+    ...{ directory, files, logger },
     findDelivered: async (asked) => asked.filter(isDelivered),
   })
   await wal.start()
@@ -188,7 +189,7 @@ export const judgeOutbox: Judge = async ({ data, populated }) => {
   await until('the outbox to be empty', () => outbox.size === 0 || outbox.reasonOf(populated.delivered) !== null)
   const held = outbox.reasonOf(populated.delivered)
   await outbox.stop(AbortSignal.timeout(1_000))
-  const { segments } = await new LocalSegmentSource({ directory: wal, files: systemFiles }).readLog(populated.delivered)
+  const { segments } = await new LocalSegmentSource({ ...system, directory: wal }).readLog(populated.delivered)
   if (sent.length === 1) {
     const [name = ''] = (await systemFiles.list(join(populated.directory, 'node/outbox'))).map((entry) => entry.name)
     const original = await readFile(join(populated.directory, 'node/outbox', name), 'utf8')
@@ -343,7 +344,7 @@ export const judgeForPeople: Judge = async () => ({
 
 export const judgeScratch: Judge = async ({ data, path }) => {
   const { scratch } = dataPaths(data)
-  const segments = new LocalSegmentSource({ directory: dataPaths(data).wal, files: systemFiles })
+  const segments = new LocalSegmentSource({ ...system, directory: dataPaths(data).wal })
   await new Janitor({ files: systemFiles, segments }).clearScratch(scratch)
   if ((await systemFiles.list(scratch)).length > 0) throw new Silent(`${path} is left`)
   return { end: 'repaired', said: 'removed at the start' }

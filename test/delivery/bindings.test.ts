@@ -55,7 +55,7 @@ beforeEach(async () => {
   const destination = { name: 'lake', bucket: 'lake', region: 'local', role_arn: 'arn:aws:iam::123456789012:role/ingest' }
   const { body } = await account.post('/v1/destinations', destination)
   endpoint = (await account.post('/v1/endpoints', { region, destination_id: body.id })).body.id
-  wal = new LocalLogWriter({ directory: config.paths.wal, files: systemFiles, clock: systemClock, logger })
+  wal = new LocalLogWriter({ ...system, directory: config.paths.wal, logger })
   await wal.start()
   // Each append is sealed at once.
   wal.configure(endpoint, { segmentBytes: 1_000_000, segmentMaxAgeMs: 0, seqAbove: -1 })

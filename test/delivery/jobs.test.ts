@@ -8,12 +8,12 @@ import { Conversions } from '#delivery/convert/conversions.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
-import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
+import { runUnit, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
+import type { UnitEnd } from '#delivery/jobs/unit-scratch.ts'
 import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
-import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -61,7 +61,7 @@ function aUnit(change: Partial<Unit> = {}): Unit {
 async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyStores; options: UnitRunOptions }> {
   const unit = aUnit()
   const walDirectory = join(directory, 'wal')
-  const wal = new LocalLogWriter({ directory: walDirectory, files: systemFiles, clock: systemClock, logger })
+  const wal = new LocalLogWriter({ ...system, directory: walDirectory, logger })
   await wal.start()
   wal.configure('log', { segmentBytes: 1024 * MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   const lines = Array.from({ length: records }, (_, n) => `{"n":${n},"more":"${'x'.repeat(100)}"}\n`).join('')
@@ -71,7 +71,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     payload: [Buffer.from(lines)],
   })
   await wal.stop(AbortSignal.timeout(10_000))
-  const segments = new LocalSegmentSource({ directory: walDirectory, files: systemFiles })
+  const segments = new LocalSegmentSource({ ...system, directory: walDirectory })
   const [listed] = await segments.list()
   const segment = await segments.open(must(listed, 'a segment'))
   const packed = join(directory, 'segment.wal.zst')
@@ -88,13 +88,15 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     builds: new FairSlots({ capacity: 1, clock: systemClock }),
     stores,
     conversions: new Conversions({
+      ...system,
       pool: conversionPool,
-      segments: new LocalSegmentSource({ directory: walDirectory, files: systemFiles }),
+      segments: new LocalSegmentSource({ ...system, directory: walDirectory }),
       scratch: directory,
     }),
-    clock: systemClock,
+    ...system,
+    scratch: directory,
   }
-  return { unit: { ...unit, source }, stores, options: { ...options, scratch: directory } }
+  return { unit: { ...unit, source }, stores, options }
 }
 
 /** Takes a slot for live delivery. */
@@ -174,8 +176,9 @@ describe('a unit', () => {
   test('fails if its view ends the conversion process, and live conversions go on', async () => {
     const { unit, options } = await furnished(10)
     const conversions = new Conversions({
+      ...system,
       pool: new FaultyConversions(),
-      segments: new LocalSegmentSource({ directory, files: systemFiles }),
+      segments: new LocalSegmentSource({ ...system, directory }),
       scratch: directory,
     })
     const greedy = { ...unit, view: { ...view, name: 'greedy' } }
@@ -197,8 +200,9 @@ describe('a unit', () => {
     const pool = createConversionPool({ clock: systemClock, commandLine, cwd: access.startDirectory })
     await access.prepare()
     const conversions = new Conversions({
+      ...system,
       pool,
-      segments: new LocalSegmentSource({ directory: directory, files: systemFiles }),
+      segments: new LocalSegmentSource({ ...system, directory: directory }),
       scratch: directory,
       access,
     })

@@ -13,8 +13,8 @@ import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -41,9 +41,8 @@ afterEach(() => rm(data, { recursive: true }))
 /** Seals a segment of one record in each log. */
 async function seal(...logs: readonly string[]) {
   const wal = new LocalLogWriter({
+    ...system,
     directory: paths.wal,
-    files: systemFiles,
-    clock: systemClock,
     logger: createLogger('wal', 'silent'),
   })
   await wal.start()
@@ -55,7 +54,7 @@ async function seal(...logs: readonly string[]) {
     })
   }
   await wal.stop(AbortSignal.timeout(10_000))
-  return await new LocalSegmentSource({ directory: paths.wal, files: systemFiles }).list()
+  return await new LocalSegmentSource({ ...system, directory: paths.wal }).list()
 }
 
 const noSlots = { count: 0, lend: async () => undefined }
@@ -75,8 +74,9 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     return {
       pool,
       conversions: new Conversions({
+        ...system,
         pool,
-        segments: new LocalSegmentSource({ directory: paths.wal, files: systemFiles }),
+        segments: new LocalSegmentSource({ ...system, directory: paths.wal }),
         scratch: paths.scratch,
         access: made,
       }),

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { until } from '../support/until.ts'
@@ -25,7 +25,7 @@ test.each([30 * hourMs, -30 * hourMs])(
     }
     aheadMs = off
     expect(await send()).toEqual([202, null])
-    const segments = new LocalSegmentSource({ directory: join(node.directory, 'node/wal'), files: systemFiles })
+    const segments = new LocalSegmentSource({ ...system, directory: join(node.directory, 'node/wal') })
     const sealed = async () => (await segments.list()).filter(({ state }) => state === 'sealed')
     await until('a sealed segment', async () => (await sealed()).length === 1)
     for (const segment of await sealed()) {

@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { newId } from '#model/id.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
@@ -19,7 +19,7 @@ test('is sealed, and removed once delivery has emptied it; logs of draining and 
   const before = aSnapshot({ epoch: 1, endpoints: [deleted, draining, paused] })
   await using node = await IngestNode.start({ snapshot: before })
   const directory = join(node.directory, 'node', 'wal')
-  const segments = new LocalSegmentSource({ directory, files: systemFiles })
+  const segments = new LocalSegmentSource({ ...system, directory })
   for (const { id } of before.endpoints) expect(await send(node, id)).toBe(202)
   await node.publish({
     ...before,
@@ -47,7 +47,7 @@ test('that drains is closed although it never had data, and opened again when th
   const endpoint = anEndpoint()
   const before = aSnapshot({ epoch: 1, endpoints: [endpoint] })
   await using node = await IngestNode.start({ snapshot: before })
-  const segments = new LocalSegmentSource({ directory: join(node.directory, 'node', 'wal'), files: systemFiles })
+  const segments = new LocalSegmentSource({ ...system, directory: join(node.directory, 'node', 'wal') })
   await node.publish({ ...before, epoch: 2, endpoints: [{ ...endpoint, desired_state: 'draining' }] })
   await until('the end of the log', async () => (await segments.readLog(endpoint.id)).isClosed)
   expect(await send(node, endpoint.id)).toBe(404)

@@ -1,7 +1,7 @@
 /** Settings of an endpoint reach the segment that is open. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
@@ -18,7 +18,7 @@ test.each<[string, readonly SnapshotEndpoint[] | Partial<SnapshotEndpoint>]>([
   const endpoint = anEndpoint()
   const snapshot = aSnapshot({ endpoints: [endpoint] })
   await using node = await IngestNode.start({ snapshot })
-  const segments = new LocalSegmentSource({ directory: join(node.directory, 'node', 'wal'), files: systemFiles })
+  const segments = new LocalSegmentSource({ ...system, directory: join(node.directory, 'node', 'wal') })
   const states = async () => (await segments.list()).map(({ state }) => state)
   const send = () =>
     fetch(`${node.url}/v1/ingest?endpoint=${endpoint.id}`, {

@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { Conversions } from '#delivery/convert/conversions.ts'
 import { runCompaction } from '#delivery/jobs/compaction-run.ts'
 import { runRemoval } from '#delivery/jobs/removal-run.ts'
-import type { UnitEnd } from '#delivery/jobs/unit-run.ts'
+import type { UnitEnd } from '#delivery/jobs/unit-scratch.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
+import { system } from '#lib/system.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
@@ -42,7 +43,11 @@ export async function removeSources(
   if (compacted.outcome !== 'compacted') throw new Error(JSON.stringify(compacted))
   const scratch = await mkdtemp(join(tmpdir(), 'inlet-removal-'))
   try {
-    return await runRemoval({ ...unit, removal: { ...compaction, file: compacted.file } }, { scratch, stores }, signal)
+    return await runRemoval(
+      { ...unit, removal: { ...compaction, file: compacted.file } },
+      { scratch, stores, files: system.files },
+      signal,
+    )
   } finally {
     await rm(scratch, { recursive: true, force: true })
   }
@@ -57,13 +62,14 @@ export async function compact(
   // Merges open no segment.
   const noSegments = { location: scratch, filesOf: () => [] }
   const conversions = new Conversions({
+    ...system,
     pool: conversionPool,
     segments: noSegments,
     scratch,
   })
   const builds = new FairSlots({ capacity: 1, clock: systemClock })
   try {
-    return await runCompaction(unit, { scratch, memoryBytes: 256 * MiB, builds, conversions, stores, clock: systemClock }, signal)
+    return await runCompaction(unit, { ...system, scratch, memoryBytes: 256 * MiB, builds, conversions, stores }, signal)
   } finally {
     await rm(scratch, { recursive: true, force: true })
   }

@@ -34,6 +34,8 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     list: (path) => files.list(path),
     changedAt: (path) => files.changedAt(path),
     makeDirectory: (path) => files.makeDirectory(path),
+    makeTemporaryDirectory: (path) => files.makeTemporaryDirectory(path),
+    temporaryPath: (path) => files.temporaryPath(path),
     syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
     rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),
     link: (from, to) => deadly('link', from, () => files.link(from, to)),

@@ -124,9 +124,8 @@ export class DeliveryNode implements AsyncDisposable {
     // As at a start of ingest: a log has its id before anything else.
     await readOrCreateNodeId(this.config.paths, system)
     const wal = new LocalLogWriter({
+      ...system,
       directory: this.config.paths.wal,
-      files: systemFiles,
-      clock: systemClock,
       logger: createLogger('wal', 'silent'),
     })
     await wal.start()

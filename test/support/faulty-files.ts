@@ -60,6 +60,7 @@ export class FaultyDisk {
   #durableNames: Names = new Map([['/', 'directory']])
   readonly #pending = new Map<string, NameChange[]>()
   #generation = 0
+  #newNames = 0
 
   /** `random` decides what a crash and a failed fsync leave behind. */
   constructor(random: Random) {
@@ -80,6 +81,13 @@ export class FaultyDisk {
       list: (path) => run({ kind: 'list', path }, () => this.#list(path)),
       changedAt: () => Promise.resolve(undefined),
       makeDirectory: (path) => run({ kind: 'makeDirectory', path }, () => this.#makeDirectory(path)),
+      makeTemporaryDirectory: (path) =>
+        run({ kind: 'makeDirectory', path }, () => {
+          const made = `${path}${this.#nextName()}`
+          this.#makeDirectory(made)
+          return made
+        }),
+      temporaryPath: (path) => `${path}.1-${this.#nextName()}.tmp`,
       syncDirectory: (path) => run({ kind: 'syncDirectory', path }, () => this.#syncDirectory(path)),
       rename: (from, to) => run({ kind: 'rename', path: from }, () => this.#rename(from, to)),
       link: (from, to) => run({ kind: 'link', path: from }, () => this.#link(from, to)),
@@ -247,11 +255,18 @@ export class FaultyDisk {
   }
 
   #rename(from: string, to: string): void {
-    if (dirname(from) !== dirname(to)) throw new Error('this disk renames within one directory')
     const inode = this.#inode(from)
+    let isMoved = false
     this.#change(to, (names) => {
       names.delete(from)
       names.set(to, inode)
+      isMoved ||= names === this.#durableNames
+    })
+    if (dirname(from) === dirname(to)) return
+    this.#change(from, (names) => {
+      names.delete(from)
+      // The old name is never durably gone without the new one: file systems keep a journal for that.
+      if (!isMoved) names.set(to, inode)
     })
   }
 
@@ -272,6 +287,11 @@ export class FaultyDisk {
     if (this.#names.get(directory) !== 'directory') throw systemError('ENOENT', { kind: 'open', path })
     change(this.#names)
     this.#pending.set(directory, [...(this.#pending.get(directory) ?? []), change])
+  }
+
+  #nextName(): string {
+    this.#newNames += 1
+    return String(this.#newNames)
   }
 
   #inode(path: string): Inode {

@@ -11,6 +11,7 @@ import { readConfig } from '#config/config.ts'
 import { type App, startIngest } from '#ingest/app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { Scope } from '#model/api-key.ts'
@@ -355,7 +356,7 @@ export class IngestNode implements AsyncDisposable {
   async frames(endpointId: string): Promise<readonly StoredMessage[]> {
     await this.stop()
     const found: StoredMessage[] = []
-    const segments = new LocalSegmentSource({ directory: join(this.directory, 'node', 'wal'), files: systemFiles })
+    const segments = new LocalSegmentSource({ ...system, directory: join(this.directory, 'node', 'wal') })
     for (const segment of await segments.list()) {
       if (segment.logName !== endpointId) continue
       if (segment.state !== 'sealed') throw new Error(`segment ${segment.seq} is ${segment.state}`)

@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter, type LocalLogWriterOptions } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -62,7 +63,7 @@ export class WalRig {
 
   #newWriter(): LocalLogWriter {
     const { directory, files, clock } = this
-    return new LocalLogWriter({ logger: createLogger('test', 'silent'), ...this.#options, directory, files, clock })
+    return new LocalLogWriter({ ...system, logger: createLogger('test', 'silent'), ...this.#options, directory, files, clock })
   }
 
   /** Appends a frame whose name is in its envelope and fills its payload. Returns the seq. */

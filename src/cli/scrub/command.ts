@@ -82,7 +82,7 @@ async function verifyNode(
     onFinding(describeOwn('missing', 'node/marker-key', message))
   })
   const tally = await scrubNode({
-    segments: new LocalSegmentSource({ directory: paths.wal, files }),
+    segments: new LocalSegmentSource({ directory: paths.wal, files, clock }),
     outbox: new OutboxFiles({ directory: paths.outbox, files }),
     onRead: () => undefined,
     onFinding,
@@ -133,7 +133,7 @@ async function verifyBuckets(
   const outbox = new OutboxFiles({ directory: paths.outbox, files })
   const reports = await outbox.list().catch(() => undefined)
   const reported = new Set(reports?.map(({ id }) => id))
-  const segments = new LocalSegmentSource({ directory: paths.wal, files })
+  const segments = new LocalSegmentSource({ directory: paths.wal, files, clock })
   const localSeqs = (log: string) => readLocalSeqs(segments, log)
   const total = await countCommits(store.db)
   // With --json, standard output has only the result.

@@ -57,7 +57,7 @@ function mayBeDiscarded({ state, owner }: NodeSegment): boolean {
 /** The file goes first: after a crash in between, a parked segment must not be converted again. */
 async function discard(segment: NodeSegment, { paths }: Config, nodeId: string): Promise<void> {
   const { log: logName, incarnation, seq, state } = segment
-  await new LocalSegmentSource({ directory: paths.wal, files: systemFiles }).discard(
+  await new LocalSegmentSource({ ...system, directory: paths.wal }).discard(
     { logName, incarnation, seq },
     state === 'quarantined' ? 'quarantined' : 'sealed',
   )

@@ -71,7 +71,7 @@ export type ReadOptions = {
 export async function readNodeSegments(config: Config, { clock, logger, log: only }: ReadOptions): Promise<NodeSegments> {
   const { paths } = config
   const files = systemFiles
-  const directory = new LocalSegmentSource({ directory: paths.wal, files })
+  const directory = new LocalSegmentSource({ directory: paths.wal, files, clock })
   const segments: NodeSegment[] = []
   const problems: string[] = []
   const found: SegmentFile[] = []

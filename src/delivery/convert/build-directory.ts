@@ -1,6 +1,5 @@
-import { lstatSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, rm, rmdir, unlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { Files } from '#lib/files.ts'
 import type { BuiltFile } from './build/built-file.ts'
 
 type HasPath = Pick<BuiltFile, 'path'>
@@ -8,39 +7,36 @@ type HasPath = Pick<BuiltFile, 'path'>
 /** A directory of the scratch space for the files of one build. */
 export class BuildDirectory {
   readonly path: string
+  readonly #files: Files
 
-  private constructor(path: string) {
+  private constructor(path: string, files: Files) {
     this.path = path
+    this.#files = files
   }
 
-  static async create(scratch: string): Promise<BuildDirectory> {
-    const make = () => mkdtemp(join(scratch, 'build-'))
-    const path = await make().catch(async () => {
-      // Someone may have removed it since the start.
-      await mkdir(scratch, { recursive: true })
-      return make()
-    })
-    return new BuildDirectory(path)
+  static async create(files: Files, scratch: string): Promise<BuildDirectory> {
+    return new BuildDirectory(await files.makeTemporaryDirectory(join(scratch, 'build-')), files)
   }
 
-  hasAll(files: readonly HasPath[]): boolean {
-    return files.every(({ path }) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true)
+  async hasAll(files: readonly HasPath[]): Promise<boolean> {
+    for (const { path } of files) if ((await this.#files.bytes(path)) === undefined) return false
+    return true
   }
 
   /** Removes all but these files. */
   async keepOnly(files: readonly HasPath[]): Promise<void> {
     const kept = new Set(files.map(({ path }) => basename(path)))
-    for (const name of await readdir(this.path))
-      if (!kept.has(name)) await rm(join(this.path, name), { recursive: true, force: true })
+    for (const { name } of await this.#files.list(this.path))
+      if (!kept.has(name)) await this.#files.removeTree(join(this.path, name))
   }
 
   /** Removes the directory. If these are all of its files, that is quicker than to find out what there is. */
   async remove(files: readonly HasPath[] = []): Promise<void> {
     try {
-      await Promise.all(files.map(({ path }) => unlink(path)))
-      await rmdir(this.path)
+      await Promise.all(files.map(({ path }) => this.#files.remove(path)))
+      await this.#files.removeDirectory(this.path)
     } catch {
-      await rm(this.path, { recursive: true, force: true })
+      await this.#files.removeTree(this.path)
     }
   }
 }

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -68,7 +68,7 @@ afterEach(() => rm(directory, { recursive: true }))
 
 /** Seals a segment of two lines. */
 async function seal(records = '{"n":1}\n{"n":2}'): Promise<BuildRequest['segment'] & { readonly bytes: number }> {
-  const log = new LocalLogWriter({ directory: wal, files: systemFiles, clock, logger: createLogger('wal', 'silent') })
+  const log = new LocalLogWriter({ ...system, directory: wal, clock, logger: createLogger('wal', 'silent') })
   await log.start()
   log.configure('log', { segmentBytes: MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   await log.append('log', {
@@ -79,9 +79,9 @@ async function seal(records = '{"n":1}\n{"n":2}'): Promise<BuildRequest['segment
   return must((await source().list())[0], 'a segment')
 }
 
-const source = () => new LocalSegmentSource({ directory: wal, files: systemFiles })
+const source = () => new LocalSegmentSource({ ...system, directory: wal })
 const conversions = () =>
-  new Conversions({ pool, segments: source(), scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })
+  new Conversions({ ...system, pool, segments: source(), scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })
 
 /** Attempts a build until it is finished. */
 async function convert(
@@ -293,7 +293,7 @@ test('errors of a process keep their meaning', async () => {
 })
 
 test('a node that cannot convert says so', async () => {
-  const conversions = new Conversions({ pool, segments: source(), scratch })
+  const conversions = new Conversions({ ...system, pool, segments: source(), scratch })
   await conversions.probe(new AbortController().signal)
   expect(await readdir(scratch)).toEqual([])
   await rm(scratch, { recursive: true })
@@ -304,7 +304,7 @@ test('a node that cannot convert says so', async () => {
 
 test('a process that cannot start is the fault of the node', async () => {
   const broken = createConversionPool({ clock, commandLine: () => ['/bin/sh', '-c', 'exit 126'] })
-  const failure = await new Conversions({ pool: broken, segments: source(), scratch })
+  const failure = await new Conversions({ ...system, pool: broken, segments: source(), scratch })
     .probe(new AbortController().signal)
     .catch((error: unknown) => error)
   expect(failure).toMatchObject({ cause: { message: 'the conversion process ended with code 126' } })
@@ -317,7 +317,7 @@ test('a file that is larger than a process may write is the fault of the segment
   const commandLine = sandbox.confine({ memoryBytes: 512 * MiB, fileBytes: KiB })
   const confined = createConversionPool({ clock, commandLine })
   const { bytes, ...segment } = await seal()
-  const by = new Conversions({ pool: confined, segments: source(), scratch })
+  const by = new Conversions({ ...system, pool: confined, segments: source(), scratch })
   const failure = await convert([], { segment, bytes, outputFormats: ['parquet'] }, new ExpensiveViews(), by).catch(
     (error: unknown) => error,
   )

@@ -5,7 +5,8 @@
  * blame (view-progress.ts), what follows (policy.ts), the processes (process-pool.ts), how many run at once.
  */
 import { MiB } from '#lib/bytes.ts'
-import { type Clock, systemClock } from '#lib/clock.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Files } from '#lib/files.ts'
 import type { TaskEnd } from '#lib/process-pool.ts'
 import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { BoundView } from '#model/snapshot.ts'
@@ -31,7 +32,8 @@ export type ConversionsOptions = {
   readonly viewTimeoutMs?: (bytes: number) => number
   /** Extra time after the limit of a step. */
   readonly killAfterMs?: number
-  readonly clock?: Clock
+  readonly files: Files
+  readonly clock: Clock
 }
 
 /** Paths as a process knows them. */
@@ -68,8 +70,8 @@ export class Conversions {
     this.#access = options.access ?? new WorkerAccess({ directory: options.scratch, user: undefined })
   }
 
-  get scratch(): string {
-    return this.#options.scratch
+  createDirectory(parent: string = this.#options.scratch): Promise<BuildDirectory> {
+    return BuildDirectory.create(this.#options.files, parent)
   }
 
   /** Returns how long a view may take on a segment of that many bytes. */
@@ -86,7 +88,7 @@ export class Conversions {
    * do. Throws what the process replies, ConversionCrashed, a transient error, what `onVerdict` throws, or the signal's reason.
    */
   async run(build: Build, signal: AbortSignal): Promise<void> {
-    const { pool, segments, clock = systemClock, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
+    const { pool, segments, clock, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
     const { directory, inputs, views, progress } = build
     const inside = (path: string) => this.#access.inside(path)
     const paths = { source: inside(segments.location), directory: inside(directory.path), inside }
@@ -115,7 +117,7 @@ export class Conversions {
     const viewTimeoutMs = buildLimits.viewTimeoutMsMin
     let directory: BuildDirectory | undefined
     try {
-      directory = await BuildDirectory.create(this.scratch)
+      directory = await this.createDirectory()
       const build: Build = {
         ...{ directory, inputs: [], views: [], onVerdict: () => undefined },
         progress: new ViewProgress({ views: [], isApart: false, viewTimeoutMs, viewsTimeoutMs: viewTimeoutMs }),

@@ -79,7 +79,7 @@ function aConverter(listed: readonly SnapshotEndpoint[], slots = 4) {
   const pool = new ScriptedConversions()
   const converter = new Converter({
     ...{ nodeId: newId(), memoryBytes: 64 * MiB, builds, endpoints, segments, clock, logger },
-    conversions: new Conversions({ pool, segments: source, scratch, clock }),
+    conversions: new Conversions({ ...system, pool, segments: source, scratch, clock }),
     parked: new ParkedSegments({ directory: join(scratch, 'parked'), files: systemFiles, clock }),
     configuration: new ConfigurationCheck({ ...system, isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger, intervalMs: 60_000 }),

@@ -10,7 +10,6 @@ import type { BoundView } from '#model/snapshot.ts'
 import { viewsTimeoutMs } from '#records/limits.ts'
 import type { SegmentFiles } from './build/build.ts'
 import { RequiredViewFailed } from './build/failures.ts'
-import { BuildDirectory } from './build-directory.ts'
 import type { Build, Conversions } from './conversions.ts'
 import type { ExpensiveViews } from './expensive-views.ts'
 import { filesIn, viewAt } from './reply.ts'
@@ -29,7 +28,7 @@ export type BuildRequest = {
 
 export type BuiltArtifacts = SegmentFiles & {
   /** Whether all files are still there. */
-  isComplete(): boolean
+  isComplete(): Promise<boolean>
   /** Removes the files. */
   remove(): Promise<void>
 }
@@ -96,7 +95,7 @@ export class SegmentBuild {
     const viewTimeoutMs = this.#conversions.viewTimeoutMs(bytes)
     const last = this.#expensive.among(views)
     return {
-      directory: await BuildDirectory.create(this.#conversions.scratch),
+      directory: await this.#conversions.createDirectory(),
       inputs: this.#conversions.filesOf(segment),
       views,
       progress: new ViewProgress({
@@ -142,7 +141,7 @@ export class SegmentBuild {
       ),
       views,
       failed: all.flatMap((each) => each.failed),
-      isComplete: () => all.every((each) => each.hasAll()),
+      isComplete: async () => (await Promise.all(all.map((each) => each.hasAll()))).every((hasAll) => hasAll),
       remove: () => this.remove(),
     }
   }

@@ -6,7 +6,6 @@ import { buildLimits, viewsTimeoutMs } from '#records/limits.ts'
 import type { UnitFiles } from './build/build-unit.ts'
 import type { BuiltFile } from './build/built-file.ts'
 import { UnitViewFailed } from './build/failures.ts'
-import { BuildDirectory } from './build-directory.ts'
 import type { Build, Conversions } from './conversions.ts'
 import { examine } from './examination.ts'
 import { unitTolerance } from './policy.ts'
@@ -85,7 +84,7 @@ function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
       try {
         build ??= {
           ...{ inputs: options.inputs, taskOf: options.taskOf, onVerdict, views: [] },
-          directory: await BuildDirectory.create(parent),
+          directory: await conversions.createDirectory(parent),
           progress: new ViewProgress({
             ...{ views: [], isApart: true, viewTimeoutMs, viewsTimeoutMs: viewsTimeoutMs(0, 1, viewTimeoutMs) },
           }),

@@ -8,6 +8,7 @@ import { must } from '#lib/assert.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
+import { system } from '#lib/system.ts'
 import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { ScriptedConversions } from '../../../test/support/scripted-conversions.ts'
 import { runs } from '../../../test/support/thorough.ts'
@@ -89,7 +90,7 @@ class Builds {
     const views = groups.flatMap((group) => ['a', 'b', 'c', 'd'].map((view) => aBoundView({ name: `${group}${view}` })))
     const segment = { logName: 'log', incarnation: 'abcdefghij', seq: 0 }
     const request = { segment, bytes: GiB, outputFormats: ['parquet_views'] as const, views, memoryBytes: MiB }
-    const conversions = new Conversions({ pool: this.pool, segments: source, scratch })
+    const conversions = new Conversions({ ...system, pool: this.pool, segments: source, scratch })
     const build = new SegmentBuild(conversions, new ExpensiveViews(), request, this.slots.capacity)
     const { signal } = this.stop
     try {
@@ -130,7 +131,7 @@ test('groups are built at once in slots that nobody else wants, and raw Parquet 
   }
   const built = await converted
   expect(namesOf(built)).toEqual(['parquet', '1', '2', '3'])
-  expect(built.isComplete()).toBe(true)
+  expect(await built.isComplete()).toBe(true)
   await built.remove()
   expect(await readdir(scratch)).toEqual([])
 })
@@ -201,7 +202,7 @@ test('whatever happens in whatever order, all groups are in the result once, or 
         if (outcome instanceof Error) expect(outcome.message).toMatch(/^(fails|stops)$/)
         else {
           expect(outcome === undefined ? [] : namesOf(outcome)).toEqual(['parquet', ...groups])
-          expect(outcome?.isComplete()).toBe(true)
+          expect(await outcome?.isComplete()).toBe(true)
           await outcome?.remove()
         }
         expect(await readdir(scratch)).toEqual([])

@@ -5,9 +5,10 @@
  * Law: the marker is written after its file, which no other marker may list. The sources stay as they are. The new file has its content in
  * its name, so a unit that is repeated, or run by two nodes, changes no file that a marker lists.
  */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { digestFile } from '#lib/digest-file.ts'
+import type { Files } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import {
   type ArtifactKind,
@@ -22,21 +23,19 @@ import {
 import type { ArtifactFile } from '#model/commit.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
 import { sessionName } from '#objects/session-name.ts'
-import { type BuiltFile, describeFile } from '../convert/build/built-file.ts'
+import type { BuiltFile } from '../convert/build/built-file.ts'
 import { mergeFiles } from '../convert/unit-conversions.ts'
 import { allExist } from '../publish/all-exist.ts'
 import { type Bucket, unlessReadDenied } from '../publish/bucket.ts'
 import { describeMarker, putLast } from '../publish/marker.ts'
 import { decodeCompactionMarker, encodeCompactionMarker, listsAllSources } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
-import { bucketOf, endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
+import { bucketOf, type UnitRunOptions } from './unit-run.ts'
+import { runInScratch, type UnitEnd } from './unit-scratch.ts'
 
 /** Throws only the signal's reason. */
-export async function runCompaction(unit: CompactionUnit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
-  let directory: string | undefined
-  try {
-    await mkdir(options.scratch, { recursive: true })
-    directory = await mkdtemp(join(options.scratch, 'job-'))
+export function runCompaction(unit: CompactionUnit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
+  return runInScratch(options, signal, async (directory) => {
     const kind = parseArtifactKind(unit.compaction.kind)
     if (kind === undefined) throw new Error(`this node does not know files of the kind ${unit.compaction.kind}`)
     const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.compaction.endpoint_id })
@@ -45,16 +44,10 @@ export async function runCompaction(unit: CompactionUnit, options: UnitRunOption
     const merging = { unit, kind, folder: folderOf(unit), bucket, signal }
     const published = await findPublished(merging)
     if (published !== undefined) return { outcome: 'compacted', file: published }
-    const sources = await download(merging, directory)
+    const sources = await download(merging, directory, options.files)
     const built = await merge(merging, sources, directory, options)
     return { outcome: 'compacted', file: await publish(merging, built, options.clock) }
-  } catch (error) {
-    signal.throwIfAborted()
-    return endOf(error)
-  } finally {
-    // A directory that stays is removed at the next start.
-    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
-  }
+  })
 }
 
 type Merging = {
@@ -108,7 +101,11 @@ function describe(
 
 type Downloaded = { readonly path: string; readonly rows: number }
 
-async function download({ unit, kind, folder, bucket, signal }: Merging, directory: string): Promise<readonly Downloaded[]> {
+async function download(
+  { unit, kind, folder, bucket, signal }: Merging,
+  directory: string,
+  files: Files,
+): Promise<readonly Downloaded[]> {
   const { sources } = unit.compaction
   const slots = new Semaphore(jobWorkerLimits.downloadsParallel)
   const failed = new AbortController()
@@ -121,7 +118,7 @@ async function download({ unit, kind, folder, bucket, signal }: Merging, directo
       // Anyone who can write to the bucket must not be able to fill our disk.
       const found = await bucket.request('read', (store) => store.getFile(key, path, ended, bytes))
       if (!found) throw new Error(`${key} is no longer in the bucket`)
-      if ((await describeFile(path, ended)).sha256 !== sha256)
+      if ((await digestFile(files, path, ended)).sha256 !== sha256)
         throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
       return { path, rows }
     } catch (error) {

@@ -13,7 +13,7 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { JobUnit, LeaseRequest, Leases, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { jobWorkerLimits } from './limits.ts'
-import type { UnitEnd } from './unit-run.ts'
+import type { UnitEnd } from './unit-scratch.ts'
 
 export interface JobControl {
   leaseUnits(request: LeaseRequest, signal: AbortSignal): Promise<Leases>

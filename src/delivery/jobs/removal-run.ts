@@ -5,50 +5,40 @@
  * Law: nothing is removed unless the marker in the bucket says where each row is, and the file that it names is there, with its SHA-256. A removal
  * that is repeated, or run by two nodes, removes the same files.
  */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { digestFile } from '#lib/digest-file.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { Files } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { compactionMarkerKey, keyOfListed, parseArtifactKind } from '#model/artifact.ts'
 import type { RemovalUnit } from '#model/job-protocol.ts'
-import type { ObjectStore } from '#objects/object-store.ts'
+import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
-import { describeFile } from '../convert/build/built-file.ts'
 import { TransientError } from '../convert/build/transient-error.ts'
 import { decodeCompactionMarker, listsAllSources } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
-import { endOf, type UnitEnd, type UnitRunOptions } from './unit-run.ts'
+import { runInScratch, type UnitEnd, type UnitScratch } from './unit-scratch.ts'
 
 /** Throws only the signal's reason. */
-export async function runRemoval(
+export function runRemoval(
   unit: RemovalUnit,
-  { scratch, stores }: Pick<UnitRunOptions, 'scratch' | 'stores'>,
+  options: UnitScratch & { readonly stores: ObjectStores },
   signal: AbortSignal,
 ): Promise<UnitEnd> {
-  let directory: string | undefined
-  try {
-    await mkdir(scratch, { recursive: true })
-    directory = await mkdtemp(join(scratch, 'job-'))
+  return runInScratch(options, signal, async (directory) => {
     const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.removal.endpoint_id })
-    const store = stores.open({ ...unit.target, session })
-    await assertReadable(unit, store, join(directory, 'merged'), signal)
+    const store = options.stores.open({ ...unit.target, session })
+    await assertReadable(unit, { store, path: join(directory, 'merged'), files: options.files }, signal)
     await removeSources(unit, store, signal)
     return { outcome: 'removed' }
-  } catch (error) {
-    signal.throwIfAborted()
-    return endOf(error)
-  } finally {
-    // A directory that stays is removed at the next start.
-    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
-  }
+  })
 }
 
 /** Throws unless whoever follows markers finds every row of the sources in the new file. */
 async function assertReadable(
   { removal, target }: RemovalUnit,
-  store: ObjectStore,
-  path: string,
+  { store, path, files }: { readonly store: ObjectStore; readonly path: string; readonly files: Files },
   signal: AbortSignal,
 ): Promise<void> {
   const { id, endpoint_id: endpointId, date, file } = removal
@@ -61,7 +51,7 @@ async function assertReadable(
   // Anyone who can write to the bucket must not be able to fill our disk.
   const found = await request(() => store.getFile(file.key, path, signal, file.bytes))
   if (!found) throw new Error(`${file.key} is no longer in the bucket: the files that it merged stay`)
-  if ((await describeFile(path, signal)).sha256 !== file.sha256)
+  if ((await digestFile(files, path, signal)).sha256 !== file.sha256)
     throw new Error(`${file.key} has changed since it was written, its SHA-256 differs: the files that it merged stay`)
 }
 

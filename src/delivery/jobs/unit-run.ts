@@ -5,22 +5,19 @@
  * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
  * overwrites itself. Live delivery never waits for a unit: a unit returns its slot as soon as live delivery wants it.
  */
-import { link, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { digestFile } from '#lib/digest-file.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
-import { errorCode } from '#lib/files.ts'
+import { errorCode, type Files } from '#lib/files.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
-import type { Unit, UnitReport } from '#model/job-protocol.ts'
-import { jobLimits } from '#model/limits.ts'
+import type { Unit } from '#model/job-protocol.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { UnitFiles } from '../convert/build/build-unit.ts'
-import { describeFile } from '../convert/build/built-file.ts'
-import { firstLine, UnitViewFailed } from '../convert/build/failures.ts'
-import { isTransient, TransientError } from '../convert/build/transient-error.ts'
+import { TransientError } from '../convert/build/transient-error.ts'
 import { markerKindOf, segmentOf } from '../convert/build/unit-names.ts'
 import type { Conversions } from '../convert/conversions.ts'
 import { convertUnit } from '../convert/unit-conversions.ts'
@@ -28,9 +25,9 @@ import type { Bucket } from '../publish/bucket.ts'
 import { putMarker } from '../publish/marker.ts'
 import { putArtifact } from '../publish/put-artifact.ts'
 import { describeUnitMarker, encodeUnitMarker } from './unit-marker.ts'
+import { runInScratch, type UnitEnd, type UnitScratch } from './unit-scratch.ts'
 
-export type UnitRunOptions = {
-  readonly scratch: string
+export type UnitRunOptions = UnitScratch & {
   /** For one conversion. */
   readonly memoryBytes: number
   /** Shared with live delivery. */
@@ -40,39 +37,22 @@ export type UnitRunOptions = {
   readonly clock: Clock
 }
 
-type LeaseIds = 'lease_id' | 'job_id' | 'commit_id'
-export type UnitEnd = UnitReport extends infer Report ? (Report extends unknown ? Omit<Report, LeaseIds> : never) : never
-
 /** Throws only the signal's reason. */
-export async function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
-  let directory: string | undefined
-  try {
-    await mkdir(options.scratch, { recursive: true })
-    directory = await mkdtemp(join(options.scratch, 'job-'))
+export function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
+  return runInScratch(options, signal, async (directory) => {
     const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.commit.endpoint_id })
     const store = options.stores.open({ ...unit.target, session })
-    const sourcePath = join(directory, 'source')
-    if (unit.source.first_row === undefined) await download(unit, store, sourcePath, signal)
-    else await downloadMerged(unit, store, { path: sourcePath, scratch: options.scratch }, signal)
-    const built = await build(unit, directory, sourcePath, options, signal)
+    const downloading = { store, path: join(directory, 'source'), files: options.files }
+    if (unit.source.first_row === undefined) await download(unit, downloading, signal)
+    else await downloadMerged(unit, downloading, options.scratch, signal)
+    const built = await build(unit, directory, downloading.path, options, signal)
     return { outcome: 'done', artifacts: await deliver(unit, store, built, options.clock, signal), view: built.outcome }
-  } catch (error) {
-    signal.throwIfAborted()
-    return endOf(error)
-  } finally {
-    // A directory that stays is removed at the next start.
-    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
-  }
+  })
 }
 
-/** Returns how a unit ends that failed. */
-export function endOf(error: unknown): UnitEnd {
-  const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
-  if (isTransient(error)) return { outcome: 'retry', reason }
-  return { outcome: 'failed', reason, records: error instanceof UnitViewFailed ? error.records : 0 }
-}
+type Downloading = { readonly store: ObjectStore; readonly path: string; readonly files: Files }
 
-async function download({ source }: Unit, store: ObjectStore, path: string, signal: AbortSignal): Promise<void> {
+async function download({ source }: Unit, { store, path, files }: Downloading, signal: AbortSignal): Promise<void> {
   const bucket = bucketOf(store)
   const { key, bytes, sha256 } = source.artifact
   // Anyone who can write to the bucket must not be able to fill our disk.
@@ -81,30 +61,26 @@ async function download({ source }: Unit, store: ObjectStore, path: string, sign
     throw new Error(`${key} has changed since it was delivered: it has ${facts.bytes} bytes instead of ${bytes}`)
   const found = await bucket.request('read', () => store.getFile(key, path, signal))
   if (!found) throw new Error(`${key} is no longer in the bucket`)
-  if ((await describeFile(path, signal)).sha256 !== sha256)
+  if ((await digestFile(files, path, signal)).sha256 !== sha256)
     throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
 }
 
 /** Units that follow each other read rows of the same merged file. The last one is kept, so that it is downloaded once. */
-async function downloadMerged(
-  unit: Unit,
-  store: ObjectStore,
-  { path, scratch }: { readonly path: string; readonly scratch: string },
-  signal: AbortSignal,
-): Promise<void> {
+async function downloadMerged(unit: Unit, downloading: Downloading, scratch: string, signal: AbortSignal): Promise<void> {
+  const { path, files } = downloading
   const folder = join(scratch, 'merged')
   const kept = join(folder, unit.source.artifact.sha256)
   try {
-    await link(kept, path)
+    await files.link(kept, path)
     return
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
   }
-  await download(unit, store, path, signal)
+  await download(unit, downloading, signal)
   // Another unit may do the same at the same time. Then each has its own copy.
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder, { recursive: true })
-  await link(path, kept).catch(() => undefined)
+  await files.removeTree(folder)
+  await files.makeDirectory(folder)
+  await files.link(path, kept).catch(() => undefined)
 }
 
 function build(

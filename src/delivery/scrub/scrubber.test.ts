@@ -34,7 +34,7 @@ function optionsOf(clock: ManualClock, endpoints: () => Promise<readonly string[
   return {
     ...{ files, clock, random: seededRandom(1), logger: createLogger('delivery', 'silent') },
     ...{ intervalMs: weekMs, bytesPerSecond: 0, path: join(directory, 'scrub.json') },
-    segments: new LocalSegmentSource({ directory: join(directory, 'wal'), files }),
+    segments: new LocalSegmentSource({ ...system, directory: join(directory, 'wal'), files }),
     outbox: new OutboxFiles({ directory: join(directory, 'outbox'), files }),
     own: undefined,
     stores: new DirectoryStores({ ...system, root: join(directory, 'buckets') }),

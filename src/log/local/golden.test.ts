@@ -5,8 +5,8 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { Frame } from '../frame.ts'
 import { listSegments } from './format/directory.ts'
@@ -185,7 +185,7 @@ describe('damaged or torn', () => {
 })
 
 async function recovered() {
-  const wal = new LocalLogWriter({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ ...system, directory, logger: createLogger('test', 'silent') })
   await wal.start()
   await wal.stop(new AbortController().signal)
   const segments = []

@@ -11,7 +11,7 @@ import type { Clock } from '#lib/clock.ts'
 import { Durations } from '#lib/durations.ts'
 import { type Files, removeLeftovers } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
-import { type Random, systemRandom } from '#lib/random.ts'
+import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FrameInput } from '../frame.ts'
 import { type WalLimits, walLimits } from '../limits.ts'
@@ -32,7 +32,7 @@ export type LocalLogWriterOptions = LogHooks & {
   readonly directory: string
   readonly files: Files
   readonly clock: Clock
-  readonly random?: Random
+  readonly random: Random
   readonly logger: Logger
   /** Replaces some of walLimits. */
   readonly limits?: Partial<WalLimits>
@@ -68,7 +68,7 @@ export class LocalLogWriter implements LogWriter {
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: LocalLogWriterOptions) {
-    const { files, clock, random = systemRandom, logger } = options
+    const { files, clock, random, logger } = options
     const limits = { ...walLimits, ...options.limits }
     this.#options = options
     this.#random = random

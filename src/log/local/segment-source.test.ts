@@ -3,8 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { oneRecord } from '../../../test/support/frames.ts'
 import type { SegmentRef } from '../segment-source.ts'
@@ -15,7 +14,7 @@ let directory: string
 let segments: LocalSegmentSource
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-segments-'))
-  segments = new LocalSegmentSource({ directory, files: systemFiles })
+  segments = new LocalSegmentSource({ ...system, directory })
 })
 afterEach(() => rm(directory, { recursive: true }))
 
@@ -59,7 +58,7 @@ test('a watch reports a seal, and of which log', async () => {
 })
 
 async function seal(): Promise<SegmentRef> {
-  const wal = new LocalLogWriter({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ ...system, directory, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await wal.append('log', oneRecord())

@@ -6,7 +6,7 @@
  * Law: salvaging, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
 import { dirname, join } from 'node:path'
-import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files } from '#lib/files.ts'
 import type { HighestSeq, OpenSegment, QuarantineNote, Salvage, SegmentRef, SegmentSource } from '../segment-source.ts'
@@ -19,7 +19,7 @@ import { openSegment } from './read/segment-reader.ts'
 import { noteQuarantine, quarantineNotePath, readQuarantineNote } from './recover/quarantine.ts'
 import { salvageSegment } from './recover/salvage.ts'
 
-export type LocalSegmentSourceOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
+export type LocalSegmentSourceOptions = { readonly directory: string; readonly files: Files; readonly clock: Clock }
 
 export class LocalSegmentSource implements SegmentSource {
   readonly location: string
@@ -27,7 +27,7 @@ export class LocalSegmentSource implements SegmentSource {
   readonly #clock: Clock
   readonly #listings: LogListings
 
-  constructor({ directory, files, clock = systemClock }: LocalSegmentSourceOptions) {
+  constructor({ directory, files, clock }: LocalSegmentSourceOptions) {
     this.location = directory
     this.#files = files
     this.#clock = clock

@@ -55,7 +55,7 @@ async function build(
   switch (task.kind) {
     case 'segment': {
       report([])
-      const reader = await new LocalSegmentSource({ directory: task.source, files }).open(task.segment)
+      const reader = await new LocalSegmentSource({ directory: task.source, files, clock: systemClock }).open(task.segment)
       try {
         const { failed, ...built } =
           (await buildShared(task, reader, reportStep)) ?? (await buildFiles({ ...common, ...task, segment: reader }))

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { seededRandom } from '#lib/random.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { FaultyDisk } from '../../../../test/support/faulty-files.ts'
 import { oneRecord } from '../../../../test/support/frames.ts'
@@ -92,7 +93,7 @@ describe('the key', () => {
 })
 
 async function append(name: string, seals = true): Promise<void> {
-  const wal = new LocalLogWriter({ directory, files, clock, logger: createLogger('test', 'silent') })
+  const wal = new LocalLogWriter({ ...system, directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await wal.append('log', oneRecord({ envelope: name }))

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { crc32c } from '@node-rs/crc32'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { SegmentError } from '../../segment-error.ts'
 import { listSegments } from '../format/directory.ts'
@@ -23,9 +23,8 @@ let path = ''
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-reader-'))
   const wal = new LocalLogWriter({
+    ...system,
     directory: join(directory, 'wal'),
-    files: systemFiles,
-    clock: systemClock,
     logger: createLogger('test', 'silent'),
   })
   await wal.start()

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { until } from '../../../../test/support/until.ts'
@@ -14,7 +15,7 @@ test('data for an idle log is logged once, and not again while data keeps coming
   const [clock, files] = [new ManualClock(), systemFiles]
   const events: unknown[] = []
   const logger = { notice: (fields: object, message: string) => events.push([message, fields]) } as unknown as Logger
-  const wal = new LocalLogWriter({ directory, files, clock, logger })
+  const wal = new LocalLogWriter({ ...system, directory, files, clock, logger })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 5_000, seqAbove: -1 })
   const append = () =>
@@ -24,7 +25,7 @@ test('data for an idle log is logged once, and not again while data keeps coming
     })
   const seal = async (segments: number) => {
     clock.advance(5_000)
-    const sealed = new LocalSegmentSource({ directory, files })
+    const sealed = new LocalSegmentSource({ ...system, directory, files })
     await until('the seal', async () => (await sealed.list()).length === segments)
   }
   await append()
@@ -48,8 +49,8 @@ test('data for an idle log is logged once, and not again while data keeps coming
 test('a payload may have any number of pieces', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-current-segment-'))
   const wal = new LocalLogWriter({
+    ...system,
     directory,
-    files: systemFiles,
     clock: new ManualClock(),
     logger: createLogger('test', 'silent'),
   })
