@@ -20,7 +20,7 @@ export type MessageReceiverOptions = {
   readonly admitted: AdmittedSession
   readonly backpressure: Backpressure
   /** Called for a message that is refused. */
-  readonly onRefused: (needsAcknowledgement: boolean) => void
+  readonly onRefused: (needsAcknowledgement: boolean, receivedAtMicros: number) => void
 }
 
 export class MessageReceiver {
@@ -96,7 +96,7 @@ export class MessageReceiver {
     const key = properties?.userProperties.find(([name]) => name === idempotencyProperty)?.[1]
     const isTaken = this.#admitted.append({ envelope, payload, key }, messageId, receivedAtMicros)
     if (isTaken) this.#backpressure.check(this.#admitted.room)
-    else this.#onRefused(messageId > 0)
+    else this.#onRefused(messageId > 0, receivedAtMicros)
     return isTaken
   }
 

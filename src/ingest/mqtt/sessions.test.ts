@@ -33,11 +33,11 @@ function started() {
   }
   const slot = manyConnections().accept(new Socket())
   assert(slot !== undefined, 'the budget has a place')
-  return { session: sessions.open(wire, { host: undefined, query: '' }, slot), written, lines }
+  return { connection: sessions.open(wire, { host: undefined, query: '' }, slot), written, lines }
 }
 
 test('a refused 3.1.1 client gets a return code; the log has the client and the reason', () => {
-  const { session, written, lines } = started()
+  const { connection, written, lines } = started()
   const packet = {
     cmd: 'connect',
     protocolId: 'MQTT',
@@ -46,7 +46,7 @@ test('a refused 3.1.1 client gets a return code; the log has the client and the 
     clientId: 'sensor-7',
     keepalive: 60,
   } as const
-  session.receive(generate({ ...packet, username: 'anybody', password: Buffer.from('ing_live_wrong') }))
+  connection.receive(generate({ ...packet, username: 'anybody', password: Buffer.from('ing_live_wrong') }))
   expect(Buffer.concat(written).toString('hex')).toBe('20020004')
   expect(lines).toEqual([
     {
@@ -60,8 +60,8 @@ test('a refused 3.1.1 client gets a return code; the log has the client and the 
 })
 
 test('bytes that are not MQTT get no response; the log has the address', () => {
-  const { session, written, lines } = started()
-  session.receive(Buffer.from('GET / HTTP/1.1\r\n\r\n'))
+  const { connection, written, lines } = started()
+  connection.receive(Buffer.from('GET / HTTP/1.1\r\n\r\n'))
   expect(written).toEqual([])
   expect(lines).toMatchObject([{ reason: 'protocol_error', address: '192.0.2.7' }])
 })

@@ -13,10 +13,10 @@ import type { Route } from '../gate/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
 import { Backpressure } from './backpressure.ts'
 import { ClientErrorLog } from './client-error-log.ts'
+import { Connection, type ConnectionContext } from './connection.ts'
 import { sessionLimits } from './limits.ts'
 import type { MqttCounters } from './metrics.ts'
-import { Session, type SessionContext } from './session.ts'
-import type { SessionTerms } from './session-terms.ts'
+import type { Session } from './session.ts'
 import type { Wire } from './wire/wire.ts'
 
 export type SessionsOptions = {
@@ -31,10 +31,10 @@ export type SessionsOptions = {
 
 export class Sessions {
   readonly #clock: Clock
-  readonly #context: SessionContext
+  readonly #context: ConnectionContext
   readonly #backpressure: Backpressure
   readonly #sweeps: Periodic
-  readonly #all = new Set<Session>()
+  readonly #all = new Set<Connection>()
   /** Open sessions by endpoint and client id. */
   readonly #open = new Map<string, Map<string, Session>>()
   #openCount = 0
@@ -63,9 +63,9 @@ export class Sessions {
       refusalReason: () => (this.#isDraining ? 'this node is shutting down; connect again' : undefined),
       countConnections: (endpointId, exceptClientId) => this.#count(endpointId, exceptClientId),
       isConnected: (endpointId, clientId) => this.#open.get(endpointId)?.has(clientId) === true,
-      onOpen: (session, terms) => this.#onOpen(session, terms),
+      onOpen: (session) => this.#onOpen(session),
       onLeave: (session) => this.#onLeave(session),
-      onClosed: (session) => this.#onClosed(session),
+      onClosed: (connection) => this.#onClosed(connection),
     }
   }
 
@@ -76,8 +76,7 @@ export class Sessions {
 
   /** Returns the key of each open session. */
   *keyIds(): Iterable<string> {
-    for (const sessions of this.#open.values())
-      for (const { admitted } of sessions.values()) if (admitted !== undefined) yield admitted.keyId
+    for (const sessions of this.#open.values()) for (const { admitted } of sessions.values()) yield admitted.keyId
   }
 
   get isDraining(): boolean {
@@ -88,12 +87,12 @@ export class Sessions {
     return this.#sweeps.start()
   }
 
-  /** Starts a session on a new connection. The caller passes the wire's events to it. */
-  open(wire: Wire, route: Route, slot: ConnectionSlot): Session {
-    const session = new Session(this.#context, { wire, route, slot })
-    if (this.#isDraining) session.cut()
-    else this.#all.add(session)
-    return session
+  /** Takes a new connection. The caller passes the wire's events to it. */
+  open(wire: Wire, route: Route, slot: ConnectionSlot): Connection {
+    const connection = new Connection(this.#context, { wire, route, slot })
+    if (this.#isDraining) connection.cut()
+    else this.#all.add(connection)
+    return connection
   }
 
   /** Ends the sessions that the newest configuration does not allow. */
@@ -104,10 +103,10 @@ export class Sessions {
   /** Ends the sessions that are open now, some at a time, so that their clients do not all connect elsewhere at once. */
   async endInTurns(withinMs: number): Promise<void> {
     const { endTurnMs } = sessionLimits
-    const sessions = [...this.#all].filter(({ terms }) => terms !== undefined)
-    const perTurn = Math.ceil((sessions.length * endTurnMs) / withinMs)
+    const connections = [...this.#all].filter(({ session }) => session !== undefined)
+    const perTurn = Math.ceil((connections.length * endTurnMs) / withinMs)
     for (let waitedMs = 0; waitedMs < withinMs; waitedMs += endTurnMs) {
-      for (const session of sessions.splice(0, perTurn)) session.drain()
+      for (const connection of connections.splice(0, perTurn)) connection.drain()
       await sleep(this.#clock, endTurnMs)
     }
   }
@@ -115,10 +114,10 @@ export class Sessions {
   /** Waits until all received messages are durable, then closes all connections. */
   async drain(signal: AbortSignal): Promise<void> {
     this.#isDraining = true
-    for (const session of this.#all) session.drain()
+    for (const connection of this.#all) connection.drain()
     if (this.#all.size === 0) this.#drained.resolve()
     const cutAll = () => {
-      for (const session of this.#all) session.cut()
+      for (const connection of this.#all) connection.cut()
     }
     const cancel = this.#clock.setTimer(cutAll, sessionLimits.drainMs)
     if (signal.aborted) cutAll()
@@ -136,9 +135,10 @@ export class Sessions {
     return sessions.size - (sessions.has(exceptClientId) ? 1 : 0)
   }
 
-  #onOpen(session: Session, { endpointId, clientId }: SessionTerms): void {
+  #onOpen(session: Session): void {
+    const { endpointId, clientId } = session.terms
     // Must run before the lookup below: the last session of an endpoint removes the endpoint's map.
-    this.#open.get(endpointId)?.get(clientId)?.end('session_taken_over', 'another connection uses the same client id')
+    this.#open.get(endpointId)?.get(clientId)?.connection.end('session_taken_over', 'another connection uses the same client id')
     let sessions = this.#open.get(endpointId)
     if (sessions === undefined) {
       sessions = new Map()
@@ -149,31 +149,28 @@ export class Sessions {
   }
 
   #onLeave(session: Session): void {
-    const { terms, admitted } = session
-    if (terms === undefined || admitted === undefined) return
-    const { endpointId, clientId } = terms
+    const { endpointId, clientId } = session.terms
     const sessions = this.#open.get(endpointId)
     if (sessions?.get(clientId) !== session) return
     sessions.delete(clientId)
     this.#openCount -= 1
     if (sessions.size > 0) return
     this.#open.delete(endpointId)
-    this.#backpressure.forgetRoom(admitted.room)
+    this.#backpressure.forgetRoom(session.admitted.room)
   }
 
-  #onClosed(session: Session): void {
-    this.#all.delete(session)
-    session.stopWaiting()
+  #onClosed(connection: Connection): void {
+    this.#all.delete(connection)
     if (this.#isDraining && this.#all.size === 0) this.#drained.resolve()
   }
 
   #sweep(): void {
     const now = this.#clock.monotonic()
-    for (const session of this.#all) session.sweep(now)
+    for (const connection of this.#all) connection.sweep(now)
     // Notices a full disk before a client sends.
     for (const sessions of this.#open.values()) {
       const [session] = sessions.values()
-      if (session?.admitted !== undefined) this.#backpressure.check(session.admitted.room)
+      if (session !== undefined) this.#backpressure.check(session.admitted.room)
     }
   }
 }
