@@ -26,7 +26,7 @@ const order = [
   'delivery',
   'contract',
   'ingest',
-  'processes',
+  'slow',
   'unit',
   'store',
 ]
@@ -43,13 +43,18 @@ const setupFiles = ['./test/support/replay-seed.ts', './test/support/watch-outpu
 const shared = { environment: 'node' as const, restoreMocks: true, isolate: false, setupFiles }
 const isolated = { ...shared, isolate: true }
 
-/** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start. */
-const processes = [
+/** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start, or for DuckDB. */
+const slow = [
+  'src/delivery/convert/build/build.test.ts',
   'src/delivery/convert/conversions.test.ts',
+  'src/delivery/convert/worker/shared-database.test.ts',
+  'src/ingest/http/otlp/conversions.test.ts',
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
-  'src/preview/preview-workers.test.ts',
+  'src/preview/{preview,preview-workers,suggest}.test.ts',
   'src/query/query-workers.test.ts',
+  'src/records/{column-quality,record-table}.test.ts',
+  'src/views/{filter-language,values-in-parquet}.test.ts',
 ]
 
 /** Suites by what they need: `unit` needs nothing, the others need files, processes and databases of their own. */
@@ -71,11 +76,11 @@ export default defineConfig({
             'test/deploy.test.ts',
             'test/links.test.ts',
           ],
-          exclude: processes,
+          exclude: slow,
           testTimeout: 20_000,
         },
       },
-      { test: { ...shared, name: 'processes', include: processes, testTimeout: 20_000 } },
+      { test: { ...shared, name: 'slow', include: slow, testTimeout: 20_000 } },
       { test: { ...isolated, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
       // A node alone, with a stand-in for control: no database.
