@@ -43,13 +43,13 @@ import { EpochFeed, registerEpochMetric } from '#store/cluster/epoch-feed.ts'
 import { createLeadership, registerLeadershipMetric } from '#store/cluster/leadership.ts'
 import { listCertificates } from '#store/naming/certificates.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
-import { type Commits, commitService } from './fleet/commits.ts'
-import { inventoryService } from './fleet/inventory.ts'
 import { issuedCertificates } from './fleet/issued-certificates.ts'
 import { JobLeases } from './fleet/job-leases.ts'
 import { joinTokenService } from './fleet/join-tokens.ts'
 import { type NodeAccess, nodeAccess } from './fleet/node-access.ts'
-import { nodeService } from './fleet/nodes.ts'
+import { inventoryService } from './fleet/node-inventory.ts'
+import { nodeService } from './fleet/node-reports.ts'
+import { reportedCommits } from './fleet/reported-commits.ts'
 import { scrubService } from './fleet/scrubs.ts'
 import { Snapshots } from './fleet/snapshots.ts'
 import { buildNodeServer } from './http/node-api/server.ts'
@@ -68,6 +68,7 @@ import { accountService, watchSuspensions } from './resources/accounts.ts'
 import { AuditTrail } from './resources/audit-trail.ts'
 import { bindingService } from './resources/bindings.ts'
 import { BucketFiles } from './resources/bucket-files.ts'
+import { commitService } from './resources/commits.ts'
 import { compactionService } from './resources/compactions.ts'
 import { deliveredRecordService } from './resources/delivered-records.ts'
 import { destinationService } from './resources/destinations.ts'
@@ -84,7 +85,7 @@ import { Suggestions } from './resources/suggestions.ts'
 import { testEventService } from './resources/test-events.ts'
 import { Tokens } from './resources/tokens.ts'
 import { viewService } from './resources/views.ts'
-import { Provisioner } from './status/provisioner.ts'
+import { EndpointStates } from './status/endpoint-states.ts'
 import { createAutomaticCompactions } from './upkeep/automatic-compactions.ts'
 import { createCheckpoints } from './upkeep/checkpoints.ts'
 import { createDrainRemoval } from './upkeep/drains.ts'
@@ -164,7 +165,7 @@ export function composeCore(config: ControlConfig, ports: ControlPorts, newestHe
     accounts: accountService({ store, applyChange, clock, logger, hasAllowedBuckets: hasAllowedBuckets(storeTraits) }),
     isSuspended: watchSuspensions(store, feed),
     people: peopleService({ store, baseUrl, providerRole: config.oidcRole, publicKeys, clock, logger }),
-    provisioner: new Provisioner({ store, clock, hosts, baseUrl, outages, dnsKeeper }),
+    endpointStates: new EndpointStates({ store, clock, hosts, baseUrl, outages, dnsKeeper }),
   }
 }
 
@@ -185,7 +186,6 @@ export async function composeControl(
   const parts: Parts = {
     downloadLinks,
     delivered,
-    commits: commitService({ store, clock, downloadLinks, delivered }),
     bucketFiles: new BucketFiles({ store, objectStores, logger }),
     access: nodeAccess({ store, joinSecret: secrets.join, clock, logger }),
     dns: openDns(config, ports, core),
@@ -225,7 +225,6 @@ export async function composeControl(
 type Parts = {
   readonly downloadLinks: DownloadLinks
   readonly delivered: DeliveredMetrics
-  readonly commits: Commits
   readonly bucketFiles: BucketFiles
   readonly access: NodeAccess
   readonly dns: ReturnType<typeof openDns>
@@ -270,7 +269,7 @@ function buildNodeApi(
   { store, clock, logger, baseUrl, secrets, registry }: ControlPorts,
   { feed, tokens }: ControlCore,
   { certificateName, nodeApi: certificate }: Certificates,
-  { access, commits, delivered, dns, rootCertificate }: Parts,
+  { access, delivered, dns, rootCertificate }: Parts,
   http: Http,
 ): Promise<HttpServer> {
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
@@ -287,7 +286,7 @@ function buildNodeApi(
         baseDomain: config.baseDomain,
       }),
       certificates: issuedCertificates({ store, keyring: secrets.keyring, certificateName }),
-      commits,
+      commits: reportedCommits({ store, clock, delivered }),
       jobLeases: new JobLeases({ store, clock, logger, delivered }),
       scrubs: scrubService({ store, keptMs: config.commitsKeptDays * dayMs, clock }),
     },
@@ -344,22 +343,22 @@ function buildApi(
 function composeApiServices(
   { awsPrincipalArn }: ControlConfig,
   { store, clock, logger, objects, storeTraits, previewWorkers, queryWorkers }: ControlPorts,
-  { applyChange, publicKeys, provisioner, tokens }: ControlCore,
-  { downloadLinks, bucketFiles, commits, rootCertificate, developmentCa }: Parts,
+  { applyChange, publicKeys, endpointStates, tokens }: ControlCore,
+  { downloadLinks, bucketFiles, rootCertificate, developmentCa }: Parts,
 ): Omit<Services, 'auditTrail' | 'accounts' | 'tokens' | 'people'> {
   const objectStores = objects.stores
   return {
     keys: keyService({ store, applyChange, publicKeys, clock, logger }),
     destinations: destinationService({ store, applyChange, objectStores, storeTraits, clock, logger, awsPrincipalArn }),
-    endpoints: endpointService({ store, applyChange, provisioner, clock, logger }),
-    testEvents: testEventService({ store, provisioner, tokens, clock, ca: developmentCa }),
+    endpoints: endpointService({ store, applyChange, endpointStates, clock, logger }),
+    testEvents: testEventService({ store, endpointStates, tokens, clock, ca: developmentCa }),
     views: viewService({ store, applyChange, definitions: previewWorkers, clock }),
     dlqFiles: dlqFileService({ store, downloadLinks }),
     previews: previewWorkers,
     deliveredRecords: deliveredRecordService({ store, bucketFiles, reader: previewWorkers }),
     suggestions: new Suggestions({ store, bucketFiles, runner: previewWorkers }),
     bindings: bindingService({ store, applyChange, clock }),
-    commits,
+    commits: commitService({ store, downloadLinks }),
     jobs: jobService({ store, clock }),
     compactions: compactionService({ store, clock }),
     inventory: inventoryService({ store, clock, logger }),
@@ -373,7 +372,7 @@ function composeApiServices(
 function listServices(
   config: ControlConfig,
   { store, clock, logger, previewWorkers, queryWorkers }: ControlPorts,
-  { applyChange, auditTrail, dnsKeeper, feed, keyUse, leadership, provisioner, tokens }: ControlCore,
+  { applyChange, auditTrail, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
   certificates: Certificates,
   { dns }: Parts,
 ): readonly Service[] {
@@ -388,10 +387,10 @@ function listServices(
     leadership,
     ...createCheckpoints(store, { clock, logger }),
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
-    createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
+    createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
-    createNewEndpointChecks({ store, leadership, provisioner, clock, logger }),
+    createNewEndpointChecks({ store, leadership, endpointStates, clock, logger }),
     ...createChecks({ store, leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger }),
     ...(store.dialect === 'postgres' ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,

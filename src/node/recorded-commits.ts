@@ -1,7 +1,7 @@
 /**
  * How many commits of this node the database has recorded, as this node remembers it.
  *
- * Owns: the number and its file. Does not own: what control makes of it (control/fleet/nodes.ts).
+ * Owns: the number and its file. Does not own: what control makes of it (control/fleet/node-reports.ts).
  * Law: the number is never too high, so a database that has fewer has lost some. A crash may leave it too low: then a loss may go unnoticed,
  * but nothing is reported lost that is not.
  */

@@ -41,7 +41,7 @@ import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobFinish
 import { recordPublished, recordUnpublished, sendAgain } from '#store/naming/dns-records.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/nodes/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes/nodes.ts'
-import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/snapshot-sections.ts'
+import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/section-content.ts'
 import type { Database } from '#store/schema.ts'
 import { addCommitToSeries, listEndpointBuckets } from '#store/series/endpoint-series.ts'
 import { removeOldestBucket } from '#store/series/series-retention.ts'

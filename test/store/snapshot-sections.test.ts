@@ -14,7 +14,7 @@ import { updateDestination } from '#store/endpoints/destinations.ts'
 import { drainEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints/endpoints.ts'
 import { listUnsettledBindings, settleBindings, type UnsettledBinding } from '#store/endpoints/unsettled-bindings.ts'
 import { archiveView } from '#store/endpoints/views.ts'
-import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/snapshot-sections.ts'
+import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/nodes/section-content.ts'
 import { type Db, readConsistently, type Store, transact } from '#store/store.ts'
 import { keyring } from '../support/keyring.ts'
 import {

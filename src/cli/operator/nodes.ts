@@ -1,5 +1,5 @@
 /** `inlet nodes`: shows and removes nodes, directly in the database, so that it works while control is down. */
-import { inventoryService } from '#control/fleet/inventory.ts'
+import { inventoryService } from '#control/fleet/node-inventory.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { UserError } from '#lib/user-error.ts'
 import { nodeLimits } from '#model/limits.ts'

@@ -1,37 +1,22 @@
 /**
- * Caches serialized sections of snapshots.
+ * Caches serialized sections of snapshots. section-builder.ts makes them.
  *
  * Law: a section is built once per region, name and version, and all nodes share its bytes.
  */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { z } from 'zod'
-import type { publicKeys } from '#auth/access-tokens.ts'
-import type { Clock } from '#lib/clock.ts'
-import { segmentLimits, tokenLimits } from '#model/limits.ts'
 import { effectiveQuotas } from '#model/quota.ts'
-import { type EndpointSection, type Section, type SectionKind, sectionKindOf } from '#model/snapshot-sections.ts'
-import { findFingerprint } from '#store/naming/certificates.ts'
-import { listRegionEndpoints, listRegionKeys, listRegionViews, type RegionEndpoint } from '#store/nodes/snapshot-sections.ts'
+import { type Section, sectionKindOf } from '#model/snapshot-sections.ts'
 import type { Db } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import { effectiveSettings } from '../resources/effective-settings.ts'
-
-export type SectionCacheOptions = {
-  readonly readPublicKeys: (db: Db) => Promise<ReturnType<typeof publicKeys>>
-  readonly clock: Clock
-  /** `iss` and `aud` of access tokens. */
-  readonly issuer: string
-  readonly baseDomain: string | null
-  /** The name of the certificate for a region; undefined if control issues none. */
-  readonly certificateName?: ((region: string) => string) | undefined
-}
+import { buildSections, type SectionOptions } from './section-builder.ts'
 
 type Versions = ReadonlyMap<string, string>
 type Lines = ReadonlyMap<string, Buffer>
 
 export class SectionCache {
-  readonly #options: SectionCacheOptions
+  readonly #options: SectionOptions
   readonly #lines = new LRUCache<string, Buffer>({
     maxSize: controlLimits.sectionCacheBytes,
     sizeCalculation: (line) => line.byteLength,
@@ -39,7 +24,7 @@ export class SectionCache {
   /** Hash of the other inputs of sections: settings of this process and defaults of this release. */
   readonly #settingsHash: string
 
-  constructor(options: SectionCacheOptions) {
+  constructor(options: SectionOptions) {
     this.#options = options
     const { issuer, baseDomain, certificateName } = options
     const defaults = effectiveSettings({
@@ -86,7 +71,7 @@ export class SectionCache {
     )
     for (const [kind, wanted] of missing) {
       if (kind === undefined) continue
-      for (const content of await this.#read(db, region, kind, wanted)) {
+      for (const content of await buildSections(db, region, { kind, names: wanted }, this.#options)) {
         const { name } = content
         const section: Section = { ...content, version: this.version(region, versions.get(name) ?? '') }
         const line = Buffer.from(`${JSON.stringify(section)}\n`)
@@ -96,56 +81,8 @@ export class SectionCache {
     }
     return lines
   }
-
-  async #read(db: Db, region: string, kind: SectionKind, names: readonly string[]): Promise<readonly Content[]> {
-    const { readPublicKeys, clock, issuer: token_issuer, baseDomain: base_domain, certificateName } = this.#options
-    const shards = names.map((name) => name.slice(kind.length + 1))
-    switch (kind) {
-      case 'installation':
-        return [
-          {
-            ...{ kind, name: kind, token_issuer, base_domain },
-            jwks: await readPublicKeys(db),
-            certificate: certificateName === undefined ? null : await findFingerprint(db, certificateName(region)),
-          },
-        ]
-      case 'keys': {
-        const found = await listRegionKeys(db, region, shards, clock.now() - tokenLimits.revokedKeysKeptSeconds * 1000)
-        return [...found].map(([shard, { keys, revoked_keys }]) => ({
-          ...{ kind, name: `${kind}/${shard}` },
-          keys: [...keys],
-          revoked_keys: revoked_keys.map(({ id }) => id),
-          expiring_keys: revoked_keys.flatMap(({ id, tokens_until }) => (tokens_until === null ? [] : [{ id, tokens_until }])),
-        }))
-      }
-      case 'endpoints': {
-        const found = await listRegionEndpoints(db, region, shards)
-        return [...found].map(([shard, some]) => ({ kind, name: `${kind}/${shard}`, endpoints: some.map(toSection) }))
-      }
-      case 'views': {
-        const found = await listRegionViews(db, region, shards)
-        return [...found].map(([shard, views]) => ({ kind, name: `${kind}/${shard}`, views: [...views] }))
-      }
-    }
-  }
 }
-
-type WithoutVersion<T> = T extends Section ? Omit<T, 'version'> : never
-type Content = WithoutVersion<Section>
 
 function keyOf(region: string, name: string, versions: Versions): string {
   return `${region} ${name} ${versions.get(name) ?? ''}`
-}
-
-function toSection(endpoint: RegionEndpoint): z.infer<typeof EndpointSection> {
-  const { id, account_id, account_suspended, account_weight, account_quotas, label, desired_state, destination, bindings } =
-    endpoint
-  return {
-    ...{ id, account_id, account_suspended, account_weight, account_quotas, label, desired_state },
-    ...effectiveSettings(endpoint),
-    // Seals open segments of a draining endpoint as soon as possible.
-    ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),
-    destination,
-    bindings: [...bindings],
-  }
 }

@@ -1,7 +1,7 @@
 /**
  * Sends snapshots to nodes, by section.
  *
- * Owns: which sections a node receives, and when its long poll ends. Does not own: content (`section-cache.ts`), versions
+ * Owns: which sections a node receives, and when its long poll ends. Does not own: content (`section-builder.ts`), versions
  * (`store/cluster/section-versions.ts`).
  * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed. A process that
  * accepts data receives endpoints only after the database knows that it does: drains depend on it.
@@ -28,9 +28,10 @@ import { listCommittedSeqs } from '#store/commits/commits.ts'
 import { getNodeRegion, recordSnapshotsSent } from '#store/nodes/nodes.ts'
 import { readConsistently, type Store, transact } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
-import { SectionCache, type SectionCacheOptions } from './section-cache.ts'
+import type { SectionOptions } from './section-builder.ts'
+import { SectionCache } from './section-cache.ts'
 
-export type SnapshotsOptions = SectionCacheOptions & {
+export type SnapshotsOptions = SectionOptions & {
   readonly store: Store
   readonly feed: EpochFeed
   readonly clock: Clock

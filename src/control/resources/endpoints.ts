@@ -31,14 +31,14 @@ import {
 import { listNodeRegions } from '#store/nodes/nodes.ts'
 import type { Db, Store } from '#store/store.ts'
 import type { DrainHold } from '../status/drain.ts'
-import type { EndpointState, Observation, Provisioner } from '../status/provisioner.ts'
+import type { EndpointState, EndpointStates, Observation } from '../status/endpoint-states.ts'
 import { judgeReport } from '../status/reports.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
 export type EndpointsOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
-  readonly provisioner: Provisioner
+  readonly endpointStates: EndpointStates
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -50,7 +50,7 @@ export const endpointLabelChars = 12
 
 export type Endpoints = ReturnType<typeof endpointService>
 
-export function endpointService({ applyChange, clock, logger, provisioner, store }: EndpointsOptions) {
+export function endpointService({ applyChange, clock, logger, endpointStates, store }: EndpointsOptions) {
   async function setState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
     return toEndpoint(await applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
@@ -61,7 +61,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
   }
 
   async function toEndpoints(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
-    const states = await provisioner.computeStates(endpoints, observation)
+    const states = await endpointStates.computeStates(endpoints, observation)
     return endpoints.map((endpoint) => describeEndpoint(endpoint, must(states.get(endpoint.id), 'the state of the endpoint')))
   }
 
@@ -84,7 +84,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         const page = await listEndpoints(store.db, account_id, { limit, offset }, { ids: allowed, desired_states, name })
         return { ...page, items: await toEndpoints(page.items) }
       }
-      const found = await provisioner.listIdsWithStatus(account_id, status, name)
+      const found = await endpointStates.listIdsWithStatus(account_id, status, name)
       const { observation } = found
       const ids = allowed === undefined ? found.ids : found.ids.filter((id) => allowed.includes(id))
       const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
@@ -125,7 +125,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
     async removeByForce({ account_id }: Principal, id: string): Promise<ForcedDeletion> {
       const endpoint = await getEndpoint(store.db, account_id, id)
       const draining_epoch = endpoint.draining_epoch ?? Number.POSITIVE_INFINITY
-      const holds = (await provisioner.listDrainHolds([{ ...endpoint, draining_epoch }])).get(id) ?? []
+      const holds = (await endpointStates.listDrainHolds([{ ...endpoint, draining_epoch }])).get(id) ?? []
       await applyChange(async (db, epoch) => {
         await drainEndpoint(db, account_id, id, { epoch, now: clock.now() })
         await removeDrainingEndpoint(db, id, clock.now())

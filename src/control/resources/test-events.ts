@@ -14,13 +14,13 @@ import type { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import { getEndpoint } from '#store/endpoints/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
-import type { Provisioner } from '../status/provisioner.ts'
+import type { EndpointStates } from '../status/endpoint-states.ts'
 import { actorOf } from './actor.ts'
 import type { Tokens } from './tokens.ts'
 
 export type TestEventsOptions = {
   readonly store: Store
-  readonly provisioner: Pick<Provisioner, 'findIngestUrl'>
+  readonly endpointStates: Pick<EndpointStates, 'findIngestUrl'>
   readonly tokens: Pick<Tokens, 'issueForIngest'>
   readonly clock: Clock
   /** PEM: who signs the certificates of nodes. Undefined: those that Node trusts. */
@@ -29,7 +29,7 @@ export type TestEventsOptions = {
 
 export type TestEvents = ReturnType<typeof testEventService>
 
-export function testEventService({ store, provisioner, tokens, clock, ca }: TestEventsOptions) {
+export function testEventService({ store, endpointStates, tokens, clock, ca }: TestEventsOptions) {
   return {
     /** Throws conflict if ingest refuses the record, unavailable if it cannot be reached or cannot take the record now. */
     async send(
@@ -38,7 +38,7 @@ export function testEventService({ store, provisioner, tokens, clock, ca }: Test
       { record = newRecord(principal, clock.now()) }: SendTestEvent,
     ): Promise<TestEvent> {
       const endpoint = await getEndpoint(store.db, principal.account_id, id)
-      const url = await provisioner.findIngestUrl(endpoint)
+      const url = await endpointStates.findIngestUrl(endpoint)
       const token = await tokens.issueForIngest(principal, endpoint.id)
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
       const signal = AbortSignal.timeout(controlLimits.testEventTimeoutMs)

@@ -12,12 +12,12 @@ import type { Leadership } from '#store/cluster/leadership.ts'
 import { listDrainingEndpoints, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import { controlLimits, drainLimits } from '../limits.ts'
-import type { Provisioner } from '../status/provisioner.ts'
+import type { EndpointStates } from '../status/endpoint-states.ts'
 
 export type DrainsOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
-  readonly provisioner: Provisioner
+  readonly endpointStates: EndpointStates
   readonly leadership: Leadership
   readonly clock: Clock
   readonly logger: Logger
@@ -36,14 +36,14 @@ export function createDrainRemoval(options: DrainsOptions): Periodic {
 }
 
 async function removeDrained(options: DrainsOptions, signal: AbortSignal): Promise<void> {
-  const { store, applyChange, provisioner, clock, logger } = options
+  const { store, applyChange, endpointStates, clock, logger } = options
   // Every one is checked: drains that are held for long must not hide later ones.
   const seen = new Set<string>()
   for (let from = 0; ; ) {
     const page = await listDrainingEndpoints(store.db, from, seen.size + drainLimits.pageEndpointsMax)
     const draining = page.filter(({ id }) => !seen.has(id))
     if (draining.length === 0) return
-    const holds = await provisioner.listDrainHolds(draining)
+    const holds = await endpointStates.listDrainHolds(draining)
     for (const { id, draining_at } of draining) {
       seen.add(id)
       from = draining_at

@@ -7,21 +7,21 @@ import type { Leadership } from '#store/cluster/leadership.ts'
 import { listUnprovisionedEndpoints } from '#store/endpoints/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import { newEndpointLimits } from '../limits.ts'
-import type { Provisioner } from '../status/provisioner.ts'
+import type { EndpointStates } from '../status/endpoint-states.ts'
 
 export type NewEndpointsOptions = {
   readonly store: Store
   readonly leadership: Pick<Leadership, 'whileLeading'>
-  readonly provisioner: Pick<Provisioner, 'computeStates'>
+  readonly endpointStates: Pick<EndpointStates, 'computeStates'>
   readonly clock: Clock
   readonly logger: Logger
 }
 
-export function createNewEndpointChecks({ store, leadership, provisioner, clock, logger }: NewEndpointsOptions): Service {
+export function createNewEndpointChecks({ store, leadership, endpointStates, clock, logger }: NewEndpointsOptions): Service {
   return new Periodic({
     name: 'check of new endpoints',
     intervalMs: newEndpointLimits.tickMs,
-    run: leadership.whileLeading(withRest(clock, () => noteProvisioned({ store, provisioner }))),
+    run: leadership.whileLeading(withRest(clock, () => noteProvisioned({ store, endpointStates }))),
     failure: 'check of new endpoints failed',
     recovery: 'check of new endpoints restored',
     clock,
@@ -29,9 +29,12 @@ export function createNewEndpointChecks({ store, leadership, provisioner, clock,
   })
 }
 
-export async function noteProvisioned({ store, provisioner }: Pick<NewEndpointsOptions, 'store' | 'provisioner'>): Promise<void> {
+export async function noteProvisioned({
+  store,
+  endpointStates,
+}: Pick<NewEndpointsOptions, 'store' | 'endpointStates'>): Promise<void> {
   const endpoints = await listUnprovisionedEndpoints(store.db, newEndpointLimits.unprovisionedMax)
-  if (endpoints.length > 0) await provisioner.computeStates(endpoints)
+  if (endpoints.length > 0) await endpointStates.computeStates(endpoints)
 }
 
 /** Leaves out runs so that `work` takes a part of the time at most: many endpoints may wait for many nodes. */

@@ -27,10 +27,10 @@ import {
   UsageTotals,
 } from '#model/node-protocol.ts'
 import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '#model/snapshot-sections.ts'
-import type { Commits } from '../../fleet/commits.ts'
 import type { IssuedCertificates } from '../../fleet/issued-certificates.ts'
 import type { NodeAccess } from '../../fleet/node-access.ts'
-import type { Nodes } from '../../fleet/nodes.ts'
+import type { Nodes } from '../../fleet/node-reports.ts'
+import type { ReportedCommits } from '../../fleet/reported-commits.ts'
 import type { Snapshots } from '../../fleet/snapshots.ts'
 import { controlLimits } from '../../limits.ts'
 
@@ -40,7 +40,7 @@ const ByNode = z.strictObject({ node_id: Id })
 export type NodeApiOptions = {
   readonly nodes: Nodes
   readonly snapshots: Snapshots
-  readonly commits: Commits
+  readonly commits: ReportedCommits
   readonly certificates: IssuedCertificates
 }
 

@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { LogOwner, Node, NodeLog, NodeRemoval } from '#model/node.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
-import type { Inventory } from '../../fleet/inventory.ts'
+import type { Inventory } from '../../fleet/node-inventory.ts'
 import { problem } from '../openapi/openapi.ts'
 import { Empty, resource } from './resource.ts'
 

@@ -1,70 +1,28 @@
 import type { z } from 'zod'
 import { AppError, type FieldError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import { type CommitFiles, type CommitList, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
+import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { summarize } from '#model/field-errors.ts'
 import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
-import type { Principal } from '#model/principal.ts'
 import { currentPosition } from '#store/cluster/epoch.ts'
 import { listForeignEndpoints, listForeignViews } from '#store/cluster/node-scope.ts'
-import {
-  countRecordedCommits,
-  findCommits,
-  findEndpointCommit,
-  listCommits,
-  listSegmentCommits,
-  recordCommit,
-} from '#store/commits/commits.ts'
-import { findMissingSince, findMissingSinceOf } from '#store/commits/missing-commits.ts'
-import { assertEverExisted } from '#store/endpoints/endpoints.ts'
+import { countRecordedCommits, findCommits, recordCommit } from '#store/commits/commits.ts'
+import { findMissingSince } from '#store/commits/missing-commits.ts'
 import { findProcess } from '#store/nodes/nodes.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
-import type { DownloadLinks } from '../resources/download-links.ts'
 import type { NodeIdentity } from './node-access.ts'
 
-export type CommitsOptions = {
+export type ReportedCommitsOptions = {
   readonly store: Store
   readonly clock: Clock
-  readonly downloadLinks: DownloadLinks
   readonly delivered: Pick<DeliveredMetrics, 'add'>
 }
 
-export type Commits = ReturnType<typeof commitService>
+export type ReportedCommits = ReturnType<typeof reportedCommits>
 
-export function commitService({ store, clock, downloadLinks, delivered }: CommitsOptions) {
+export function reportedCommits({ store, clock, delivered }: ReportedCommitsOptions) {
   return {
-    async list(
-      { account_id }: Principal,
-      endpoint_id: string,
-      { node_id, segment_seq: seq, ...page }: CommitsQuery,
-    ): Promise<CommitList> {
-      const { db } = store
-      await assertEverExisted(db, account_id, endpoint_id)
-      const may_lack_commits_since = await findMissingSinceOf(db, account_id, endpoint_id)
-      if (node_id !== undefined && seq !== undefined) {
-        const items = await listSegmentCommits(db, endpoint_id, { node_id, seq })
-        return { items, next_cursor: null, may_lack_commits_since }
-      }
-      const { items, next_cursor } = await listCommits(db, endpoint_id, page)
-      return { items: [...items], next_cursor, may_lack_commits_since }
-    },
-
-    /** Returns a commit with a link to each of its files. Throws not_found. */
-    async listFiles({ account_id }: Principal, endpoint_id: string, id: string): Promise<CommitFiles> {
-      await assertEverExisted(store.db, account_id, endpoint_id)
-      const found = await findEndpointCommit(store.db, endpoint_id, id)
-      if (found === undefined) throw new AppError('not_found', 'no such commit of the endpoint')
-      const { destination_id, region } = found
-      const { artifacts, ...commit } = found.commit
-      const files = Object.entries(artifacts).map(([kind, file]) => ({ kind, ...file }))
-      const urls = await downloadLinks.sign(
-        account_id,
-        files.map(({ key, moved_to }) => ({ key: moved_to?.key ?? key, destination_id, region, bucket: commit.bucket })),
-      )
-      return { ...commit, files: files.map((file, index) => ({ ...file, download_url: urls[index] ?? null })) }
-    },
-
     /** Returns those of the commits of the node that are recorded. */
     async find(node: NodeIdentity, ids: readonly string[]): Promise<CommitsFound> {
       // First: what the node noted with that report is then seen below.

@@ -1,5 +1,5 @@
 /**
- * Provisions endpoints and computes their state.
+ * Computes the state of endpoints.
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
  * The leader checks DNS and certificates (naming/checks/).
@@ -62,7 +62,7 @@ export type Observation = {
 
 const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
 
-export class Provisioner {
+export class EndpointStates {
   readonly #options: ProvisionerOptions
 
   constructor(options: ProvisionerOptions) {

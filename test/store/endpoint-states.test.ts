@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { Provisioner } from '#control/status/provisioner.ts'
+import { EndpointStates } from '#control/status/endpoint-states.ts'
 import { noteProvisioned } from '#control/upkeep/new-endpoints.ts'
 import { newId } from '#model/id.ts'
 import { getEndpoint, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
@@ -30,7 +30,14 @@ describeStores('an endpoint whose record is removed', (test) => {
     await aServingNode(store, clock.now())
     const hosts = { baseDomain, ingestAddressDefault: 'node:443' }
     const outages = { last: { fromMs: clock.now(), toMs: clock.now() } }
-    const provisioner = new Provisioner({ store, clock, hosts, baseUrl: 'http://127.0.0.1:8080', dnsKeeper: 'operator', outages })
+    const endpointStates = new EndpointStates({
+      store,
+      clock,
+      hosts,
+      baseUrl: 'http://127.0.0.1:8080',
+      dnsKeeper: 'operator',
+      outages,
+    })
     const see = (endpoints: readonly StoredEndpoint[], ...A: string[]) =>
       recordDnsChecks(
         store.db,
@@ -42,7 +49,7 @@ describeStores('an endpoint whose record is removed', (test) => {
         clock.now(),
       )
     const told = async ({ id }: StoredEndpoint) => {
-      const states = await provisioner.computeStates([await getEndpoint(store.db, account, id)])
+      const states = await endpointStates.computeStates([await getEndpoint(store.db, account, id)])
       return states.get(id)?.status
     }
     const unseen = await aStoredEndpoint(store, account, { region: 'loc' })
@@ -58,7 +65,7 @@ describeStores('an endpoint whose record is removed', (test) => {
 
     const led = await aStoredEndpoint(store, account, { region: 'loc' })
     await see([led], '192.0.2.1')
-    await noteProvisioned({ store, provisioner })
+    await noteProvisioned({ store, endpointStates })
     await see([led])
     expect(await told(led)).toBe('degraded')
     expect(await told(unseen)).toBe('deploying')
