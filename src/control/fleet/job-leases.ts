@@ -8,8 +8,6 @@
  */
 import { AppError } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { toSentView } from '#model/definition.ts'
@@ -48,15 +46,13 @@ import {
 } from '#store/jobs/job-units.ts'
 import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
-import { type Store, type Tx, transact } from '#store/store.ts'
+import { type Tx, transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
 import { goneReason, prepareCompaction, recordCompaction } from './compaction-units.ts'
 import { chooseSource } from './job-source.ts'
 
-export type JobLeasesOptions = {
-  readonly store: Store
-  readonly clock: Clock
-  readonly logger: Logger
+export type JobLeasesOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly delivered: Pick<DeliveredMetrics, 'addView'>
 }
 

@@ -1,20 +1,16 @@
 import type { X509Certificate } from 'node:crypto'
 import { printJoinToken } from '#auth/join-token.ts'
 import { newJoinToken } from '#auth/new-join-token.ts'
-import type { Clock } from '#lib/clock.ts'
 import { pinOf } from '#lib/root-certificate.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import type { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/nodes/join-tokens.ts'
-import { type Store, transact } from '#store/store.ts'
+import { transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 
-export type JoinTokensOptions = {
-  readonly store: Store
+export type JoinTokensOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   /** Returns the root that tokens pin, if nodes would not trust the certificate of the node API by themselves. */
   readonly rootCertificate: () => X509Certificate | undefined
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export type JoinTokens = ReturnType<typeof joinTokenService>

@@ -9,8 +9,6 @@ import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
 import type { Join, Joined } from '#model/node-protocol.ts'
@@ -19,14 +17,12 @@ import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
 import { claimNodeId, findNodeCredential, listNodeCredentials } from '#store/nodes/node-credentials.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
-import { type Store, transact } from '#store/store.ts'
+import { transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 
-export type NodeAccessOptions = {
-  readonly store: Store
+export type NodeAccessOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   /** Secret that a node of this installation presents to join, instead of a join token. */
   readonly joinSecret: string
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 /** A node whose credential was verified. */

@@ -1,8 +1,6 @@
 import type { z } from 'zod'
 import { AppError } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type {
@@ -38,18 +36,16 @@ import {
 } from '#store/nodes/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/nodes/quiet-heartbeats.ts'
 import { recordSeriesReport } from '#store/series/endpoint-series.ts'
-import { type Store, type Tx, transact } from '#store/store.ts'
+import { type Tx, transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import type { DeliveryProcesses } from '../metrics/delivery-processes.ts'
 import type { NodeIdentity } from './node-access.ts'
 
-export type NodesOptions = {
-  readonly store: Store
+export type NodesOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly feed: EpochFeed
   readonly deliveryProcesses: Pick<DeliveryProcesses, 'report'>
   /** Undefined if this installation manages no DNS. */
   readonly published?: PublishedNodes | undefined
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export type Nodes = ReturnType<typeof nodeService>

@@ -7,8 +7,6 @@
  */
 import { newAccount } from '#auth/new-account.ts'
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import type { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import {
@@ -18,15 +16,11 @@ import {
   listSuspendedAccountIds,
   updateAccount,
 } from '#store/accounts/accounts.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 
-export type AccountsOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
-  readonly clock: Clock
-  readonly logger: Logger
+export type AccountsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
   /** Whether the operator says which buckets an account may use. */
   readonly hasAllowedBuckets: boolean
 }

@@ -8,8 +8,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { RevokedKeyError } from '#auth/access-tokens.ts'
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { timeOrderedUuid } from '#lib/uuid.ts'
 import {
   type AuditEvent,
@@ -32,7 +30,8 @@ import {
   upsertAuditEvent,
 } from '#store/accounts/audit-events.ts'
 import { findRole } from '#store/accounts/people.ts'
-import { type Db, type Store, withCompanion } from '#store/store.ts'
+import { type Db, withCompanion } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 import { accountSuspended } from './accounts.ts'
 import { removeAll } from './batches.ts'
@@ -62,12 +61,9 @@ export type Trace = {
 
 export type Outcome = Pick<NewAuditEvent, 'status' | 'error'>
 
-export type AuditTrailOptions = {
-  readonly store: Store
+export type AuditTrailOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   /** How long events are kept. */
   readonly keptMs: number
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export class AuditTrail {

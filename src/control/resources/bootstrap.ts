@@ -7,8 +7,6 @@
 import { newAccount } from '#auth/new-account.ts'
 import { apiKeyOf, hashApiKey, newApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { scopes } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
@@ -25,13 +23,12 @@ import type { ObjectStores } from '#objects/object-store.ts'
 import { allowBuckets, findFirstAccount, insertAccountWithKey } from '#store/accounts/accounts.ts'
 import { findApiKeyByHash, insertApiKey } from '#store/accounts/api-keys.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import { type ChangeTx, currentPosition } from '#store/cluster/epoch.ts'
 import { insertBinding } from '#store/endpoints/bindings.ts'
 import { claimValidation, insertDestination, recordValidation } from '#store/endpoints/destinations.ts'
 import { insertEndpoint } from '#store/endpoints/endpoints.ts'
 import { insertView, publishView } from '#store/endpoints/views.ts'
-import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { endpointLabelChars } from './endpoints.ts'
 import { failureOf, tryDestination } from './try-destination.ts'
 
@@ -45,11 +42,8 @@ export type Bootstrapped = {
   readonly segment_max_age_seconds: number
 }
 
-export type BootstrapOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
+export type BootstrapOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
   readonly objectStores: ObjectStores
-  readonly clock: Clock
   readonly region: string
   readonly hosts: HostOptions
   /** API key to create at startup, with all scopes. */
@@ -61,7 +55,6 @@ export type BootstrapOptions = {
   readonly isNodeInUse: boolean
   /** Whether somebody at a terminal tries Inlet out: then files appear within seconds. Otherwise the default applies, which makes fewer and larger files. */
   readonly isAtTerminal: boolean
-  readonly logger: Logger
 }
 
 /** The configured API key or a bucket cannot be used: the process must not start without it. */

@@ -1,6 +1,4 @@
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import type {
   ChangeDestination,
   CreateDestination,
@@ -17,7 +15,6 @@ import type { Principal } from '#model/principal.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { getBucketAccess } from '#store/accounts/accounts.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import {
   claimValidation,
   getDestination,
@@ -27,17 +24,14 @@ import {
   removeDestination,
   updateDestination,
 } from '#store/endpoints/destinations.ts'
-import { type Store, transact } from '#store/store.ts'
+import { transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 import { failureOf, tryDestination } from './try-destination.ts'
 
-export type DestinationsOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
+export type DestinationsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
   readonly objectStores: ObjectStores
   readonly storeTraits: StoreTraits
-  readonly clock: Clock
-  readonly logger: Logger
   /** The AWS principal that assumes the roles. */
   readonly awsPrincipalArn: string | null
 }

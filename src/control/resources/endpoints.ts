@@ -1,6 +1,4 @@
 import { must } from '#lib/assert.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import {
   type ChangeEndpoint,
   type CreateEndpoint,
@@ -16,7 +14,6 @@ import { endpointLimit, type Principal } from '#model/principal.ts'
 import type { NodeRegions } from '#model/region.ts'
 import { getAccount } from '#store/accounts/accounts.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -29,18 +26,15 @@ import {
   updateEndpoint,
 } from '#store/endpoints/endpoints.ts'
 import { listNodeRegions } from '#store/nodes/nodes.ts'
-import type { Db, Store } from '#store/store.ts'
+import type { Db } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import type { DrainHold } from '../status/drain.ts'
 import type { EndpointState, EndpointStates, Observation } from '../status/endpoint-states.ts'
 import { judgeReport } from '../status/reports.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
-export type EndpointsOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
+export type EndpointsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
   readonly endpointStates: EndpointStates
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export type EndpointsQuery = PageQuery & { readonly status: EndpointStatus | 'all'; readonly name?: string | undefined }

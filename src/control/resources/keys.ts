@@ -1,23 +1,16 @@
 import { newApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import type { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/accounts/api-keys.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
-import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { actorOf, type Caller } from './actor.ts'
 
-export type KeysOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
+export type KeysOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
   /** Whether the operator allows public keys. */
   readonly publicKeys: boolean
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export type Keys = ReturnType<typeof keyService>

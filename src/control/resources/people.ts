@@ -3,8 +3,6 @@ import type { JoinRefusal, LinkUse, Newcomer, SignedIn } from '#auth/sign-in.ts'
 import { newSignInLink, signInUrl } from '#auth/sign-in-link.ts'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
-import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { dayMs } from '#lib/time-units.ts'
 import { newId } from '#model/id.ts'
 import { signInLimits } from '#model/limits.ts'
@@ -48,20 +46,18 @@ import {
   removeLinksBy,
   type SignInLink,
 } from '#store/accounts/sign-in-links.ts'
-import { type Db, type Store, type Tx, transact } from '#store/store.ts'
+import { type Db, type Tx, transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { accountSuspended } from './accounts.ts'
 import { actorOf } from './actor.ts'
 import { firstLinkActor, signInLinks } from './sign-in-links.ts'
 
-export type PeopleOptions = {
-  readonly store: Store
+export type PeopleOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly baseUrl: string
   /** Role in the first account for everybody whom the provider signs in. Null: only invited people get in. */
   readonly providerRole: Role | null
   /** Whether keys may be public. */
   readonly publicKeys: boolean
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export type People = ReturnType<typeof peopleService>

@@ -9,31 +9,26 @@ import type { KeyUse } from '#auth/key-use.ts'
 import { hashApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
-import { type Clock, sleep } from '#lib/clock.ts'
+import { sleep } from '#lib/clock.ts'
 import type { Keyring } from '#lib/keyring.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { parseDurationSeconds } from '#model/duration.ts'
 import { tokenLimits } from '#model/limits.ts'
 import { isPerson, type KeyPrincipal, type Principal } from '#model/principal.ts'
 import type { AccessToken, ExchangeToken } from '#model/token.ts'
 import { findApiKeyByHash, listApiKeysRevokedSince } from '#store/accounts/api-keys.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/accounts/signing-keys.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
-import type { Db, Store } from '#store/store.ts'
+import type { Db } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { controlLimits, signingKeyLimits } from '../limits.ts'
 
-export type TokensOptions = {
-  readonly store: Store
+export type TokensOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
   /** Encrypts the signing keys. */
   readonly keyring: Keyring
-  readonly applyChange: ApplyChange
   readonly feed: EpochFeed
   readonly keyUse: Pick<KeyUse, 'add'>
-  readonly clock: Clock
-  readonly logger: Logger
   /** `iss` and `aud` of every token. */
   readonly issuer: string
 }

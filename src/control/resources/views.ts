@@ -1,4 +1,3 @@
-import type { Clock } from '#lib/clock.ts'
 import { type Definition, type DefinitionFormat, isListFormed } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
@@ -8,7 +7,6 @@ import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage, Ch
 import type { ViewMetrics } from '#model/view-metrics.ts'
 import type { CheckedChange, CheckedView } from '#preview/preview-protocol.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
 import {
   archiveView,
   findPublishedBefore,
@@ -24,7 +22,8 @@ import {
   updateDraft,
 } from '#store/endpoints/views.ts'
 import { getViewMetrics, noViewMetrics, readViewMetrics } from '#store/series/view-counters.ts'
-import { type Store, transact } from '#store/store.ts'
+import { transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { actorOf } from './actor.ts'
 import { addColumnMetrics } from './column-metrics.ts'
 
@@ -53,11 +52,8 @@ export type ViewMetricsOfVersion = ViewMetrics & {
   readonly view_version: number
 }
 
-export type ViewsOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
+export type ViewsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock'> & {
   readonly definitions: DefinitionReader
-  readonly clock: Clock
 }
 
 const viewQuotas = ['views', 'view_versions'] as const

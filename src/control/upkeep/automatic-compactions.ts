@@ -6,23 +6,15 @@
  * compaction at most, and an account a few, so that it does not keep nodes from the jobs of others.
  */
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { compactionLimits } from '#model/limits.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import { type DueEndpoint, startAutomaticCompaction } from '#store/jobs/compaction-jobs.ts'
 import { countCompactionJobs, listDueEndpoints, setCompactedUntil, wasCanceledSince } from '#store/jobs/due-compactions.ts'
-import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 
-export type AutomaticCompactionsOptions = {
-  readonly store: Store
-  readonly leadership: Leadership
-  readonly clock: Clock
-  readonly logger: Logger
-}
+export type AutomaticCompactionsOptions = Pick<ControlContext, 'store' | 'leadership' | 'clock' | 'logger'>
 
 export function createAutomaticCompactions(options: AutomaticCompactionsOptions): Periodic {
   const { leadership, clock, logger } = options

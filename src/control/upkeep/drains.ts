@@ -4,23 +4,14 @@
  * Owns: when drains are checked. Does not own: when an endpoint counts as drained (status/drain.ts), rejecting new data and delivering
  * old data, which nodes do. Everything it needs is in the database, so the control process that leads next continues.
  */
-import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Logger } from '#lib/telemetry.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import { listDrainingEndpoints, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
-import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { controlLimits, drainLimits } from '../limits.ts'
 import type { EndpointStates } from '../status/endpoint-states.ts'
 
-export type DrainsOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
+export type DrainsOptions = ControlContext & {
   readonly endpointStates: EndpointStates
-  readonly leadership: Leadership
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export function createDrainRemoval(options: DrainsOptions): Periodic {

@@ -4,14 +4,11 @@
  * Owns: what is removed after which time, and that each table has its turn. Does not own: the statements (store/).
  * Law: each statement removes a bounded number of rows, so that none runs into the timeout of statements, however long this did not run.
  */
-import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { jobLimits, joinTokenLimits } from '#model/limits.ts'
 import { removeUsageBefore } from '#store/accounts/account-usage.ts'
 import { removeSessionsBefore, removeVerificationsBefore } from '#store/accounts/people.ts'
 import { removeSignInLinksBefore } from '#store/accounts/sign-in-links.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import {
   findCommittingNode,
   listCommittedEndpoints,
@@ -24,19 +21,16 @@ import { removeJoinTokensExpiredBefore } from '#store/nodes/join-tokens.ts'
 import { seriesRemovals } from '#store/series/series-retention.ts'
 import { removeViewCountersBefore } from '#store/series/view-counters.ts'
 import { removeViewQualityBefore } from '#store/series/view-quality.ts'
-import type { Db, Store } from '#store/store.ts'
+import type { Db } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 import type { AuditTrail } from '../resources/audit-trail.ts'
 import { removeAll } from '../resources/batches.ts'
 
-export type HousekeepingOptions = {
-  readonly store: Store
+export type HousekeepingOptions = Pick<ControlContext, 'store' | 'leadership' | 'clock' | 'logger'> & {
   readonly auditTrail: Pick<AuditTrail, 'prune'>
   /** How long commits are kept, with their DLQ files. */
   readonly commitsKeptMs: number
-  readonly leadership: Leadership
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 /** Removes what is too old, from time to time. */

@@ -2,19 +2,15 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import type { Leadership } from '#store/cluster/leadership.ts'
 import { listUnprovisionedEndpoints } from '#store/endpoints/endpoints.ts'
-import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { newEndpointLimits } from '../limits.ts'
 import type { EndpointStates } from '../status/endpoint-states.ts'
 
-export type NewEndpointsOptions = {
-  readonly store: Store
+export type NewEndpointsOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly leadership: Pick<Leadership, 'whileLeading'>
   readonly endpointStates: Pick<EndpointStates, 'computeStates'>
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export function createNewEndpointChecks({ store, leadership, endpointStates, clock, logger }: NewEndpointsOptions): Service {

@@ -4,25 +4,15 @@
  * Owns: when bindings are checked. Does not own: when one is settled (status/settlement.ts), which segments it applies to (delivery).
  * Everything it needs is in the database, so the control process that leads next continues.
  */
-import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Logger } from '#lib/telemetry.ts'
-import type { ApplyChange } from '#store/cluster/changes.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import { listUnsettledBindings, settleBindings } from '#store/endpoints/unsettled-bindings.ts'
 import { listLags } from '#store/nodes/node-reports.ts'
 import { listNodesOnceIn } from '#store/nodes/nodes.ts'
-import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
 import { settlementLimits } from '../limits.ts'
 import { isSettled } from '../status/settlement.ts'
 
-export type SettlementOptions = {
-  readonly store: Store
-  readonly applyChange: ApplyChange
-  readonly leadership: Leadership
-  readonly clock: Clock
-  readonly logger: Logger
-}
+export type SettlementOptions = ControlContext
 
 export function createSettlements(options: SettlementOptions): Periodic {
   const { leadership, clock, logger } = options

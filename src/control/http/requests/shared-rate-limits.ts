@@ -10,10 +10,9 @@ import { LRUCache } from 'lru-cache'
 import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { type Allowance, type Grant, removeEndedWindows, takeAllowances } from '#store/accounts/rate-windows.ts'
-import type { Leadership } from '#store/cluster/leadership.ts'
 import type { Store } from '#store/store.ts'
+import type { ControlContext } from '../../context.ts'
 import { controlLimits } from '../../limits.ts'
 
 export type SharedRateLimitsOptions = {
@@ -113,12 +112,7 @@ export function rateLimitStore({ db }: Store, clock: Clock) {
   }
 }
 
-export type WindowRemovalOptions = {
-  readonly store: Store
-  readonly leadership: Leadership
-  readonly clock: Clock
-  readonly logger: Logger
-}
+export type WindowRemovalOptions = Pick<ControlContext, 'store' | 'leadership' | 'clock' | 'logger'>
 
 /** Removes windows that are over: each caller leaves one. */
 export function createWindowRemoval({ store, leadership, clock, logger }: WindowRemovalOptions): Periodic {
