@@ -134,8 +134,7 @@ export async function removeUsageBefore(db: Db, now: number): Promise<number> {
   if (oldest === undefined) return 0
   const { numDeletedRows } = await db
     .deleteFrom('account_usage')
-    .where('day', '=', oldest.day)
-    .where('account_id', '=', oldest.account_id)
+    .where(({ and }) => and({ day: oldest.day, account_id: oldest.account_id }))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
@@ -167,9 +166,7 @@ async function foldOldRuns(db: Tx, node_id: string, run: string, reported: reado
     if (sum === undefined || oldest === undefined) continue
     await db
       .deleteFrom('account_usage')
-      .where('day', '=', day)
-      .where('account_id', '=', account_id)
-      .where('node_id', '=', node_id)
+      .where(({ and }) => and({ day, account_id, node_id }))
       .where('run', 'in', [sum.run, oldest.run])
       .execute()
     const both = {

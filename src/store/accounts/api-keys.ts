@@ -75,8 +75,7 @@ export async function revokeApiKey(db: ChangeTx, account_id: string, id: string,
       revoked_at: fn.coalesce('revoked_at', val(at)),
       ...(endsAccess ? { access_ended_at: fn.coalesce('access_ended_at', val(at)) } : {}),
     }))
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .returningAll()
     .executeTakeFirst()
   if (row === undefined) throw new AppError('not_found', 'no such API key')

@@ -86,8 +86,7 @@ export async function findRole(db: Db, person_id: string, account_id: string): P
   const row = await db
     .selectFrom('memberships')
     .select('role')
-    .where('person_id', '=', person_id)
-    .where('account_id', '=', account_id)
+    .where(({ and }) => and({ person_id, account_id }))
     .executeTakeFirst()
   return row?.role as Role | undefined
 }
@@ -124,8 +123,7 @@ export async function changeRole(db: Tx, account_id: string, person_id: string, 
   const changed = await db
     .updateTable('memberships')
     .set({ role })
-    .where('account_id', '=', account_id)
-    .where('person_id', '=', person_id)
+    .where(({ and }) => and({ account_id, person_id }))
     .returning('person_id')
     .executeTakeFirst()
   if (changed === undefined) throw notFound()
@@ -137,8 +135,7 @@ export async function removeMembership(db: Tx, account_id: string, person_id: st
   await lockOwners(db, account_id)
   const removed = await db
     .deleteFrom('memberships')
-    .where('account_id', '=', account_id)
-    .where('person_id', '=', person_id)
+    .where(({ and }) => and({ account_id, person_id }))
     .returning('person_id')
     .executeTakeFirst()
   if (removed === undefined) throw notFound()
@@ -176,8 +173,7 @@ async function requireOwner(db: Tx, account_id: string): Promise<void> {
   const owner = await db
     .selectFrom('memberships')
     .select('person_id')
-    .where('account_id', '=', account_id)
-    .where('role', '=', 'owner')
+    .where(({ and }) => and({ account_id, role: 'owner' }))
     .limit(1)
     .executeTakeFirst()
   if (owner === undefined) throw new AppError('conflict', 'the account would have no owner: make somebody else an owner first')

@@ -98,8 +98,7 @@ export async function listInvitations(db: Db, account_id: string, now: number): 
 export async function removeInvitation(db: Db, account_id: string, id: string): Promise<void> {
   const removed = await db
     .deleteFrom('sign_in_links')
-    .where('id', '=', id)
-    .where('account_id', '=', account_id)
+    .where(({ and }) => and({ id, account_id }))
     .where('used_at', 'is', null)
     .returning('id')
     .executeTakeFirst()

@@ -78,8 +78,7 @@ export async function touchKeysUnlessServed(db: ChangeTx, account_id: string, re
   const served = await db
     .selectFrom('endpoints')
     .select('id')
-    .where('account_id', '=', account_id)
-    .where('region', '=', region)
+    .where(({ and }) => and({ account_id, region }))
     .where('deleted_at', 'is', null)
     .limit(1)
     .executeTakeFirst()

@@ -99,9 +99,7 @@ export async function listSegmentCommits(db: Db, endpoint_id: string, { node_id,
   const rows = await db
     .selectFrom('commits')
     .select(columns)
-    .where('endpoint_id', '=', endpoint_id)
-    .where('node_id', '=', node_id)
-    .where('seq', '=', seq)
+    .where(({ and }) => and({ endpoint_id, node_id, seq }))
     .execute()
   return toCommits(
     db,
@@ -117,8 +115,7 @@ export async function findEndpointCommit(db: Db, endpoint_id: string, id: string
   const row = await db
     .selectFrom('commits')
     .select([...columns, 'destination_id', 'region'])
-    .where('endpoint_id', '=', endpoint_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ endpoint_id, id }))
     .executeTakeFirst()
   if (row === undefined) return undefined
   const { destination_id, region, ...stored } = row

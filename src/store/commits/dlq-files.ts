@@ -159,8 +159,7 @@ export async function findLatestRejectingVersion(
   return db
     .selectFrom('views')
     .select(['id', 'version'])
-    .where('account_id', '=', account_id)
-    .where('name', '=', name)
+    .where(({ and }) => and({ account_id, name }))
     .where('id', '<>', except)
     .where(({ exists, selectFrom }) => {
       let rejected = selectFrom('dlq_files')

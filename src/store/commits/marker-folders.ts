@@ -43,9 +43,7 @@ export async function hasCommitsIn(db: Db, { endpoint_id, target: { id, bucket, 
   const row = await db
     .selectFrom('commits')
     .select('artifacts')
-    .where('endpoint_id', '=', endpoint_id)
-    .where('destination_id', '=', id)
-    .where('bucket', '=', bucket)
+    .where(({ and }) => and({ endpoint_id, destination_id: id, bucket }))
     .orderBy('uploaded_at', 'desc')
     .limit(1)
     .executeTakeFirst()

@@ -8,8 +8,7 @@ export function listQueriedVersions(db: Db, account_id: string, name: string) {
   return db
     .selectFrom('views')
     .select(['id', 'version', 'status'])
-    .where('account_id', '=', account_id)
-    .where('name', '=', name)
+    .where(({ and }) => and({ account_id, name }))
     .execute()
 }
 

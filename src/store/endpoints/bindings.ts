@@ -29,9 +29,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
   const view = await db
     .updateTable('views')
     .set({ status: sql`status` })
-    .where('account_id', '=', account_id)
-    .where('id', '=', view_id)
-    .where('status', '=', 'published')
+    .where(({ and }) => and({ account_id, id: view_id, status: 'published' }))
     .returning('id')
     .executeTakeFirst()
   if (view === undefined) throw await explainNotAttachable(db, account_id, view_id)
@@ -85,9 +83,7 @@ export async function detachBinding(
   const detached = await db
     .updateTable('bindings')
     .set({ deactivated_at: now, unsettled_epoch: runningEpoch })
-    .where('account_id', '=', account_id)
-    .where('endpoint_id', '=', endpoint_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, endpoint_id, id }))
     .where('deactivated_at', 'is', null)
     .returning('id')
     .executeTakeFirst()
@@ -128,8 +124,7 @@ function select(db: Db) {
 
 function selectNewestFirst(db: Db, account_id: string, endpoint_id: string) {
   return select(db)
-    .where('bindings.account_id', '=', account_id)
-    .where('bindings.endpoint_id', '=', endpoint_id)
+    .where(({ and }) => and({ 'bindings.account_id': account_id, 'bindings.endpoint_id': endpoint_id }))
     .orderBy('bindings.activated_at', 'desc')
     .orderBy('bindings.id')
 }

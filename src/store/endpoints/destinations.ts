@@ -119,8 +119,7 @@ export async function updateDestination(
   const before = await db
     .updateTable('destinations')
     .set({ updated_at: now })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .returningAll()
     .executeTakeFirst()
   if (before === undefined) throw notFound()
@@ -169,8 +168,7 @@ export async function claimValidation(db: Tx, account_id: string, id: string, no
   const claimed = await db
     .updateTable('destinations')
     .set({ validation_claimed_at: now })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .where(({ eb, or }) => {
       const isBefore = [eb('validation_claimed_at', 'is', null), eb('validation_claimed_at', '<=', freeBefore)]
       return or([...isBefore, eb('validation_claimed_at', '>', futureAfter)])
@@ -209,9 +207,7 @@ export async function recordValidation(
         ? { status: 'valid', validated_at: now, last_error: null, updated_at: now }
         : { status: 'pending', validated_at: null, last_error: outcome.error, updated_at: now },
     )
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
-    .where('revision', '=', outcome.revision)
+    .where(({ and }) => and({ account_id, id, revision: outcome.revision }))
     .executeTakeFirstOrThrow()
   return numUpdatedRows === 1n
 }

@@ -103,8 +103,7 @@ export async function assertEverExisted(db: Db, account_id: string, id: string):
   const row = await db
     .selectFrom('endpoints')
     .select('id')
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .executeTakeFirst()
   if (row === undefined) throw notFound()
 }
@@ -157,8 +156,7 @@ export async function listEndpointFacts(db: Db, account_id: string, name?: strin
     .select(['endpoints.id', 'endpoints.region', 'endpoints.label', 'endpoints.since_epoch'])
     .select(['endpoints.created_at', 'endpoints.provisioned_at'])
     .select(['destinations.status as destination_status', 'accounts.status as account_status'])
-    .where('endpoints.account_id', '=', account_id)
-    .where('endpoints.desired_state', '=', 'active')
+    .where(({ and }) => and({ 'endpoints.account_id': account_id, 'endpoints.desired_state': 'active' }))
     .where('endpoints.deleted_at', 'is', null)
     .$if(name !== undefined, (query) => query.where('endpoints.name', '=', name as string))
     .orderBy('endpoints.created_at', 'desc')
@@ -248,8 +246,7 @@ export async function updateEndpoint(
     const update = db
       .updateTable('endpoints')
       .set(values)
-      .where('account_id', '=', account_id)
-      .where('id', '=', id)
+      .where(({ and }) => and({ account_id, id }))
       .where('deleted_at', 'is', null)
     await translateErrors(update.execute(), { unique: nameTaken, reference: noSuchDestination })
     await touchEndpoint(db, id)
@@ -267,8 +264,7 @@ export async function setDesiredState(
   const { numUpdatedRows } = await db
     .updateTable('endpoints')
     .set({ desired_state })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .where('desired_state', 'in', ['active', 'paused'])
     .executeTakeFirstOrThrow()
   const endpoint = await getEndpoint(db, account_id, id)
@@ -287,8 +283,7 @@ export async function drainEndpoint(
   const { numUpdatedRows } = await db
     .updateTable('endpoints')
     .set({ desired_state: 'draining', draining_at: now, draining_epoch: epoch })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .where('desired_state', '!=', 'draining')
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) await getEndpoint(db, account_id, id)
@@ -322,8 +317,7 @@ export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: numb
   const removed = await db
     .updateTable('endpoints')
     .set({ deleted_at: now, destination_id: null })
-    .where('id', '=', id)
-    .where('desired_state', '=', 'draining')
+    .where(({ and }) => and({ id, desired_state: 'draining' }))
     .where('deleted_at', 'is', null)
     .returning(['account_id', 'region'])
     .executeTakeFirst()

@@ -36,8 +36,7 @@ export async function insertView(db: Tx, account_id: string, view: NewView, now:
   const taken = await db
     .selectFrom('views')
     .select('id')
-    .where('account_id', '=', account_id)
-    .where('name', '=', view.name)
+    .where(({ and }) => and({ account_id, name: view.name }))
     .limit(1)
     .executeTakeFirst()
   if (taken !== undefined) throw nameTaken
@@ -100,8 +99,7 @@ export async function findView(db: Db, account_id: string, id: string): Promise<
   const row = await db
     .selectFrom('views')
     .selectAll()
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .executeTakeFirst()
   return row === undefined ? undefined : toView(row)
 }
@@ -118,9 +116,7 @@ export async function findVersionId(db: Db, account_id: string, name: string, ve
   const row = await db
     .selectFrom('views')
     .select('id')
-    .where('account_id', '=', account_id)
-    .where('name', '=', name)
-    .where('version', '=', version)
+    .where(({ and }) => and({ account_id, name, version }))
     .executeTakeFirst()
   return row?.id ?? null
 }
@@ -275,9 +271,7 @@ export async function archiveView(db: ChangeTx, account_id: string, id: string, 
 export async function removeDraft(db: Db, account_id: string, id: string): Promise<void> {
   const { numDeletedRows } = await db
     .deleteFrom('views')
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
-    .where('status', '=', 'draft')
+    .where(({ and }) => and({ account_id, id, status: 'draft' }))
     .executeTakeFirstOrThrow()
   if (numDeletedRows === 0n) await throwWrongStatus(db, account_id, id, 'only a draft can be deleted')
 }
@@ -294,9 +288,7 @@ async function changeIf(
   const row = await db
     .updateTable('views')
     .set(values)
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
-    .where('status', '=', status)
+    .where(({ and }) => and({ account_id, id, status }))
     .returningAll()
     .executeTakeFirst()
   return row === undefined ? throwWrongStatus(db, account_id, id, refusal) : toView(row)

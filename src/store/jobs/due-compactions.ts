@@ -51,8 +51,7 @@ export async function countCompactionJobs(db: Db, account_id: string): Promise<n
   const { total } = await db
     .selectFrom('jobs')
     .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('account_id', '=', account_id)
-    .where('kind', '=', 'compaction')
+    .where(({ and }) => and({ account_id, kind: 'compaction' }))
     .where('finished_at', 'is', null)
     .executeTakeFirstOrThrow()
   return Number(total)
@@ -63,9 +62,7 @@ export async function wasCanceledSince(db: Db, endpoint_id: string, since: numbe
   const job = await db
     .selectFrom('jobs')
     .select('id')
-    .where('endpoint_id', '=', endpoint_id)
-    .where('kind', '=', 'compaction')
-    .where('status', '=', 'canceled')
+    .where(({ and }) => and({ endpoint_id, kind: 'compaction', status: 'canceled' }))
     .where('created_at', '>=', since)
     .limit(1)
     .executeTakeFirst()

@@ -67,8 +67,7 @@ export async function leaseUnit(
   await db
     .updateTable('job_units')
     .set({ status: 'leased', available_at: now + leaseLimits.leaseMs, deaths, ...lease })
-    .where('job_id', '=', job_id)
-    .where('commit_id', '=', commit_id)
+    .where(({ and }) => and({ job_id, commit_id }))
     .execute()
   await db
     .updateTable('jobs')
@@ -113,12 +112,7 @@ export async function returnUnit(db: Tx, unit: LeaseKey & Pick<LeasedUnit, 'deat
 }
 
 function updateLeased(db: Tx, { job_id, commit_id, lease_id }: LeaseKey) {
-  return db
-    .updateTable('job_units')
-    .where('job_id', '=', job_id)
-    .where('commit_id', '=', commit_id)
-    .where('lease_id', '=', lease_id)
-    .where('status', '=', 'leased')
+  return db.updateTable('job_units').where(({ and }) => and({ job_id, commit_id, lease_id, status: 'leased' }))
 }
 
 /** Locks the row of a job, whatever its status, until the transaction ends. */
@@ -142,8 +136,7 @@ export async function findUnit(
   return db
     .selectFrom('job_units')
     .select(['lease_id', 'node_id', 'status', 'view_id', 'deaths'])
-    .where('job_id', '=', job_id)
-    .where('commit_id', '=', commit_id)
+    .where(({ and }) => and({ job_id, commit_id }))
     .executeTakeFirst()
 }
 
@@ -163,8 +156,7 @@ export async function finishUnit(
   const finished = await db
     .updateTable('job_units')
     .set({ status: end.status, available_at: null, reason })
-    .where('job_id', '=', job_id)
-    .where('commit_id', '=', commit_id)
+    .where(({ and }) => and({ job_id, commit_id }))
     .where('status', 'in', ['waiting', 'leased'])
     .returning('commit_id')
     .executeTakeFirst()

@@ -194,8 +194,7 @@ export async function setJobStatus(
   await db
     .updateTable('jobs')
     .set({ status, ...(status === 'canceled' ? { finished_at: now } : {}) })
-    .where('account_id', '=', account_id)
-    .where('id', '=', id)
+    .where(({ and }) => and({ account_id, id }))
     .where('status', 'in', ['running', 'paused'])
     .execute()
   const job = await getJob(db, account_id, id)
@@ -209,8 +208,7 @@ export async function listRunningJobIds(db: Db, region: string): Promise<readonl
   const rows = await db
     .selectFrom('jobs')
     .select('id')
-    .where('region', '=', region)
-    .where('status', '=', 'running')
+    .where(({ and }) => and({ region, status: 'running' }))
     .orderBy('looked_at')
     .limit(leaseLimits.jobsPerRequestMax)
     .execute()
@@ -225,8 +223,7 @@ export async function lockRunningJob(db: Tx, id: string, now: number): Promise<R
   return db
     .updateTable('jobs')
     .set({ looked_at: now })
-    .where('id', '=', id)
-    .where('status', '=', 'running')
+    .where(({ and }) => and({ id, status: 'running' }))
     .returning(['id', 'account_id', 'view_id', 'from_view_id', 'endpoint_id'])
     .executeTakeFirst()
 }

@@ -37,9 +37,7 @@ export async function removeCertificateChecks(db: Db, gone: readonly Pick<Certif
   for (const { node_id, address, port } of gone)
     await db
       .deleteFrom('certificate_checks')
-      .where('node_id', '=', node_id)
-      .where('address', '=', address)
-      .where('port', '=', port)
+      .where(({ and }) => and({ node_id, address, port }))
       .execute()
 }
 

@@ -78,8 +78,7 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
     const updated = await db
       .updateTable('node_processes')
       .set(healthy ? { ...facts, healthy_at: now } : facts)
-      .where('node_id', '=', node_id)
-      .where('process', '=', process)
+      .where(({ and }) => and({ node_id, process }))
       .where('lag_version', '=', heartbeat.lag_base)
       .returning('node_id')
       .executeTakeFirst()
@@ -142,8 +141,7 @@ export async function findProcess(
   const row = await db
     .selectFrom('node_processes')
     .select(['last_seen_at', 'kept_position'])
-    .where('node_id', '=', node_id)
-    .where('process', '=', process)
+    .where(({ and }) => and({ node_id, process }))
     .executeTakeFirst()
   return row && { last_seen_at: row.last_seen_at, isRefusing: row.kept_position !== null }
 }
@@ -182,9 +180,7 @@ export async function countHealthyNodes(db: Db, region: string, seenSince: numbe
     .selectFrom('nodes')
     .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
     .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('nodes.region', '=', region)
-    .where('process', '=', 'ingest')
-    .where('healthy', '=', 1)
+    .where(({ and }) => and({ 'nodes.region': region, process: 'ingest', healthy: 1 }))
     .where('last_seen_at', '>=', seenSince)
     .executeTakeFirstOrThrow()
   return count

@@ -61,8 +61,7 @@ export async function listEndpointBuckets(
   const rows = await db
     .selectFrom('endpoint_series')
     .select(['bucket_start', 'counts'])
-    .where('endpoint_id', '=', endpoint_id)
-    .where('step', '=', step)
+    .where(({ and }) => and({ endpoint_id, step }))
     .where('bucket_start', '>', sinceMs - rowMs(step))
     .orderBy('bucket_start')
     .execute()

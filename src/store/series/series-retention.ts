@@ -16,8 +16,7 @@ export async function removeOldestBucket(db: Db, table: Table, step: string, bef
   if (oldest === undefined || oldest.bucket_start >= before) return 0
   const { numDeletedRows } = await db
     .deleteFrom(table)
-    .where('step', '=', step)
-    .where('bucket_start', '=', oldest.bucket_start)
+    .where(({ and }) => and({ step, bucket_start: oldest.bucket_start }))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -75,15 +75,13 @@ async function change(
   await db
     .updateTable('view_counters')
     .set(set('view_counters'))
-    .where('view_id', '=', view_id)
-    .where('endpoint_id', '=', endpoint_id)
+    .where(({ and }) => and({ view_id, endpoint_id }))
     .where('bucket_start', '=', bucketStart(countedAt))
     .execute()
   await db
     .updateTable('view_totals')
     .set(set('view_totals'))
-    .where('view_id', '=', view_id)
-    .where('endpoint_id', '=', endpoint_id)
+    .where(({ and }) => and({ view_id, endpoint_id }))
     .execute()
 }
 

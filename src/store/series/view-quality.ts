@@ -58,8 +58,7 @@ export async function getViewQuality(db: Db, view_id: string, endpoint_id: strin
   const rows = await db
     .selectFrom('view_quality')
     .select(['bucket_start', 'quality'])
-    .where('view_id', '=', view_id)
-    .where('endpoint_id', '=', endpoint_id)
+    .where(({ and }) => and({ view_id, endpoint_id }))
     .where(({ eb, or }) => or([eb('bucket_start', '=', ALL_TIME), eb('bucket_start', '>', now - dayMs)]))
     .execute()
   const [lifetime, recent] = [rows.find(isAllTime), rows.filter((row) => !isAllTime(row))]

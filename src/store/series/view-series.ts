@@ -50,8 +50,7 @@ export async function listVersionSeries(
   const versions = await db
     .selectFrom('views')
     .select(['id', 'version'])
-    .where('account_id', '=', account_id)
-    .where('name', '=', name)
+    .where(({ and }) => and({ account_id, name }))
     .where(({ exists, selectFrom }) => {
       const rows = selectFrom('view_series')
         .select('view_series.view_id')
