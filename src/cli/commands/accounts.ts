@@ -1,10 +1,7 @@
-import { buildCommand, buildRouteMap } from '@stricli/core'
+import { buildRouteMap } from '@stricli/core'
 import { UserError } from '#lib/user-error.ts'
-import type { BucketFlags } from '../operator/account-buckets.ts'
-import type { Limit, QuotaFlags } from '../operator/account-quotas.ts'
-import type { NameFlags } from '../operator/accounts.ts'
-import type { CliContext } from '../terminal/context.ts'
-import type { JsonFlags } from '../terminal/print-json.ts'
+import type { Limit } from '../operator/account-quotas.ts'
+import { command } from './command.ts'
 import { json, oneArgument, optional, parseId, required } from './parameters.ts'
 
 const accounts = () => import('../operator/accounts.ts')
@@ -22,34 +19,27 @@ const limit = (brief: string) => optional(brief, 'N', parseLimit)
 
 export const accountsCommands = buildRouteMap({
   routes: {
-    create: buildCommand<NameFlags, [], CliContext>({
-      loader: async () => (await accounts()).createAccount,
-      parameters: { flags: { name, json } },
-      docs: { brief: 'create an account and print its first key once' },
+    create: command('create an account and print its first key once', async () => (await accounts()).createAccount, {
+      flags: { name, json },
     }),
-    list: buildCommand<JsonFlags, [], CliContext>({
-      loader: async () => (await accounts()).listAllAccounts,
-      parameters: { flags: { json } },
-      docs: { brief: 'list accounts' },
+    list: command('list accounts', async () => (await accounts()).listAllAccounts, { flags: { json } }),
+    rename: command('give an account another name', async () => (await accounts()).renameAccount, {
+      flags: { name, json },
+      positional: id,
     }),
-    rename: buildCommand<NameFlags, [id: string], CliContext>({
-      loader: async () => (await accounts()).renameAccount,
-      parameters: { flags: { name, json }, positional: id },
-      docs: { brief: 'give an account another name' },
+    suspend: command(
+      'refuse the data of an account and changes to it, and keep what it has',
+      async () => (await accounts()).suspendAccount,
+      { flags: { json }, positional: id },
+    ),
+    resume: command('end the suspension of an account', async () => (await accounts()).resumeAccount, {
+      flags: { json },
+      positional: id,
     }),
-    suspend: buildCommand<JsonFlags, [id: string], CliContext>({
-      loader: async () => (await accounts()).suspendAccount,
-      parameters: { flags: { json }, positional: id },
-      docs: { brief: 'refuse the data of an account and changes to it, and keep what it has' },
-    }),
-    resume: buildCommand<JsonFlags, [id: string], CliContext>({
-      loader: async () => (await accounts()).resumeAccount,
-      parameters: { flags: { json }, positional: id },
-      docs: { brief: 'end the suspension of an account' },
-    }),
-    quota: buildCommand<QuotaFlags & JsonFlags, [id: string], CliContext>({
-      loader: async () => (await quotas()).setQuotas,
-      parameters: {
+    quota: command(
+      'show the quotas of an account and their use, and change those that are given',
+      async () => (await quotas()).setQuotas,
+      {
         flags: {
           endpoints: limit('endpoints that are not deleted'),
           views: limit('views that are not archived'),
@@ -62,15 +52,12 @@ export const accountsCommands = buildRouteMap({
         },
         positional: id,
       },
-      docs: {
-        brief: 'show the quotas of an account and their use, and change those that are given',
-        fullDescription:
-          'Shows the quotas of an account and how much of them is used. Changes those that are given first: to a number, or back with `default`. Nodes apply a change within seconds.',
-      },
-    }),
-    buckets: buildCommand<BucketFlags, [id: string], CliContext>({
-      loader: async () => (await buckets()).setBuckets,
-      parameters: {
+      'Shows the quotas of an account and how much of them is used. Changes those that are given first: to a number, or back with `default`. Nodes apply a change within seconds.',
+    ),
+    buckets: command(
+      'show the buckets that an account may use, and change them',
+      async () => (await buckets()).setBuckets,
+      {
         flags: {
           allow: entries('bucket, or bucket and prefix such as lake/raw, that the account may use'),
           remove: entries('one that it may no longer use'),
@@ -78,12 +65,8 @@ export const accountsCommands = buildRouteMap({
         },
         positional: id,
       },
-      docs: {
-        brief: 'show the buckets that an account may use, and change them',
-        fullDescription:
-          'Shows the buckets that an account may use with INLET_S3_CREDENTIALS=own. Changes them first: --allow and --remove can be repeated. Nodes apply a change within seconds. What is below or above an entry of another account is refused.',
-      },
-    }),
+      'Shows the buckets that an account may use with INLET_S3_CREDENTIALS=own. Changes them first: --allow and --remove can be repeated. Nodes apply a change within seconds. What is below or above an entry of another account is refused.',
+    ),
   },
   docs: {
     brief: 'manage accounts',

@@ -1,16 +1,16 @@
-import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { RebuildFlags } from '../commits/rebuild-command.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { buildRouteMap } from '@stricli/core'
 import { commitsFilesCommand, commitsListCommand } from './account-resources.ts'
+import { command } from './command.ts'
 import { flag, json, optional } from './parameters.ts'
 
 export const commitsCommands = buildRouteMap({
   routes: {
     list: commitsListCommand,
     files: commitsFilesCommand,
-    rebuild: buildCommand<RebuildFlags, [], CliContext>({
-      loader: async () => (await import('../commits/rebuild-command.ts')).rebuildCommits,
-      parameters: {
+    rebuild: command(
+      'record commits that the database lost, from the markers in the buckets',
+      async () => (await import('../commits/rebuild-command.ts')).rebuildCommits,
+      {
         flags: {
           endpoint: optional('only this endpoint', 'ID'),
           destination: optional('only this destination', 'ID'),
@@ -19,13 +19,10 @@ export const commitsCommands = buildRouteMap({
           json,
         },
       },
-      docs: {
-        brief: 'record commits that the database lost, from the markers in the buckets',
-        fullDescription: `Records commits that the database lost, from the markers in the buckets: for example after a database was restored from an older copy.
+      `Records commits that the database lost, from the markers in the buckets: for example after a database was restored from an older copy.
 Known commits are left unchanged, so it may run again at any time, also while the service runs.
 Exits with 1 if something could not be read or was rejected.`,
-      },
-    }),
+    ),
   },
   docs: { brief: 'look at commits, and record those that the database lost' },
 })

@@ -1,12 +1,13 @@
-import { buildChoiceParser, buildCommand } from '@stricli/core'
+import { buildChoiceParser } from '@stricli/core'
 import type { Shell } from '../completion/completion-scripts.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 
 const shells: readonly Shell[] = ['bash', 'zsh', 'fish']
 
-export const completionCommand = buildCommand<object, [shell: Shell], CliContext>({
-  loader: async () => (await import('../completion/completion-scripts.ts')).printCompletionScript,
-  parameters: {
+export const completionCommand = command(
+  'print a script that completes commands and options in a shell',
+  async () => (await import('../completion/completion-scripts.ts')).printCompletionScript,
+  {
     positional: {
       kind: 'tuple',
       parameters: [
@@ -19,12 +20,9 @@ export const completionCommand = buildCommand<object, [shell: Shell], CliContext
       ],
     },
   },
-  docs: {
-    brief: 'print a script that completes commands and options in a shell',
-    fullDescription: `Prints a script that completes commands and options in a shell. Load it when the shell starts:
+  `Prints a script that completes commands and options in a shell. Load it when the shell starts:
 
   bash: echo 'source <(inlet completion bash)' >> ~/.bashrc
   zsh:  echo 'source <(inlet completion zsh)' >> ~/.zshrc, behind compinit
   fish: inlet completion fish > ~/.config/fish/completions/inlet.fish`,
-  },
-})
+)

@@ -1,27 +1,24 @@
-import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../terminal/context.ts'
-import type { JsonFlags } from '../terminal/print-json.ts'
+import { buildRouteMap } from '@stricli/core'
+import { command } from './command.ts'
 import { json } from './parameters.ts'
 
 const database = () => import('../operator/database.ts')
 
 export const databaseCommands = buildRouteMap({
   routes: {
-    show: buildCommand<JsonFlags, [], CliContext>({
-      loader: async () => (await database()).showDatabase,
-      parameters: { flags: { json } },
-      docs: { brief: 'show which state the database has, which nodes refuse it, and whether commits may be missing' },
-    }),
-    accept: buildCommand<JsonFlags, [], CliContext>({
-      loader: async () => (await database()).acceptDatabase,
-      parameters: { flags: { json } },
-      docs: {
-        brief: 'let nodes follow this database, although it is an older copy or another one',
-        fullDescription: `Lets nodes follow this database, although it is an older copy of the one that they know, or another one.
+    show: command(
+      'show which state the database has, which nodes refuse it, and whether commits may be missing',
+      async () => (await database()).showDatabase,
+      { flags: { json } },
+    ),
+    accept: command(
+      'let nodes follow this database, although it is an older copy or another one',
+      async () => (await database()).acceptDatabase,
+      { flags: { json } },
+      `Lets nodes follow this database, although it is an older copy of the one that they know, or another one.
 A node keeps its configuration when the database of control went back to an older state, because it cannot know whether somebody meant it.
 inlet restore does the same for the database of a backup. Without an account, the next start creates a first one.`,
-      },
-    }),
+    ),
   },
   docs: {
     brief: 'look at the database, and accept one that was put back',

@@ -1,11 +1,10 @@
-import { buildCommand } from '@stricli/core'
-import type { DemoFlags } from '../demo/command.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { flag, integer, optional, withDefault } from './parameters.ts'
 
-export const demoCommand = buildCommand<DemoFlags, [], CliContext>({
-  loader: async () => (await import('../demo/command.ts')).runDemo,
-  parameters: {
+export const demoCommand = command(
+  'start a separate server, send events and print what arrives',
+  async () => (await import('../demo/command.ts')).runDemo,
+  {
     flags: {
       file: optional('NDJSON file to send instead of generated events', 'FILE'),
       events: withDefault('20000', 'number of events to generate', 'N', integer(1, 10_000_000)),
@@ -13,9 +12,5 @@ export const demoCommand = buildCommand<DemoFlags, [], CliContext>({
       keep: flag('keep the data directory'),
     },
   },
-  docs: {
-    brief: 'start a separate server, send events and print what arrives',
-    fullDescription:
-      'Starts a separate server, creates a destination, an endpoint and a view over the management API, sends events over MQTT and HTTP, waits for their commit and prints what arrived.',
-  },
-})
+  'Starts a separate server, creates a destination, an endpoint and a view over the management API, sends events over MQTT and HTTP, waits for their commit and prints what arrived.',
+)

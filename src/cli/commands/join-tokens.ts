@@ -1,17 +1,16 @@
-import { buildCommand, buildRouteMap } from '@stricli/core'
+import { buildRouteMap } from '@stricli/core'
 import { UserError } from '#lib/user-error.ts'
-import type { CreateJoinTokenFlags } from '../operator/join-tokens.ts'
-import type { CliContext } from '../terminal/context.ts'
-import type { JsonFlags } from '../terminal/print-json.ts'
+import { command } from './command.ts'
 import { json, oneArgument, optional, parseId, required } from './parameters.ts'
 
 const tokens = () => import('../operator/join-tokens.ts')
 
 export const joinTokensCommands = buildRouteMap({
   routes: {
-    create: buildCommand<CreateJoinTokenFlags, [], CliContext>({
-      loader: async () => (await tokens()).createJoinToken,
-      parameters: {
+    create: command(
+      'create a join token and print it once',
+      async () => (await tokens()).createJoinToken,
+      {
         flags: {
           name: required('what the token is for', 'NAME'),
           region: optional('region of the nodes; any if not set', 'REGION'),
@@ -20,24 +19,12 @@ export const joinTokensCommands = buildRouteMap({
           json,
         },
       },
-      docs: {
-        brief: 'create a join token and print it once',
-        fullDescription:
-          'Creates a token with which nodes join, and prints it once. With the settings of control, the token pins the root certificate of control, if that is not one of a public CA.',
-      },
-    }),
-    list: buildCommand<JsonFlags, [], CliContext>({
-      loader: async () => (await tokens()).listAllJoinTokens,
-      parameters: { flags: { json } },
-      docs: { brief: 'list join tokens' },
-    }),
-    revoke: buildCommand<JsonFlags, [id: string], CliContext>({
-      loader: async () => (await tokens()).revokeOneJoinToken,
-      parameters: {
-        flags: { json },
-        positional: oneArgument('id of the join token', 'ID', parseId),
-      },
-      docs: { brief: 'revoke a join token; nodes that joined with it stay' },
+      'Creates a token with which nodes join, and prints it once. With the settings of control, the token pins the root certificate of control, if that is not one of a public CA.',
+    ),
+    list: command('list join tokens', async () => (await tokens()).listAllJoinTokens, { flags: { json } }),
+    revoke: command('revoke a join token; nodes that joined with it stay', async () => (await tokens()).revokeOneJoinToken, {
+      flags: { json },
+      positional: oneArgument('id of the join token', 'ID', parseId),
     }),
   },
   docs: {

@@ -1,16 +1,13 @@
-import { buildCommand } from '@stricli/core'
-import type { ListProfilesFlags, LoginFlags } from '../remote/login.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { json, optional } from './parameters.ts'
 
 const load = () => import('../remote/login.ts')
 
-export const loginCommand = buildCommand<LoginFlags, [url?: string], CliContext>({
-  loader: async () => (await load()).login,
-  parameters: {
-    flags: {
-      keyFile: optional('file with the API key; - reads it from a pipe', 'FILE'),
-    },
+export const loginCommand = command(
+  'store an API key, for commands that call an Inlet',
+  async () => (await load()).login,
+  {
+    flags: { keyFile: optional('file with the API key; - reads it from a pipe', 'FILE') },
     positional: {
       kind: 'tuple',
       parameters: [
@@ -18,22 +15,13 @@ export const loginCommand = buildCommand<LoginFlags, [url?: string], CliContext>
       ],
     },
   },
-  docs: {
-    brief: 'store an API key, for commands that call an Inlet',
-    fullDescription: `Checks an API key and stores it, with the address of control, for the commands that call an Inlet over HTTP. Asks for the key on a terminal.
+  `Checks an API key and stores it, with the address of control, for the commands that call an Inlet over HTTP. Asks for the key on a terminal.
 
 One machine can have several profiles: inlet --profile NAME login stores one, and inlet --profile NAME COMMAND uses it, as does INLET_PROFILE. Without a name, the profile of the last login is used. INLET_API_KEY, with INLET_URL, goes before all profiles.`,
-  },
-})
+)
 
-export const logoutCommand = buildCommand<Record<never, never>, [], CliContext>({
-  loader: async () => (await load()).logout,
-  parameters: {},
-  docs: { brief: 'forget the API key of a profile' },
-})
+export const logoutCommand = command('forget the API key of a profile', async () => (await load()).logout, {})
 
-export const profilesCommand = buildCommand<ListProfilesFlags, [], CliContext>({
-  loader: async () => (await load()).listProfiles,
-  parameters: { flags: { json } },
-  docs: { brief: 'list the profiles of this user' },
+export const profilesCommand = command('list the profiles of this user', async () => (await load()).listProfiles, {
+  flags: { json },
 })

@@ -1,7 +1,5 @@
-import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { RemoveFlags } from '../operator/nodes.ts'
-import type { CliContext } from '../terminal/context.ts'
-import type { JsonFlags } from '../terminal/print-json.ts'
+import { buildRouteMap } from '@stricli/core'
+import { command } from './command.ts'
 import { flag, json, oneArgument, parseId } from './parameters.ts'
 
 const nodes = () => import('../operator/nodes.ts')
@@ -10,35 +8,21 @@ const id = oneArgument('id of the node', 'ID', parseId)
 
 export const nodesCommands = buildRouteMap({
   routes: {
-    list: buildCommand<JsonFlags, [], CliContext>({
-      loader: async () => (await nodes()).listAllNodes,
-      parameters: { flags: { json } },
-      docs: { brief: 'list nodes, when they last reported, and what is on their disks' },
+    list: command('list nodes, when they last reported, and what is on their disks', async () => (await nodes()).listAllNodes, {
+      flags: { json },
     }),
-    remove: buildCommand<RemoveFlags, [id: string], CliContext>({
-      loader: async () => (await nodes()).removeOneNode,
-      parameters: {
-        flags: {
-          yes: flag('remove it; without it only say what would be abandoned'),
-          json,
-        },
-        positional: id,
-      },
-      docs: {
-        brief: 'remove a node that does not come back; says what is abandoned with it',
-        fullDescription:
-          'Removes a node that does not come back: drains no longer wait for it, and control refuses its credential. Says what it last reported to hold, which is abandoned. A node that still has its disk and a join token joins again, and delivers what it holds.',
-      },
-    }),
-    release: buildCommand<JsonFlags, [id: string], CliContext>({
-      loader: async () => (await nodes()).releaseNode,
-      parameters: { flags: { json }, positional: id },
-      docs: {
-        brief: 'let another machine join under the id of a node, after its disk was lost',
-        fullDescription:
-          'Lets another machine join under the id of a node whose disk, and with it the credential, was lost. The credential that control knows is refused from then on.',
-      },
-    }),
+    remove: command(
+      'remove a node that does not come back; says what is abandoned with it',
+      async () => (await nodes()).removeOneNode,
+      { flags: { yes: flag('remove it; without it only say what would be abandoned'), json }, positional: id },
+      'Removes a node that does not come back: drains no longer wait for it, and control refuses its credential. Says what it last reported to hold, which is abandoned. A node that still has its disk and a join token joins again, and delivers what it holds.',
+    ),
+    release: command(
+      'let another machine join under the id of a node, after its disk was lost',
+      async () => (await nodes()).releaseNode,
+      { flags: { json }, positional: id },
+      'Lets another machine join under the id of a node whose disk, and with it the credential, was lost. The credential that control knows is refused from then on.',
+    ),
   },
   docs: {
     brief: 'show and remove nodes',

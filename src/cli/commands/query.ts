@@ -1,6 +1,4 @@
-import { buildCommand } from '@stricli/core'
-import type { QueryFlags } from '../query/command.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { flag, oneArgument, optional, withDefault } from './parameters.ts'
 
 const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
@@ -20,9 +18,10 @@ function parseSize(text: string): number {
   return Number(amount) * 1e6 * 1000 ** power
 }
 
-export const queryCommand = buildCommand<QueryFlags, [sql: string], CliContext>({
-  loader: async () => (await import('../query/command.ts')).query,
-  parameters: {
+export const queryCommand = command(
+  'run SQL over what was delivered, on this machine',
+  async () => (await import('../query/command.ts')).query,
+  {
     flags: {
       since: optional('only files that were delivered since then: a time, or how long ago (90m, 7d)', 'TIME', parseTime),
       until: optional('only files that were delivered before', 'TIME', parseTime),
@@ -34,10 +33,7 @@ export const queryCommand = buildCommand<QueryFlags, [sql: string], CliContext>(
     },
     positional: oneArgument('one SELECT statement', 'SQL'),
   },
-  docs: {
-    brief: 'run SQL over what was delivered, on this machine',
-    fullDescription: `Runs a SELECT statement of DuckDB over the files of views and endpoints. They are chosen by their commits, so each row is there once, and fetched by links of the API: this machine needs no access to the bucket.
+  `Runs a SELECT statement of DuckDB over the files of views and endpoints. They are chosen by their commits, so each row is there once, and fetched by links of the API: this machine needs no access to the bucket.
 
 Tables are published views (orders), their versions (orders.v2), and the records of endpoints as they were received (raw."Line 1").`,
-  },
-})
+)

@@ -1,11 +1,10 @@
-import { buildCommand } from '@stricli/core'
-import type { SendFlags } from '../send/command.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { flag, integer, optional, withDefault } from './parameters.ts'
 
-export const sendCommand = buildCommand<SendFlags, [endpoint: string, file?: string], CliContext>({
-  loader: async () => (await import('../send/command.ts')).send,
-  parameters: {
+export const sendCommand = command(
+  'send a file or a pipe to an endpoint',
+  async () => (await import('../send/command.ts')).send,
+  {
     flags: {
       parallel: withDefault('1', 'requests at the same time; with 1, records keep their order', 'N', integer(1, 64)),
       timeout: withDefault('300', 'how long a batch is attempted', 'SECONDS', integer(1, 82_800)),
@@ -21,11 +20,8 @@ export const sendCommand = buildCommand<SendFlags, [endpoint: string, file?: str
       ],
     },
   },
-  docs: {
-    brief: 'send a file or a pipe to an endpoint',
-    fullDescription: `Sends lines of NDJSON to an endpoint, in batches that are repeated until they are stored.
+  `Sends lines of NDJSON to an endpoint, in batches that are repeated until they are stored.
 
 A file that is sent again within 24 hours, for example after an interruption, is not stored again. Each run of a pipe stores its records, unless --key is given.
 INLET_URL and INLET_API_KEY say where to and as whom; with INLET_INGEST_URL control is not asked for the address.`,
-  },
-})
+)

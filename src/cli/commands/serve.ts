@@ -1,6 +1,4 @@
-import { buildCommand } from '@stricli/core'
-import type { AdoptFlags, NodeFlags } from '../serve/processes.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { flag, optional } from './parameters.ts'
 
 const processes = () => import('../serve/processes.ts')
@@ -12,21 +10,18 @@ const adopt = {
   },
 } as const
 
-export const startCommand = buildCommand<AdoptFlags, [], CliContext>({
-  loader: async () => (await processes()).start,
-  parameters: adopt,
-  docs: { brief: 'run everything on one machine: control, ingest and delivery' },
-})
+export const startCommand = command(
+  'run everything on one machine: control, ingest and delivery',
+  async () => (await processes()).start,
+  adopt,
+)
 
-export const controlCommand = buildCommand<object, [], CliContext>({
-  loader: async () => (await processes()).control,
-  parameters: {},
-  docs: { brief: 'run the management API alone' },
-})
+export const controlCommand = command('run the management API alone', async () => (await processes()).control, {})
 
-export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
-  loader: async () => (await processes()).node,
-  parameters: {
+export const nodeCommand = command(
+  'run ingest and delivery, for a control process elsewhere',
+  async () => (await processes()).node,
+  {
     flags: {
       adopt: {
         kind: 'parsed',
@@ -42,21 +37,9 @@ export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
       dataDir: optional('its own directory: INLET_DATA_DIR', 'DIR'),
     },
   },
-  docs: {
-    brief: 'run ingest and delivery, for a control process elsewhere',
-    fullDescription:
-      'Runs ingest and delivery. The options are the same as the environment variables beside them. `inlet join-tokens create`, where control runs, prints a join token. The node needs it until it has joined; after that it has a credential of its own.',
-  },
-})
+  'Runs ingest and delivery. The options are the same as the environment variables beside them. `inlet join-tokens create`, where control runs, prints a join token. The node needs it until it has joined; after that it has a credential of its own.',
+)
 
-export const ingestCommand = buildCommand<AdoptFlags, [], CliContext>({
-  loader: async () => (await processes()).ingest,
-  parameters: adopt,
-  docs: { brief: 'run the ingest process alone' },
-})
+export const ingestCommand = command('run the ingest process alone', async () => (await processes()).ingest, adopt)
 
-export const deliveryCommand = buildCommand<AdoptFlags, [], CliContext>({
-  loader: async () => (await processes()).delivery,
-  parameters: adopt,
-  docs: { brief: 'run the delivery process alone' },
-})
+export const deliveryCommand = command('run the delivery process alone', async () => (await processes()).delivery, adopt)

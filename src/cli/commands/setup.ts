@@ -1,9 +1,6 @@
 /** The set-up of an account in files. */
-import { buildCommand } from '@stricli/core'
-import type { ApplyFlags } from '../setup/apply-command.ts'
-import type { ExportFlags } from '../setup/export-command.ts'
-import type { PlanFlags } from '../setup/plan-command.ts'
-import type { CliContext } from '../terminal/context.ts'
+
+import { command } from './command.ts'
 import { flag, json, optional } from './parameters.ts'
 
 const file = {
@@ -15,9 +12,10 @@ const file = {
 } as const
 const prune = flag('delete what is in no file, of the kinds that the files have')
 
-export const planCommand = buildCommand<PlanFlags, [], CliContext>({
-  loader: async () => (await import('../setup/plan-command.ts')).plan,
-  parameters: {
+export const planCommand = command(
+  'show what inlet apply would change',
+  async () => (await import('../setup/plan-command.ts')).plan,
+  {
     flags: {
       file,
       prune,
@@ -26,17 +24,15 @@ export const planCommand = buildCommand<PlanFlags, [], CliContext>({
     },
     aliases: { f: 'file' },
   },
-  docs: {
-    brief: 'show what inlet apply would change',
-    fullDescription: `Compares files with the account, and changes nothing: what would be created, changed and deleted, field by field. All that is wrong with the files is shown at once, with the place.
+  `Compares files with the account, and changes nothing: what would be created, changed and deleted, field by field. All that is wrong with the files is shown at once, with the place.
 
 The files are described in docs/setup-in-git.md, and inlet schema prints their JSON Schema. Exit codes: 0 success, 1 failure, 2 wrong usage; with --exit-code 3 if there are changes.`,
-  },
-})
+)
 
-export const applyCommand = buildCommand<ApplyFlags, [], CliContext>({
-  loader: async () => (await import('../setup/apply-command.ts')).apply,
-  parameters: {
+export const applyCommand = command(
+  'make the account what files say',
+  async () => (await import('../setup/apply-command.ts')).apply,
+  {
     flags: {
       file,
       prune,
@@ -46,17 +42,15 @@ export const applyCommand = buildCommand<ApplyFlags, [], CliContext>({
     },
     aliases: { f: 'file' },
   },
-  docs: {
-    brief: 'make the account what files say',
-    fullDescription: `Shows the plan, asks, and makes the changes, in an order in which each can be made. If one fails, the rest is left as it is, and running it again continues.
+  `Shows the plan, asks, and makes the changes, in an order in which each can be made. If one fails, the rest is left as it is, and running it again continues.
 
 Nothing is deleted without --prune. Secrets of new API keys are shown once on a terminal; elsewhere --keys-to FILE takes them.`,
-  },
-})
+)
 
-export const exportCommand = buildCommand<ExportFlags, [], CliContext>({
-  loader: async () => (await import('../setup/export-command.ts')).exportSetup,
-  parameters: {
+export const exportCommand = command(
+  'write what the account has as files for inlet apply',
+  async () => (await import('../setup/export-command.ts')).exportSetup,
+  {
     flags: {
       file: optional('directory for the files; if not given, all is printed', 'DIR'),
       overwrite: flag('also if the directory has files'),
@@ -64,20 +58,14 @@ export const exportCommand = buildCommand<ExportFlags, [], CliContext>({
     },
     aliases: { f: 'file' },
   },
-  docs: {
-    brief: 'write what the account has as files for inlet apply',
-    fullDescription: `Writes destinations, endpoints, views, bindings and keys as YAML, without secrets. inlet plan then says that there are no changes.
+  `Writes destinations, endpoints, views, bindings and keys as YAML, without secrets. inlet plan then says that there are no changes.
 
 Drafts of views, revoked keys, and endpoints that are being deleted are left out.`,
-  },
-})
+)
 
-export const schemaCommand = buildCommand<Record<never, never>, [], CliContext>({
-  loader: async () => (await import('../setup/schema-command.ts')).printSchema,
-  parameters: {},
-  docs: {
-    brief: 'print the JSON Schema of the files for inlet apply',
-    fullDescription:
-      'Prints the JSON Schema of the files, for editors. inlet export writes it beside them; with a file of your own, begin it with the line:\n\n# yaml-language-server: $schema=setup.schema.json',
-  },
-})
+export const schemaCommand = command(
+  'print the JSON Schema of the files for inlet apply',
+  async () => (await import('../setup/schema-command.ts')).printSchema,
+  {},
+  'Prints the JSON Schema of the files, for editors. inlet export writes it beside them; with a file of your own, begin it with the line:\n\n# yaml-language-server: $schema=setup.schema.json',
+)

@@ -1,20 +1,15 @@
-import { buildCommand } from '@stricli/core'
-import type { SignInLinkFlags } from '../operator/sign-in-link.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { json, optional, parseId } from './parameters.ts'
 
-export const signInLinkCommand = buildCommand<SignInLinkFlags, [], CliContext>({
-  loader: async () => (await import('../operator/sign-in-link.ts')).createSignInLink,
-  parameters: {
+export const signInLinkCommand = command(
+  'print a one-time link into the console',
+  async () => (await import('../operator/sign-in-link.ts')).createSignInLink,
+  {
     flags: {
       email: optional('who signs in with it; somebody new if not set', 'ADDRESS'),
       account: optional('id of the account to own; the first account if not set', 'ID', parseId),
       json,
     },
   },
-  docs: {
-    brief: 'print a one-time link into the console',
-    fullDescription:
-      'Prints a link that signs somebody in to the console once: a new owner, or with --email a person who forgot the password. Works directly in the database: control does not have to run.',
-  },
-})
+  'Prints a link that signs somebody in to the console once: a new owner, or with --email a person who forgot the password. Works directly in the database: control does not have to run.',
+)

@@ -1,11 +1,10 @@
-import { buildCommand } from '@stricli/core'
-import type { TailFlags } from '../tail/command.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { command } from './command.ts'
 import { flag, integer, oneArgument, optional, withDefault } from './parameters.ts'
 
-export const tailCommand = buildCommand<TailFlags, [endpoint: string], CliContext>({
-  loader: async () => (await import('../tail/command.ts')).tail,
-  parameters: {
+export const tailCommand = command(
+  'print records of an endpoint as they are delivered',
+  async () => (await import('../tail/command.ts')).tail,
+  {
     flags: {
       lines: withDefault('10', 'number of the latest records to begin with', 'N', integer(0, 100)),
       follow: { kind: 'boolean', default: true, brief: 'wait for new records' },
@@ -15,10 +14,7 @@ export const tailCommand = buildCommand<TailFlags, [endpoint: string], CliContex
     },
     positional: oneArgument('name or id of the endpoint', 'ENDPOINT'),
   },
-  docs: {
-    brief: 'print records of an endpoint as they are delivered',
-    fullDescription: `Prints the latest records of an endpoint, and then new ones until it is interrupted. A record appears once its segment is in the bucket: the endpoint decides how long that takes (segment_max_age_seconds).
+  `Prints the latest records of an endpoint, and then new ones until it is interrupted. A record appears once its segment is in the bucket: the endpoint decides how long that takes (segment_max_age_seconds).
 
 Of each segment the last 100 records are shown. The endpoint needs the output format parquet.`,
-  },
-})
+)
