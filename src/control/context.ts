@@ -4,7 +4,7 @@ import type { ApplyChange } from '#store/cluster/changes.ts'
 import type { Leadership } from '#store/cluster/leadership.ts'
 import type { Store } from '#store/store.ts'
 
-/** What most parts of control work with. Each names those that it uses. */
+/** Most parts of control work with some of these: each names its own. */
 export type ControlContext = {
   readonly store: Store
   /** Makes a change that nodes must see. */
