@@ -48,7 +48,7 @@ const slow = [
   'src/delivery/convert/build/build.test.ts',
   'src/delivery/convert/conversions.test.ts',
   'src/delivery/convert/worker/shared-database.test.ts',
-  'src/ingest/http/otlp/conversions.test.ts',
+  'src/ingest/http/otlp/export-conversions.test.ts',
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
   'src/preview/{preview,preview-workers,suggest}.test.ts',

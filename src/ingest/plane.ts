@@ -33,7 +33,7 @@ import { gateLimits } from './gate/limits.ts'
 import { NodeRoom } from './gate/node-room.ts'
 import { Cors } from './http/cors.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
-import { Conversions, type ConversionsOptions } from './http/otlp/conversions.ts'
+import { Conversions, type ConversionsOptions } from './http/otlp/export-conversions.ts'
 import type { RequestTraces } from './http/request-traces.ts'
 import { HttpServer } from './http/server.ts'
 import { StoredRequests } from './idempotency/stored-requests.ts'
@@ -171,7 +171,7 @@ function composeStorage(
   contact: ControlContact,
 ): Storage {
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
-  const reserve = Math.floor(diskBudgetBytes * gateLimits.diskPartForNewcomers)
+  const reserve = Math.floor(diskBudgetBytes * gateLimits.partForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
   const wal = openLog({
@@ -226,7 +226,7 @@ function composeEntry(
   const gate = new Gate({
     configuration,
     authenticator,
-    capacity: nodeRoom,
+    rooms: nodeRoom,
     allowances,
     keyUse,
     counts,

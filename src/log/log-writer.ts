@@ -44,8 +44,8 @@ export type LogUsage = {
   readonly waitingBytes: number
   /** How long each write took that made a group of frames durable. */
   readonly syncs: Durations
-  /** Segments that were written again because somebody removed them while they were in use. */
-  readonly rewrittenSegments: number
+  /** Open segments that were salvaged because somebody removed them. */
+  readonly salvagedSegments: number
   /** Unsealed segments that recovery found damaged, cut or missing, and the acknowledged records that are lost with them, at least. */
   readonly lost: { readonly segments: number; readonly records: number }
 }
@@ -78,7 +78,7 @@ export interface LogWriter extends Service {
   readonly usage: LogUsage
   /** Opens the log if it is new, or has ended and may be opened again. Changed settings also seal the open segment, if it is too old or too large for them. */
   configure(logName: string, settings: LogSettings): void
-  /** Resolves with the segment's seq when the frame is durable. Rejects with a LogError. */
+  /** Resolves with the segment's seq when the frame is durable. Rejects with a LogError. Frames that become durable together may share one promise. */
   append(logName: string, frame: FrameInput): Promise<Appended>
   /**
    * Resolves once the observer knows all frames that an earlier process left unsealed in the log, as far as they can be read. Undefined if

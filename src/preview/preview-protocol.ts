@@ -40,7 +40,7 @@ export type PreviewTask = { readonly request: PreviewRequest; readonly timeoutMs
 
 /** A definition that is parsed and compiles. */
 export type CheckedDefinition = { readonly definition: Definition; readonly warnings: readonly DefinitionWarning[] }
-export type CheckedView = Omit<CreateView, 'definition'> & CheckedDefinition
+export type ReadView = Omit<CreateView, 'definition'> & CheckedDefinition
 export type CheckedChange = Omit<ChangeView, 'definition'> & Pick<CheckedDefinition, 'warnings'> & Partial<CheckedDefinition>
 
 /** Its reply. */
@@ -49,7 +49,7 @@ export type PreviewReply =
   | { readonly json: Uint8Array }
   /** The body of a suggestion names this endpoint instead of samples. */
   | { readonly endpointId: string }
-  | { readonly view: CheckedView }
+  | { readonly view: ReadView }
   | { readonly change: CheckedChange }
   | { readonly compiled: CheckedDefinition }
   /** Why the files of a task cannot be read. */

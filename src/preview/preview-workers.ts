@@ -23,13 +23,13 @@ import type { DefinitionWarning, PreviewIssue, PreviewResult } from '#model/prev
 import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
 import type {
   CheckedChange,
-  CheckedView,
   DlqRowsTask,
   PreviewReply,
   PreviewReport,
   PreviewRequest,
   PreviewTask,
   RawRowsTask,
+  ReadView,
 } from './preview-protocol.ts'
 
 const workerLimits = {
@@ -184,7 +184,7 @@ export class PreviewWorkers implements Service {
   }
 
   /** Returns the view that a body describes. Its definition compiles. */
-  async readView(body: Uint8Array, account: string, signal: AbortSignal): Promise<CheckedView> {
+  async readView(body: Uint8Array, account: string, signal: AbortSignal): Promise<ReadView> {
     const { reply } = await this.#ask({ create: body }, account, signal)
     if ('view' in reply) return reply.view
     throw cannotBeChecked(reply)

@@ -11,7 +11,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { type Issuer, OrderRejected } from '#naming/certificates/issuer.ts'
 import { orderDue, type RenewalOptions } from '#naming/certificates/renewals.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { findCertificate, listCertificates } from '#store/naming/certificates.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
 import { newControl, newRegion, type TestControl } from '../support/control.ts'
@@ -222,7 +222,7 @@ describe('an issuer that fails', () => {
     const issuer = new FailingIssuer()
     const options: RenewalOptions = {
       ...{ store, keyring, issuer, clock, baseDomain: 'ingest.test', ownName: null },
-      applyChange: (work) => applyChange(store, work),
+      applyChange: (work) => inNewEpoch(store, work),
       logger: createLogger('test', 'silent'),
       random: () => 0,
     }

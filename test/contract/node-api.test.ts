@@ -6,7 +6,7 @@ import { keyLimits, quotaLimits } from '#model/limits.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { parseUpdates } from '#node/snapshot-sections.ts'
 import { insertApiKey, revokeApiKey } from '#store/accounts/api-keys.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import {
   clientOf,
   createAccount,
@@ -480,7 +480,7 @@ describe('POST /internal/v1/snapshot', () => {
     for (const { account_id, id } of keys) {
       const hash = id.replaceAll('-', '').padEnd(64, '0')
       const key = { id, account_id, name: 'k', prefix: 'k', hash, scopes: [], endpoint_ids: null, origins: null }
-      await applyChange(control().store, (db) => insertApiKey(db, key, Date.now()))
+      await inNewEpoch(control().store, (db) => insertApiKey(db, key, Date.now()))
     }
     const node = await TestNode.register(control(), from)
     await node.snapshot()
@@ -589,7 +589,7 @@ describe('the long poll', () => {
     const { keys } = await node.snapshot()
     expect(keys.map(({ id }) => id)).toContain(key_id)
     const polled = node.snapshot(30_000)
-    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, { at: clock.now(), endsAccess: true }))
+    await inNewEpoch(store, (db) => revokeApiKey(db, account_id, key_id, { at: clock.now(), endsAccess: true }))
     expect((await polled).keys.map(({ id }) => id)).not.toContain(key_id)
   })
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { signInLimits } from '#model/limits.ts'
 import { updateAccount } from '#store/accounts/accounts.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { type ApiClient, clientOf, createAccount, newRegion, operatorToken, useControl } from '../support/control.ts'
 import { newLink, newPerson, TestBrowser } from '../support/people.ts'
 import { RawClient } from '../support/raw-http.ts'
@@ -236,7 +236,7 @@ describe('a suspended account', () => {
 
   test('is suspended within a second or so if another process did it, such as `inlet accounts suspend`', async () => {
     const account = await createAccount(control().call)
-    await applyChange(control().store, (db) => updateAccount(db, account.account_id, { status: 'suspended' }))
+    await inNewEpoch(control().store, (db) => updateAccount(db, account.account_id, { status: 'suspended' }))
     await until('the suspension', async () => (await account.post('/v1/keys', {})).status === 403)
     expect(await account.post('/v1/keys', {})).toMatchObject(suspended)
   })
@@ -254,7 +254,7 @@ describe('a suspended account', () => {
     )
     expect(await slow.answer()).toMatchObject({ status: 100 })
     await slow.send(key.slice(0, 5))
-    await applyChange(store, (db) => updateAccount(db, account.account_id, { status: 'suspended' }))
+    await inNewEpoch(store, (db) => updateAccount(db, account.account_id, { status: 'suspended' }))
     expect(await account.post('/v1/keys', { name: 'minted', scopes: ['admin'] })).toMatchObject(suspended)
     expect(await account.post(`/v1/keys/${account.key_id}/revoke`)).toMatchObject(suspended)
     await slow.send(key.slice(5))

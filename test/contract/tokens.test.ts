@@ -4,7 +4,7 @@ import { newApiKey } from '#auth/secrets.ts'
 import { controlLimits } from '#control/limits.ts'
 import { revokeApiKey } from '#store/accounts/api-keys.ts'
 import { insertSigningKey, listSigningKeys } from '#store/accounts/signing-keys.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { clientOf, newControl, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
@@ -60,7 +60,7 @@ describe('POST /v1/token/exchange', () => {
   test('401 for a revoked key', async () => {
     const { store, clock, call, newAccount } = control()
     const { api_key, account_id, key_id } = await newAccount()
-    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, { at: clock.now(), endsAccess: true }))
+    await inNewEpoch(store, (db) => revokeApiKey(db, account_id, key_id, { at: clock.now(), endsAccess: true }))
     expect(await call('POST', '/v1/token/exchange', { api_key })).toMatchObject({ status: 401 })
   })
 
@@ -189,7 +189,7 @@ describe('an access token', () => {
     const { store, clock, newAccount } = control()
     const account = await newAccount()
     expect(await account.get('/v1/keys')).toMatchObject({ status: 200 })
-    await applyChange(store, (db) => revokeApiKey(db, account.account_id, account.key_id, { at: clock.now(), endsAccess: true }))
+    await inNewEpoch(store, (db) => revokeApiKey(db, account.account_id, account.key_id, { at: clock.now(), endsAccess: true }))
     await until('the token to be refused', async () => (await account.get('/v1/keys')).status === 401, 5_000)
   })
 
@@ -207,7 +207,7 @@ describe('an access token', () => {
     )
     expect(await slow.answer()).toMatchObject({ status: 100 })
     await slow.send(minted.slice(0, 5))
-    await applyChange(store, (db) => revokeApiKey(db, account.account_id, thief.id, { at: clock.now(), endsAccess: true }))
+    await inNewEpoch(store, (db) => revokeApiKey(db, account.account_id, thief.id, { at: clock.now(), endsAccess: true }))
     expect(await call('POST', '/v1/keys', minted, { authorization, 'content-type': 'application/json' })).toMatchObject({
       status: 401,
     })
@@ -261,7 +261,7 @@ describe('signing keys', () => {
     const first = await newControl({ database })
     const [old] = await listSigningKeys(first.store.db, keyring)
     const aged = { ...old, kid: 'aged', created_at: new Date(Date.now() - month).toISOString() } as NonNullable<typeof old>
-    await applyChange(first.store, async (db) => {
+    await inNewEpoch(first.store, async (db) => {
       await db.deleteFrom('signing_keys').execute()
       await insertSigningKey(db, keyring, aged)
     })
@@ -287,7 +287,7 @@ describe('signing keys', () => {
     const [signing] = await listSigningKeys(first.store.db, keyring)
     const keyOf = (kid: string, ageMs: number) => ({ ...signing, kid, created_at: new Date(Date.now() - ageMs).toISOString() })
     const replaceWith = (keys: readonly object[]) =>
-      applyChange(first.store, async (db) => {
+      inNewEpoch(first.store, async (db) => {
         await db.deleteFrom('signing_keys').execute()
         for (const key of keys) await insertSigningKey(db, keyring, key as NonNullable<typeof signing>)
       })

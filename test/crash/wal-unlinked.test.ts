@@ -26,7 +26,7 @@ describe('on the real disk', () => {
     await vanish(rig.directory)
     expect(await rig.append('c')).toBe(0)
     expect(await rig.append('d')).toBe(1)
-    expect(rig.wal.usage.rewrittenSegments).toBe(1)
+    expect(rig.wal.usage.salvagedSegments).toBe(1)
     expect(rig.wal.health().healthy).toBe(true)
     expect(rig.wal.blocked()).toEqual([])
     expect(await stored(rig)).toEqual({ a: 0, b: 0, c: 0, d: 1 })
@@ -48,7 +48,7 @@ describe('on the real disk', () => {
     for (const name of ['a', 'b']) await rig.append(name)
     await vanish(rig.directory)
     rig.clock.advance(60_000)
-    await until('the rescue', () => rig.wal.usage.rewrittenSegments === 1)
+    await until('the rescue', () => rig.wal.usage.salvagedSegments === 1)
     expect(await stored(rig)).toEqual({ a: 0, b: 0 })
   })
 
@@ -80,7 +80,7 @@ describe('on a disk that fails as well', () => {
     ])
     rig.heal()
     await rig.upkeep()
-    expect(rig.wal.usage.rewrittenSegments).toBe(1)
+    expect(rig.wal.usage.salvagedSegments).toBe(1)
     expect(await rig.append('d')).toBe(1)
     expect(rig.wal.blocked()).toEqual([])
     // The client sends b again: it was durable, but not in a file that has a name.

@@ -8,7 +8,7 @@ import { commitId } from '#model/commit.ts'
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import { newId } from '#model/id.ts'
 import { compactionLimits } from '#model/limits.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { recordCommit } from '#store/commits/commits.ts'
 import { listRawParquet } from '#store/commits/raw-parquet.ts'
 import { updateEndpoint } from '#store/endpoints/endpoints.ts'
@@ -166,9 +166,9 @@ describeStores('automatic compactions', (test) => {
     expect((await next(now + leaseLimits.leaseMs + 1)).prepared).not.toBe('later')
     await transact(store, (db) => setJobStatus(db, account, backfill.id, 'canceled', now))
     // The owner changed their mind.
-    await applyChange(store, (db) => updateEndpoint(db, account, endpoint, { compaction: null }))
+    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { compaction: null }))
     expect((await next(now)).prepared).toMatchObject({ status: 'skipped', reason: 'the endpoint no longer removes these files' })
-    await applyChange(store, (db) => updateEndpoint(db, account, endpoint, { compaction: { ...daily, remove_after_hours: 48 } }))
+    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { compaction: { ...daily, remove_after_hours: 48 } }))
 
     await transact(store, (db) => markCompactionFailed(db, commit_id, now))
     await finishAll(now, 'failed')

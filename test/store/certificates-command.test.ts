@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { readConfig } from '#config/config.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { listCertificates, recordCertificate, recordOrderFailure } from '#store/naming/certificates.ts'
 import { runCli } from '../support/cli.ts'
 import type { TestStore } from '../support/databases.ts'
@@ -18,7 +18,7 @@ function issue(store: TestStore, issuer: string) {
   const block = (text: string) => `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`
   const issued = { name, issuer, chain: `${block('leaf')}${block('root')}`, key: 'the key' }
   const times = { not_before: t0, not_after: t0 + 90 * day, due_at: t0 + 60 * day }
-  return applyChange(store, (db) => recordCertificate(db, keyring, { ...issued, ...times }))
+  return inNewEpoch(store, (db) => recordCertificate(db, keyring, { ...issued, ...times }))
 }
 
 describeStores('inlet certificates', (test) => {

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { changeRole, insertMembership, insertPerson, listPeople, removeMembership } from '#store/accounts/people.ts'
-import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
+import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
 import { listCommits, recordCommit } from '#store/commits/commits.ts'
 import { claimValidation, insertDestination, removeDestination, updateDestination } from '#store/endpoints/destinations.ts'
 import { drainEndpoint, getEndpoint, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
@@ -80,7 +80,7 @@ describeStores('concurrent callers', (test) => {
   test('change the same destination: every effective change increments the revision', async ({ store, account }) => {
     const { id } = await aStoredDestination(store, account)
     await Promise.all(
-      times(8, (index) => applyChange(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
+      times(8, (index) => inNewEpoch(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
     )
     expect(await transact(store, (db) => claimValidation(db, account, id, t0))).toMatchObject({ revision: 9 })
   })
@@ -88,9 +88,9 @@ describeStores('concurrent callers', (test) => {
   test('remove the same drained endpoint: one succeeds, and its destination can be deleted', async ({ store, account }) => {
     const destination = await aStoredDestination(store, account)
     const { id } = await aStoredEndpoint(store, account, { destination_id: destination.id })
-    const remove = () => applyChange(store, (db) => removeDrainingEndpoint(db, id, t0))
+    const remove = () => inNewEpoch(store, (db) => removeDrainingEndpoint(db, id, t0))
     expect(await remove()).toBe(false)
-    await applyChange(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 }))
+    await inNewEpoch(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 }))
     expect((await outcomes(times(8, remove))).toSorted()).toEqual([...Array(7).fill(false), true])
     await removeDestination(store.db, account, destination.id)
     await expect(getEndpoint(store.db, account, id)).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
@@ -156,7 +156,7 @@ describeStores('concurrent callers', (test) => {
       return epoch
     }
     const results = await outcomes(
-      times(6, (index) => applyChange(store, index % 2 === 0 ? both(one.id, two.id) : both(two.id, one.id))),
+      times(6, (index) => inNewEpoch(store, index % 2 === 0 ? both(one.id, two.id) : both(two.id, one.id))),
     )
     expect(results.toSorted()).toEqual([1, 2, 3, 4, 5, 6])
   })

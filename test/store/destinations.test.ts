@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import {
   claimValidation,
   getDestination,
@@ -41,7 +41,7 @@ describeStores('destinations', (test) => {
   test('the result of a validation is ignored if the settings changed meanwhile', async ({ store, account }) => {
     const { id } = await aStoredDestination(store, account)
     const { revision } = await transact(store, (db) => claimValidation(db, account, id, t0))
-    await applyChange(store, (db) => updateDestination(db, account, id, { bucket: 'other' }, t0 + 1))
+    await inNewEpoch(store, (db) => updateDestination(db, account, id, { bucket: 'other' }, t0 + 1))
     expect(await recordValidation(store.db, account, id, { revision, error: null }, t0 + 2)).toBe(false)
     expect(await getDestination(store.db, account, id)).toMatchObject({ status: 'pending', validated_at: null })
   })

@@ -10,7 +10,7 @@ import { RecordsRejected } from '#naming/dns/provider.ts'
 import { publishedNodes } from '#naming/dns/published-nodes.ts'
 import { DnsPublisher } from '#naming/dns/publisher.ts'
 import { ControlOutages } from '#naming/outages.ts'
-import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
+import { currentEpoch, inNewEpoch } from '#store/cluster/epoch.ts'
 import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
 import { findLastRemoval, listDnsRecords, recordPublished, removalsMax, sendAgain } from '#store/naming/dns-records.ts'
 import { claimNodeId, deleteNode, revokeNodeCredential } from '#store/nodes/node-credentials.ts'
@@ -74,7 +74,7 @@ async function newWorld(kind: DatabaseKind) {
       return (await aStoredEndpoint(store, account, anEndpoint({ label, region: 'fra', since_epoch }))).id
     },
     remove: (id: string) =>
-      applyChange(store, async (db, epoch) => {
+      inNewEpoch(store, async (db, epoch) => {
         await drainEndpoint(db, account, id, { epoch, now: clock.now() })
         await removeDrainingEndpoint(db, id, clock.now())
       }),

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { insertEndpoint, listEndpointFacts, listEndpoints } from '#store/endpoints/endpoints.ts'
 import { anAccount, anEndpoint, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
@@ -15,7 +15,7 @@ describeStores('endpoints', (test) => {
   test('a list pages newest first, without gaps or repetitions', async ({ store, account }) => {
     // Several in one millisecond: the order must be stable.
     for (let made = 0; made < 7; made += 1)
-      await applyChange(store, (db) => insertEndpoint(db, account, anEndpoint(), t0 + Math.floor(made / 3)))
+      await inNewEpoch(store, (db) => insertEndpoint(db, account, anEndpoint(), t0 + Math.floor(made / 3)))
     await aStoredEndpoint(store, await anAccount(store))
     const pages = []
     for (let offset = 0; offset < 7; offset += 2) {

@@ -5,7 +5,7 @@ import { commitId } from '#model/commit.ts'
 import type { CreateDestination } from '#model/destination.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { insertBinding } from '#store/endpoints/bindings.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
 import { insertEndpoint, type NewEndpoint, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
@@ -100,7 +100,7 @@ export function aView(change: Partial<NewView> = {}) {
 }
 
 export async function aStoredEndpoint(store: Store, account: string, change: Partial<NewEndpoint> = {}): Promise<StoredEndpoint> {
-  return applyChange(store, (db) => insertEndpoint(db, account, anEndpoint(change), t0))
+  return inNewEpoch(store, (db) => insertEndpoint(db, account, anEndpoint(change), t0))
 }
 
 export async function aStoredDestination(store: Store, account: string, now = t0) {
@@ -116,7 +116,7 @@ export async function aPublishedView(store: Store, account: string, change: Part
 
 export async function attach(store: Store, account: string, endpoint_id: string, view_id: string, now = t0) {
   const binding = { id: newId(), endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: 'ci' }
-  return applyChange(store, (db) => insertBinding(db, account, binding, now))
+  return inNewEpoch(store, (db) => insertBinding(db, account, binding, now))
 }
 
 export function aJob(endpoint_id: string, view_id: string, change: Partial<NewJob> = {}): NewJob {

@@ -5,7 +5,7 @@ import { newId } from '#model/id.ts'
 import type { SeriesStep } from '#model/limits.ts'
 import { seriesWindow } from '#model/series.ts'
 import { findApiKeyByHash, insertApiKey, revokeApiKey } from '#store/accounts/api-keys.ts'
-import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
+import { currentEpoch, inNewEpoch } from '#store/cluster/epoch.ts'
 import { getView, insertView } from '#store/endpoints/views.ts'
 import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of-a-minute.ts'
 import { up as accessOfRevokedKeys } from '#store/migrations/0036-access-of-revoked-keys.ts'
@@ -72,8 +72,8 @@ describeStores('migrations', (test, kind) => {
 
   test('a key that was revoked before there was a choice has ended with all that it opened', async ({ store, account }) => {
     const [revoked, active] = [aKey(account), aKey(account)]
-    for (const key of [revoked, active]) await applyChange(store, (db) => insertApiKey(db, key, t0))
-    await applyChange(store, (db) => revokeApiKey(db, account, revoked.id, { at: t0 + 5, endsAccess: false }))
+    for (const key of [revoked, active]) await inNewEpoch(store, (db) => insertApiKey(db, key, t0))
+    await inNewEpoch(store, (db) => revokeApiKey(db, account, revoked.id, { at: t0 + 5, endsAccess: false }))
     await store.db.schema.alterTable('api_keys').dropColumn('access_ended_at').execute()
     await transact(store, accessOfRevokedKeys)
     const endOf = async ({ hash }: { hash: string }) => (await findApiKeyByHash(store.db, hash))?.access_ended_at

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -74,7 +74,7 @@ describeStores('checks of names and certificates', (test) => {
     expect(oldest && isRecorded(oldest, check)).toBe(true)
     expect(oldest && isRecorded(oldest, { ...check, answers: [] })).toBe(false)
     expect(await listDnsChecks(store.db, [old.id, served.id])).toEqual([{ endpoint_id: old.id, ...check, checked_at: iso(t0) }])
-    await applyChange(store, async (db, epoch) => {
+    await inNewEpoch(store, async (db, epoch) => {
       await drainEndpoint(db, account, old.id, { epoch, now: t0 })
       await removeDrainingEndpoint(db, old.id, t0)
     })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
-import { applyChange, beginGeneration, currentPosition } from '#store/cluster/epoch.ts'
+import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
 import { clearMissingCommits, findMissingSince, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { applyRestore, writeRestored } from '#store/commits/restored.ts'
 import { transact } from '#store/store.ts'
@@ -45,7 +45,7 @@ describeStores('a restored database', (test) => {
   })
 
   test('that was accepted while the clock was ahead begins a generation all the same', async ({ store }) => {
-    await applyChange(store, (db) => beginGeneration(db, t0 + 60_000))
+    await inNewEpoch(store, (db) => beginGeneration(db, t0 + 60_000))
     const path = join(directory, 'restored.json')
     await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
     expect(await applyRestore(store, systemFiles, path, t0)).toBe(true)

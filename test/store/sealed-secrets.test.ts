@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { expect } from 'vitest'
 import { Keyring, newSecretKey } from '#lib/keyring.ts'
 import { insertSigningKey, listSigningKeys } from '#store/accounts/signing-keys.ts'
-import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
+import { currentEpoch, inNewEpoch } from '#store/cluster/epoch.ts'
 import * as encryptedSecrets from '#store/migrations/0012-encrypted-secrets.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
@@ -24,7 +24,7 @@ describeStores('secrets', (test) => {
     expect(await findKeyInUse(store.db)).toBeUndefined()
     expect(await getOrInsertSecret(store.db, keyring, 'downloads', generate)).toBe('the download secret')
     expect(await getOrInsertSecret(store.db, keyring, 'downloads', () => 'another')).toBe('the download secret')
-    await applyChange(store, (db) => insertSigningKey(db, keyring, signingKey))
+    await inNewEpoch(store, (db) => insertSigningKey(db, keyring, signingKey))
     expect(await listSigningKeys(store.db, keyring)).toEqual([signingKey])
     expect(await textOf(store.db)).not.toMatch(/the download|the private/)
     expect(await findKeyInUse(store.db)).toBe(keyring.keyId)
@@ -46,7 +46,7 @@ describeStores('secrets', (test) => {
 
   test('are encrypted again after the key has changed, without an epoch', async ({ store }) => {
     await getOrInsertSecret(store.db, keyring, 'downloads', generate)
-    await applyChange(store, (db) => insertSigningKey(db, keyring, signingKey))
+    await inNewEpoch(store, (db) => insertSigningKey(db, keyring, signingKey))
     const epoch = await currentEpoch(store.db)
     const next = newSecretKey()
     expect(await sealSecrets(store, new Keyring(`${next},${secretKey}`, 'the test'))).toBe(2)

@@ -6,7 +6,7 @@ import { newId } from '#model/id.ts'
 import { updateAccount } from '#store/accounts/accounts.ts'
 import { insertApiKey, revokeApiKey } from '#store/accounts/api-keys.ts'
 import { insertSigningKey, listSigningKeys } from '#store/accounts/signing-keys.ts'
-import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
+import { currentEpoch, inNewEpoch } from '#store/cluster/epoch.ts'
 import { listSectionVersions, versionsFor } from '#store/cluster/section-versions.ts'
 import { listCommittedSeqs, recordCommit } from '#store/commits/commits.ts'
 import { detachBinding } from '#store/endpoints/bindings.ts'
@@ -72,7 +72,7 @@ describeStores('sections of a region', (test) => {
     const late = await attach(store, account, endpoint.id, second.id, t0 + 9)
     const early = await attach(store, account, endpoint.id, first.id, t0 + 1)
     const detached = await attach(store, account, endpoint.id, gone.id, t0 + 2)
-    await applyChange(store, (db) => detachBinding(db, account, endpoint.id, detached.id, t0 + 3))
+    await inNewEpoch(store, (db) => detachBinding(db, account, endpoint.id, detached.id, t0 + 3))
     const bound = { is_required: false, deactivated_at: null, canary_start_ts: null }
     const [found] = await endpointsOf(store.db, 'loc')
     expect(found?.bindings).toEqual([
@@ -104,9 +104,9 @@ describeStores('sections of a region', (test) => {
   test('contain only active and recently revoked keys of accounts with an endpoint there', async ({ store }) => {
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const [active, lately, longAgo, elsewhere] = [aKey(one), aKey(one), aKey(one), aKey(two)]
-    for (const key of [active, lately, longAgo, elsewhere]) await applyChange(store, (db) => insertApiKey(db, key, t0))
-    await applyChange(store, (db) => revokeApiKey(db, one, lately.id, { at: t0 + 100, endsAccess: false }))
-    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 50, endsAccess: false }))
+    for (const key of [active, lately, longAgo, elsewhere]) await inNewEpoch(store, (db) => insertApiKey(db, key, t0))
+    await inNewEpoch(store, (db) => revokeApiKey(db, one, lately.id, { at: t0 + 100, endsAccess: false }))
+    await inNewEpoch(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 50, endsAccess: false }))
     expect(await keysOf(store.db, 'loc')).toEqual({ keys: [], revoked: [] })
     await aStoredEndpoint(store, one)
     const { id, account_id, hash, scopes } = active
@@ -115,7 +115,7 @@ describeStores('sections of a region', (test) => {
       revoked: [{ id: lately.id, tokens_until: iso(t0 + 100 + 15 * 60_000) }],
     })
     // Long after its revocation, the connections of a key may still be open.
-    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 200, endsAccess: true }))
+    await inNewEpoch(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 200, endsAccess: true }))
     expect((await keysOf(store.db, 'loc', t0 + 200)).revoked).toEqual([{ id: longAgo.id, tokens_until: null }])
   })
 
@@ -140,7 +140,7 @@ describeStores('versions of sections', (test) => {
   test('a change gives a new version to the sections it affects, only in the affected regions', async ({ store, account }) => {
     const key = aKey(account)
     const touched = (region: string, work: () => Promise<unknown>) => touchedBy(store, region, work)
-    expect(await touched('loc', () => applyChange(store, (db) => insertApiKey(db, key, t0)))).toEqual([])
+    expect(await touched('loc', () => inNewEpoch(store, (db) => insertApiKey(db, key, t0)))).toEqual([])
 
     const endpoint = await aStoredEndpoint(store, account, { region: 'fra' })
     const endpointSection = `endpoints/${shardOf(endpoint.id)}`
@@ -152,26 +152,25 @@ describeStores('versions of sections', (test) => {
     expect(await touched('fra', () => aStoredEndpoint(store, other))).toEqual([])
 
     const second = aKey(account)
-    expect(await touched('fra', () => applyChange(store, (db) => insertApiKey(db, second, t0)))).toEqual([
+    expect(await touched('fra', () => inNewEpoch(store, (db) => insertApiKey(db, second, t0)))).toEqual([
       `keys/${shardOf(second.id)}`,
     ])
     expect(
-      await touched('fra', () => applyChange(store, (db) => revokeApiKey(db, account, second.id, { at: t0, endsAccess: false }))),
+      await touched('fra', () => inNewEpoch(store, (db) => revokeApiKey(db, account, second.id, { at: t0, endsAccess: false }))),
     ).toEqual([`keys/${shardOf(second.id)}`])
 
-    const status = (to: 'active' | 'suspended') => () => applyChange(store, (db) => updateAccount(db, account, { status: to }))
+    const status = (to: 'active' | 'suspended') => () => inNewEpoch(store, (db) => updateAccount(db, account, { status: to }))
     expect(await touched('fra', status('suspended'))).toEqual([endpointSection])
     expect(await touched('fra', status('suspended'))).toEqual([])
     expect(await touched('loc', status('active'))).toEqual([`endpoints/${shardOf(first.id)}`])
-    expect(await touched('fra', () => applyChange(store, (db) => updateAccount(db, account, { name: 'acme' })))).toEqual([])
+    expect(await touched('fra', () => inNewEpoch(store, (db) => updateAccount(db, account, { name: 'acme' })))).toEqual([])
 
     const destination = await aStoredDestination(store, account)
     const bind = { destination_id: destination.id }
-    expect(await touched('fra', () => applyChange(store, (db) => updateEndpoint(db, account, endpoint.id, bind)))).toEqual([
+    expect(await touched('fra', () => inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint.id, bind)))).toEqual([
       endpointSection,
     ])
-    const update = (change: object) => () =>
-      applyChange(store, (db) => updateDestination(db, account, destination.id, change, t0))
+    const update = (change: object) => () => inNewEpoch(store, (db) => updateDestination(db, account, destination.id, change, t0))
     expect(await touched('fra', update({ bucket: 'pond' }))).toEqual([endpointSection])
     expect(await touched('fra', update({ name: 'pond' }))).toEqual([])
     expect(await touched('loc', update({ bucket: 'sea' }))).toEqual([])
@@ -183,20 +182,20 @@ describeStores('versions of sections', (test) => {
     )
     const sibling = await aStoredEndpoint(store, account, { region: 'fra' })
     expect(await touched('fra', () => attach(store, account, sibling.id, view.id))).toEqual([`endpoints/${shardOf(sibling.id)}`])
-    expect(await touched('fra', () => applyChange(store, (db) => archiveView(db, account, view.id, t0)))).toEqual(
+    expect(await touched('fra', () => inNewEpoch(store, (db) => archiveView(db, account, view.id, t0)))).toEqual(
       [...new Set([endpointSection, `endpoints/${shardOf(sibling.id)}`])].toSorted(),
     )
     const [one, two] = await listUnsettledBindings(store.db, t0 + 1, '', 2)
     const settle = (...bindings: UnsettledBinding[]) =>
-      touched('fra', () => applyChange(store, (db) => settleBindings(db, bindings)))
+      touched('fra', () => inNewEpoch(store, (db) => settleBindings(db, bindings)))
     expect(await settle(must(one, 'a binding'))).toEqual([`endpoints/${shardOf(must(one, 'a binding').endpoint_id)}`])
     expect(await settle(must(two, 'a binding'))).toEqual(
       [...new Set([`endpoints/${shardOf(must(two, 'a binding').endpoint_id)}`, viewSection])].toSorted(),
     )
 
-    const drain = () => applyChange(store, (db, epoch) => drainEndpoint(db, account, first.id, { epoch, now: t0 }))
+    const drain = () => inNewEpoch(store, (db, epoch) => drainEndpoint(db, account, first.id, { epoch, now: t0 }))
     expect(await touched('loc', drain)).toEqual([`endpoints/${shardOf(first.id)}`])
-    expect(await touched('loc', () => applyChange(store, (db) => removeDrainingEndpoint(db, first.id, t0)))).toEqual(
+    expect(await touched('loc', () => inNewEpoch(store, (db) => removeDrainingEndpoint(db, first.id, t0)))).toEqual(
       [...new Set([`endpoints/${shardOf(first.id)}`, `keys/${shardOf(key.id)}`, `keys/${shardOf(second.id)}`])].toSorted(),
     )
   })
@@ -272,14 +271,14 @@ async function randomChange(
     case 0:
     case 1: {
       const key = aKey(account)
-      const epoch = await applyChange(store, async (db, epoch) => insertApiKey(db, key, t0).then(() => epoch))
+      const epoch = await inNewEpoch(store, async (db, epoch) => insertApiKey(db, key, t0).then(() => epoch))
       created.push({ epoch, id: key.id })
       return
     }
     case 2: {
       const key = pick((await keysOf(store.db, region)).keys)
       if (key !== undefined)
-        await applyChange(store, (db) => revokeApiKey(db, key.account_id, key.id, { at: t0 + number, endsAccess: false }))
+        await inNewEpoch(store, (db) => revokeApiKey(db, key.account_id, key.id, { at: t0 + number, endsAccess: false }))
       return
     }
     case 3:
@@ -289,32 +288,31 @@ async function randomChange(
     case 5: {
       const { id } = await aStoredDestination(store, account)
       if (endpoint?.account_id !== account) return
-      await applyChange(store, (db) => updateEndpoint(db, account, endpoint.id, { destination_id: id }))
-      await applyChange(store, (db) => updateDestination(db, account, id, { prefix: `p${number}` }, t0))
+      await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint.id, { destination_id: id }))
+      await inNewEpoch(store, (db) => updateDestination(db, account, id, { prefix: `p${number}` }, t0))
       return
     }
     case 6: {
       if (endpoint === undefined) return
-      await applyChange(store, (db, epoch) => drainEndpoint(db, endpoint.account_id, endpoint.id, { epoch, now: t0 }))
-      await applyChange(store, (db) => removeDrainingEndpoint(db, endpoint.id, t0))
+      await inNewEpoch(store, (db, epoch) => drainEndpoint(db, endpoint.account_id, endpoint.id, { epoch, now: t0 }))
+      await inNewEpoch(store, (db) => removeDrainingEndpoint(db, endpoint.id, t0))
       return
     }
     case 7: {
       if (endpoint === undefined) return
       const view = await aPublishedView(store, endpoint.account_id)
       const binding = await attach(store, endpoint.account_id, endpoint.id, view.id)
-      if (number % 3 === 0) await applyChange(store, (db) => archiveView(db, endpoint.account_id, view.id, t0))
+      if (number % 3 === 0) await inNewEpoch(store, (db) => archiveView(db, endpoint.account_id, view.id, t0))
       else if (number % 3 === 1)
-        await applyChange(store, (db) => detachBinding(db, endpoint.account_id, endpoint.id, binding.id, t0))
-      else await applyChange(store, async (db) => settleBindings(db, await listUnsettledBindings(db, t0 + 1, '', 2)))
+        await inNewEpoch(store, (db) => detachBinding(db, endpoint.account_id, endpoint.id, binding.id, t0))
+      else await inNewEpoch(store, async (db) => settleBindings(db, await listUnsettledBindings(db, t0 + 1, '', 2)))
       return
     }
     case 8: {
-      if (endpoint !== undefined)
-        await applyChange(store, (db) => setDesiredState(db, endpoint.account_id, endpoint.id, 'paused'))
+      if (endpoint !== undefined) await inNewEpoch(store, (db) => setDesiredState(db, endpoint.account_id, endpoint.id, 'paused'))
       return
     }
     default:
-      await applyChange(store, (db) => insertSigningKey(db, keyring, { kid: newId(), private_jwk: {}, created_at: iso(t0) }))
+      await inNewEpoch(store, (db) => insertSigningKey(db, keyring, { kid: newId(), private_jwk: {}, created_at: iso(t0) }))
   }
 }

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { insertSigningKey } from '#store/accounts/signing-keys.ts'
-import { applyChange, currentEpoch } from '#store/cluster/epoch.ts'
+import { currentEpoch, inNewEpoch } from '#store/cluster/epoch.ts'
 import { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { setDesiredState } from '#store/endpoints/endpoints.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
@@ -26,7 +26,7 @@ describeStores('Snapshots', (test) => {
     let isRacing = false
     const readEpoch = async () => {
       const epoch = await currentEpoch(store.db)
-      if (isRacing) await applyChange(store, (db) => setDesiredState(db, account, id, 'active'))
+      if (isRacing) await inNewEpoch(store, (db) => setDesiredState(db, account, id, 'active'))
       isRacing = false
       return epoch
     }
@@ -47,7 +47,7 @@ describeStores('Snapshots', (test) => {
     // The first of two waiting calls builds the section, and the second is answered from the cache.
     const waiting = [0, 1].map(() => poll(end.epoch, { [section.name]: section.version }))
     await until('both wait', () => waits === 2)
-    await applyChange(store, (db) => setDesiredState(db, account, id, 'paused'))
+    await inNewEpoch(store, (db) => setDesiredState(db, account, id, 'paused'))
     isRacing = true
     await feed.refresh()
     const answers = await Promise.all(waiting)
@@ -59,7 +59,7 @@ describeStores('Snapshots', (test) => {
     const node_id = newId()
     await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }, t0)
     const signingKey = { kid: 'k', private_jwk: {}, created_at: new Date(t0).toISOString() }
-    await applyChange(store, (db) => insertSigningKey(db, keyring, signingKey))
+    await inNewEpoch(store, (db) => insertSigningKey(db, keyring, signingKey))
     const feed = new EpochFeed({
       readEpoch: () => currentEpoch(store.db),
       clock: systemClock,

@@ -13,7 +13,7 @@ import { type Scope, scopes } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
 import { insertApiKey } from '#store/accounts/api-keys.ts'
-import { applyChange } from '#store/cluster/epoch.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { newMigratedDatabase, type TestDatabase } from './databases.ts'
@@ -173,7 +173,7 @@ async function newAccount(store: Store, clock: Clock, call: Call, held: readonly
   const account_id = newId()
   const key_id = newId()
   const { secret, prefix, hash } = newApiKey()
-  await applyChange(store, async (db) => {
+  await inNewEpoch(store, async (db) => {
     await insertAccount(db, { id: account_id, name: `test ${account_id}`, external_id: newExternalId() }, clock.now())
     await insertApiKey(
       db,

@@ -87,7 +87,7 @@ export function aGate({
       revision: 0,
       ...authenticator,
     }),
-    capacity: { room: () => anyRoom, reasons: () => [] },
+    rooms: { room: () => anyRoom, reasons: () => [] },
     allowances,
     keyUse: new Set<string>(),
     counts,

@@ -1,7 +1,7 @@
 /** Fills a database with the configuration of a large installation, by rows instead of by calls: that takes seconds. */
 import { newApiKey, newExternalId } from '../../src/auth/secrets.ts'
 import { newId, newLabel } from '../../src/model/id.ts'
-import { applyChange } from '../../src/store/cluster/epoch.ts'
+import { inNewEpoch } from '../../src/store/cluster/epoch.ts'
 import type { Db, Store } from '../../src/store/store.ts'
 
 export type Filling = {
@@ -100,7 +100,7 @@ export async function fill(store: Store, scale: Filling, progress: (what: string
     ...{ id: newId(), account_id: account, endpoint_id: id, view_id: view, is_required: 0, activated_at: now },
     activated_by: 'simulation',
   }))
-  await applyChange(store, (db) => touchEverything(db, regions))
+  await inNewEpoch(store, (db) => touchEverything(db, regions))
   return { endpoints, apiKeys: keys.slice(0, accounts.length).map(({ secret }) => secret) }
 }
 

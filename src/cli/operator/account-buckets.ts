@@ -2,7 +2,7 @@
 import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts/accounts.ts'
-import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
+import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
@@ -15,7 +15,7 @@ export async function setBuckets(this: CliContext, { allow = [], remove = [], js
   await using store = await openCommandStore(this)
   if (added.length + removed.length > 0) {
     const what = { operation: 'changeAccount', account_id: id, resource_id: id }
-    await audited(store, this.clock, what, () => applyChange(store, (db) => change(db, id, added, removed)))
+    await audited(store, this.clock, what, () => inNewEpoch(store, (db) => change(db, id, added, removed)))
   }
   const { allowed } = await getBucketAccess(store.db, id)
   if (json) return printJson(this, allowed)

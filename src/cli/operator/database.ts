@@ -1,7 +1,7 @@
 /** `inlet database`: shows which database this is, and says that nodes should follow it. Directly in the database, so that it works while control is down. */
 import { isoTimestamp } from '#lib/clock.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
-import { applyChange, beginGeneration, currentPosition } from '#store/cluster/epoch.ts'
+import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
 import { listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { listNodeInventories, type NodeInventory } from '#store/nodes/node-inventory.ts'
 import { newestHeartbeat } from '#store/nodes/nodes.ts'
@@ -42,7 +42,7 @@ export async function acceptDatabase(this: CliContext, flags: JsonFlags): Promis
   const since = (await newestHeartbeat(store.db)) ?? 0
   const what = { operation: 'acceptDatabase', account_id: null, resource_id: null }
   await audited(store, this.clock, what, () =>
-    applyChange(store, async (db) => {
+    inNewEpoch(store, async (db) => {
       await beginGeneration(db, now)
       if (!isEmpty) await noteMissingCommits(db, null, since, now)
     }),

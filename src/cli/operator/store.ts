@@ -5,7 +5,7 @@ import type { Account } from '#model/account.ts'
 import { pageLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
-import { applyChange, type ChangeTx } from '#store/cluster/epoch.ts'
+import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
 import { requireCurrentSchema } from '#store/migrations/prepare.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from '../terminal/context.ts'
@@ -28,7 +28,7 @@ export async function openCommandStore(context: CliContext): Promise<Store & Asy
 export function servicesBeside({ clock }: CliContext, store: Store) {
   return {
     ...{ store, clock, logger: createLogger('cli', 'silent') },
-    applyChange: <T>(work: (db: ChangeTx, epoch: number) => Promise<T>): Promise<T> => applyChange(store, work),
+    applyChange: <T>(work: (db: ChangeTx, epoch: number) => Promise<T>): Promise<T> => inNewEpoch(store, work),
   }
 }
 

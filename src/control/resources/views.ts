@@ -3,9 +3,9 @@ import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { DefinitionWarning } from '#model/preview.ts'
 import type { Principal } from '#model/principal.ts'
-import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage, CheckedView as WarnedView } from '#model/view.ts'
+import type { CheckedView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import type { ViewMetrics } from '#model/view-metrics.ts'
-import type { CheckedChange, CheckedView } from '#preview/preview-protocol.ts'
+import type { CheckedChange, ReadView } from '#preview/preview-protocol.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
 import {
   archiveView,
@@ -29,7 +29,7 @@ import { addColumnMetrics } from './column-metrics.ts'
 
 /** Throws validation_error if delivery could not run the definition. Provided by the composition: `preview/preview-workers.ts`. */
 export type DefinitionReader = {
-  readonly readView: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<CheckedView>
+  readonly readView: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<ReadView>
   readonly readChange: (
     body: Uint8Array,
     format: DefinitionFormat,
@@ -69,7 +69,7 @@ export type Views = ReturnType<typeof viewService>
 export function viewService({ applyChange, clock, definitions, store }: ViewsOptions) {
   return {
     /** Takes the body of the request. */
-    async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<WarnedView> {
+    async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<CheckedView> {
       const { account_id } = principal
       const { warnings, ...view } = await definitions.readView(body, account_id, signal)
       const created = { ...view, id: newId(), created_by: actorOf(principal) }
@@ -89,7 +89,7 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     },
 
     /** Takes the body of the request. */
-    async change({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<WarnedView> {
+    async change({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<CheckedView> {
       // Whether there is such a draft shows below, in the transaction.
       const view = await findView(store.db, account_id, id)
       const { warnings, ...change } = await definitions.readChange(body, view?.format ?? 'json', account_id, signal)
@@ -102,7 +102,7 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     },
 
     /** Compiles again: the draft may be older than the rules of this release. */
-    async publish({ account_id }: Principal, id: string, signal: AbortSignal): Promise<WarnedView> {
+    async publish({ account_id }: Principal, id: string, signal: AbortSignal): Promise<CheckedView> {
       const { definition } = await getView(store.db, account_id, id)
       const warnings = await definitions.compile(definition, account_id, signal)
       const published = await transact(store, (db) => publishView(db, account_id, id, clock.now()))

@@ -12,7 +12,7 @@ import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, viewTimeoutMs } from '#records/limits.ts'
 import { deliveryLimits } from '../segments/limits.ts'
-import type { ViewPlan, ViewVerdict } from './build/build-views.ts'
+import type { ViewBlame, ViewPlan } from './build/build-views.ts'
 import { TransientError } from './build/transient-error.ts'
 import { BuildDirectory } from './build-directory.ts'
 import type { ConversionPool } from './conversion-pool.ts'
@@ -48,7 +48,7 @@ export type Build = {
   readonly progress: ViewProgress
   readonly taskOf: (paths: TaskPaths, plan: ViewPlan) => ConvertTask
   /** Called when a view is to blame. Throws if it must not be left out. */
-  readonly onVerdict: (verdict: ViewVerdict) => void
+  readonly onVerdict: (verdict: ViewBlame) => void
   /** Once a process has replied. */
   built?: Built
 }

@@ -10,7 +10,7 @@
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits } from '#records/limits.ts'
 import { deliveryLimits } from '../segments/limits.ts'
-import type { BuiltView, ViewPlan, ViewVerdict } from './build/build-views.ts'
+import type { BuiltView, ViewBlame, ViewPlan } from './build/build-views.ts'
 import { ConversionCrashed } from './build/failures.ts'
 import { TransientError } from './build/transient-error.ts'
 import type { Step } from './worker/protocol.ts'
@@ -29,7 +29,7 @@ export type ViewProgressOptions = {
 export class ViewProgress {
   readonly #options: ViewProgressOptions
   readonly #built: BuiltView[] = []
-  readonly #failed: ViewVerdict[] = []
+  readonly #failed: ViewBlame[] = []
   /** Views during which a process died. */
   readonly #died = new Set<number>()
   #isApart: boolean
@@ -67,7 +67,7 @@ export class ViewProgress {
    * The process ended before it replied. `exited` says how, and is undefined if it was killed at the limit of its step. Returns the views that
    * fail for that, and the next process does without them. Throws ConversionCrashed or a transient error if no view can be to blame.
    */
-  end(exited: string | undefined, now: number): readonly ViewVerdict[] {
+  end(exited: string | undefined, now: number): readonly ViewBlame[] {
     this.#endStep(now)
     const step = this.#step
     this.#step = undefined
@@ -100,7 +100,7 @@ export class ViewProgress {
     return view !== undefined && isDetached(view) ? viewTimeoutMs * deliveryLimits.detachedViewTimeoutFactor : viewTimeoutMs
   }
 
-  #blame(exited: string | undefined, step: Step | undefined): readonly ViewVerdict[] {
+  #blame(exited: string | undefined, step: Step | undefined): readonly ViewBlame[] {
     if (step === undefined) throw new TransientError(`the conversion process ${exited ?? 'did not start in time'}`)
     const [view, ...others] = step.views
     if (others.length > 0) return []
@@ -115,7 +115,7 @@ export class ViewProgress {
     return isProven ? [verdictOn(view, exited, this.#limitOf(view))] : []
   }
 
-  #blameAll(current: number): readonly ViewVerdict[] {
+  #blameAll(current: number): readonly ViewBlame[] {
     const { views, viewsTimeoutMs } = this.#options
     const settled = new Set([...this.#built, ...this.#failed].map(({ view }) => view))
     const left = new Set([current, ...views.keys()]).difference(settled)
@@ -132,7 +132,7 @@ function isFromOutside(exited: string | undefined): exited is string {
   return exited !== undefined && /^killed by SIG(?:KILL|TERM|INT|HUP|QUIT)$/.test(exited)
 }
 
-function verdictOn(view: number, exited: string | undefined, limitMs: number): ViewVerdict {
+function verdictOn(view: number, exited: string | undefined, limitMs: number): ViewBlame {
   if (exited === undefined) return { view, reason: `its extraction took longer than ${seconds(limitMs)}`, isTooExpensive: true }
   const isTooExpensive = limitSignals.some((signal) => exited.endsWith(signal))
   const reason = isTooExpensive

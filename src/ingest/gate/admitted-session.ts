@@ -81,7 +81,7 @@ export class AdmittedSession {
     this.#revision = revision
     this.#allowance = context.allowances.of(endpoint.account_id)
     this.keyId = keyId
-    this.room = context.capacity.room(endpoint.id)
+    this.room = context.rooms.room(endpoint.id)
   }
 
   /** As the last recheck found it. */

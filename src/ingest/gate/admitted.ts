@@ -72,7 +72,7 @@ export class Admitted {
     this.endpoint = endpoint
     this.keyId = keyId
     this.#revision = revision
-    this.#room = context.capacity.room(endpoint.id)
+    this.#room = context.rooms.room(endpoint.id)
     this.#allowance = context.allowances.of(endpoint.account_id)
   }
 

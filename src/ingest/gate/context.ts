@@ -7,7 +7,7 @@ import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { EndpointCounts } from './endpoint-counters.ts'
 import type { EndpointTable } from './endpoint-table.ts'
-import type { Capacity } from './node-room.ts'
+import type { Rooms } from './node-room.ts'
 import type { RequestMemory } from './receipt.ts'
 import type { Rejection } from './rejection.ts'
 import type { Protocol, Verifier } from './sender.ts'
@@ -17,7 +17,7 @@ export type GateOptions = {
   /** `endpoints` is undefined until the first snapshot. */
   readonly configuration: { readonly endpoints: EndpointTable | undefined }
   readonly authenticator: Verifier & Pick<Authenticator, 'keyStatus' | 'revision'>
-  readonly capacity: Capacity
+  readonly rooms: Rooms
   readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
   readonly keyUse: Pick<KeyUse, 'add'>
   readonly counts: Pick<EndpointCounts, 'of'>

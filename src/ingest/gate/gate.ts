@@ -76,8 +76,8 @@ export class Gate {
 
   /** Returns the reasons why this node does not accept data now; empty while it does. */
   notReadyReasons(): readonly string[] {
-    const { configuration, capacity } = this.#context
-    return [...(configuration.endpoints === undefined ? ['no configuration yet'] : []), ...capacity.reasons()]
+    const { configuration, rooms } = this.#context
+    return [...(configuration.endpoints === undefined ? ['no configuration yet'] : []), ...rooms.reasons()]
   }
 
   #requireConfiguration(): EndpointTable {

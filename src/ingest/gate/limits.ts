@@ -8,7 +8,7 @@ export const gateLimits = {
    * Part of the disk budget that is kept for accounts that come later, or whose share grew. What is on the disk may stay for good, unlike
    * what is in memory.
    */
-  diskPartForNewcomers: 1 / 8,
+  partForNewcomers: 1 / 8,
   /** How often free disk space and the health of the WAL are checked. */
   roomPollMs: 1_000,
   /** Memory overhead of a record that is not durable yet, beside its payload and envelope. */

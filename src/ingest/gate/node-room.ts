@@ -25,8 +25,8 @@ export type NodeRoomOptions = {
 /** The room of an endpoint, as the gate and its sessions use it. */
 export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'tryHold' | 'backpressureReason'>
 
-/** The part of it that the gate uses. */
-export type Capacity = Pick<NodeRoom, 'reasons'> & { room(endpointId: string): Room }
+/** The rooms of all endpoints, as the gate uses them. */
+export type Rooms = Pick<NodeRoom, 'reasons'> & { room(endpointId: string): Room }
 
 /**
  * Decides whether this node has room for more data, in total and for each endpoint.
@@ -36,7 +36,7 @@ export type Capacity = Pick<NodeRoom, 'reasons'> & { room(endpointId: string): R
  * Law: without room it rejects. Once there is room, it accepts again by itself. It never ends the process (law 9).
  */
 export class NodeRoom implements Service, NodeState {
-  readonly name = 'admission'
+  readonly name = 'node room'
   readonly #options: NodeRoomOptions
   readonly #checks: Periodic
   readonly #memory: FairShares

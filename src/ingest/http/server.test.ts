@@ -17,7 +17,7 @@ import { RawClient } from '../../../test/support/raw-http.ts'
 import { until } from '../../../test/support/until.ts'
 import { httpLimits } from './limits.ts'
 import { HttpCounters } from './metrics.ts'
-import { Conversions } from './otlp/conversions.ts'
+import { Conversions } from './otlp/export-conversions.ts'
 import { startWorkerThread } from './otlp/worker-thread.ts'
 import { HttpServer } from './server.ts'
 

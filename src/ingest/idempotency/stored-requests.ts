@@ -68,7 +68,7 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).release(count)
       },
     })
-    this.#shares = new FairShares(max, { reserve: Math.floor(max * gateLimits.diskPartForNewcomers) })
+    this.#shares = new FairShares(max, { reserve: Math.floor(max * gateLimits.partForNewcomers) })
     this.#upkeep = new Periodic({
       name: 'stored requests upkeep',
       intervalMs: storedRequestLimits.upkeepMs,

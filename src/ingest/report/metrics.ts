@@ -108,7 +108,7 @@ function registerWalMetrics(registry: Registry, { wal, diskBudgetBytes, diskFree
   counter(
     'inlet_wal_rescued_segments_total',
     'segments written again because somebody removed their file',
-    () => wal.usage.rewrittenSegments,
+    () => wal.usage.salvagedSegments,
   )
   counter(
     'inlet_wal_damaged_segments_total',

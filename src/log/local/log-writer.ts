@@ -64,7 +64,7 @@ export class LocalLogWriter implements LogWriter {
   readonly #upkeep: Periodic
   /** Apart from the rest of the upkeep: a file that hangs or is large must not delay it. */
   readonly #retries: Periodic
-  readonly #counts = { rewrittenSegments: 0, lost: { segments: 0, records: 0 } }
+  readonly #counts = { salvagedSegments: 0, lost: { segments: 0, records: 0 } }
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: LocalLogWriterOptions) {
@@ -219,8 +219,8 @@ export class LocalLogWriter implements LogWriter {
       get waitingBytes() {
         return waiting.bytes
       },
-      get rewrittenSegments() {
-        return counts.rewrittenSegments
+      get salvagedSegments() {
+        return counts.salvagedSegments
       },
       get lost() {
         return counts.lost
@@ -263,7 +263,7 @@ export class LocalLogWriter implements LogWriter {
       onGrown: (path, bytes) => this.#disk.set(path, bytes),
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
       onSalvaged: () => {
-        this.#counts.rewrittenSegments += 1
+        this.#counts.salvagedSegments += 1
       },
       onOrphan: (orphan) => this.#recovery.addOrphan(orphan),
       onOutcome: (failure) => this.#health.report(logName, failure),

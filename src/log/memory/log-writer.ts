@@ -285,7 +285,7 @@ export class MemoryLogWriter implements LogWriter {
     const waitingBytes = () => this.#waitingBytes
     return {
       syncs: new Durations([]),
-      rewrittenSegments: 0,
+      salvagedSegments: 0,
       lost: { segments: 0, records: 0 },
       get bytes() {
         return storage.bytes

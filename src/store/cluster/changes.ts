@@ -1,5 +1,5 @@
 import type { Store } from '#store/store.ts'
-import { applyChange, type ChangeTx } from './epoch.ts'
+import { type ChangeTx, inNewEpoch } from './epoch.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 
 /** Runs a change that nodes must see (`store/cluster/epoch.ts`), and wakes waiting nodes once it is committed. */
@@ -7,7 +7,7 @@ export type ApplyChange = <T>(work: (db: ChangeTx, epoch: number) => Promise<T>)
 
 export function announceChanges(store: Store, feed: EpochFeed): ApplyChange {
   return async (work) => {
-    const result = await applyChange(store, work)
+    const result = await inNewEpoch(store, work)
     await feed.notifyChanged()
     return result
   }

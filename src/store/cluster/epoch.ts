@@ -12,11 +12,11 @@ import type { DatabasePosition } from '#model/database-position.ts'
 import { type Db, type Store, type Tx, transact } from '../store.ts'
 
 declare const isChange: unique symbol
-/** A transaction started by `applyChange`. Functions that change what nodes see require it, so none can forget the epoch. */
+/** A transaction started by `inNewEpoch`. Functions that change what nodes see require it, so none can forget the epoch. */
 export type ChangeTx = Tx & { readonly [isChange]: true }
 
-/** Runs `work` in one transaction with a new epoch. `work` runs again after a collision: it must only change the database. */
-export function applyChange<T>(store: Store, work: (db: ChangeTx, epoch: number) => Promise<T>): Promise<T> {
+/** Runs `work` in one transaction with a new epoch. It wakes no node: `ApplyChange` (changes.ts) does. `work` runs again after a collision: it must only change the database. */
+export function inNewEpoch<T>(store: Store, work: (db: ChangeTx, epoch: number) => Promise<T>): Promise<T> {
   return transact(store, async (db) => work(db as ChangeTx, await incrementEpoch(db)))
 }
 

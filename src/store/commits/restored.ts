@@ -8,7 +8,7 @@ import { type Files, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Timestamp } from '#model/timestamp.ts'
-import { applyChange, beginGeneration, currentPosition } from '../cluster/epoch.ts'
+import { beginGeneration, currentPosition, inNewEpoch } from '../cluster/epoch.ts'
 import type { Store } from '../store.ts'
 import { noteMissingCommits } from './missing-commits.ts'
 
@@ -44,7 +44,7 @@ export async function applyRestore(store: Store, files: Files, path: string, now
   // Written first: a start that is interrupted must not begin another generation.
   if (data.before === undefined) await write(files, path, { ...data, before })
   if (generation === before)
-    await applyChange(store, async (db) => {
+    await inNewEpoch(store, async (db) => {
       await beginGeneration(db, data.generation)
       await noteMissingCommits(db, null, Date.parse(data.begun_at), now)
     })

@@ -19,8 +19,8 @@ import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts
 import { loadSegment } from './build.ts'
 import { buildViews } from './build-views.ts'
 import { type BuiltFile, describeFile } from './built-file.ts'
-import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
 import { UnitViewFailed } from './failures.ts'
+import { readDlqRows, withOriginalIndexes } from './read-dlq.ts'
 import { kindOf } from './unit-names.ts'
 
 /** Payload bytes per batch that is read from Parquet or a DLQ file. */

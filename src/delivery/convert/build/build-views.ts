@@ -26,14 +26,14 @@ export type ViewPlan = {
   /** Views that are not built again. */
   readonly built?: readonly BuiltView[]
   /** Views that are not tried again, by position. */
-  readonly failed: readonly ViewVerdict[]
+  readonly failed: readonly ViewBlame[]
 }
 
 /** Result of a view once the build has ended its work on it. Its files stay as they are. */
 export type BuiltView = { readonly view: number; readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
-export type SettledView = { readonly built: BuiltView } | { readonly failed: ViewVerdict }
+export type SettledView = { readonly built: BuiltView } | { readonly failed: ViewBlame }
 
-export type ViewVerdict = { readonly view: number; readonly reason: string; readonly isTooExpensive: boolean }
+export type ViewBlame = { readonly view: number; readonly reason: string; readonly isTooExpensive: boolean }
 
 type ViewsRequest<View extends ViewToBuild> = {
   readonly table: RecordTable

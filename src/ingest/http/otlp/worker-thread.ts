@@ -1,7 +1,7 @@
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { ConversionAnswer } from './conversion-thread.ts'
-import type { ConversionThread, ThreadTask } from './conversions.ts'
+import type { ConversionThread, ThreadTask } from './export-conversions.ts'
 
 const program = join(import.meta.dirname, `conversion-thread${extname(import.meta.filename)}`)
 

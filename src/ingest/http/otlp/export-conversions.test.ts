@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { afterEach, expect, test } from 'vitest'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
-import { Conversions } from './conversions.ts'
+import { Conversions } from './export-conversions.ts'
 import { memoryOf } from './json-memory.ts'
 import { startWorkerThread } from './worker-thread.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
+import { readDlqRows, withOriginalIndexes } from './read-dlq.ts'
 
 let directory = ''
 const signal = new AbortController().signal
