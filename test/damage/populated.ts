@@ -4,7 +4,8 @@
  * Owns: what is in it. Does not own: which kinds of files there are (kinds.ts), and what damage does to them.
  */
 import { createHash } from 'node:crypto'
-import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { cpSync, readdirSync } from 'node:fs'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import mqtt from 'mqtt'
@@ -124,13 +125,15 @@ export async function listFiles(directory: string): Promise<readonly string[]> {
     .sort()
 }
 
-export async function copyDirectory(from: string, to: string): Promise<void> {
-  await cp(from, to, { recursive: true, preserveTimestamps: true })
+/** Copies a data directory. With fs.cp, a copy takes many times as much of the processor. */
+export function copyData(from: string, to: string, { withBuckets }: { readonly withBuckets: boolean }): void {
+  for (const name of readdirSync(from))
+    if (withBuckets || name !== 'buckets') cpSync(join(from, name), join(to, name), { recursive: true, preserveTimestamps: true })
 }
 
 async function readRowsOfCopy(directory: string): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), 'inlet-rows-'))
-  await copyDirectory(directory, copy)
+  copyData(directory, copy, { withBuckets: false })
   const rows = await readRows(copy)
   await rm(copy, { recursive: true })
   return rows
