@@ -111,18 +111,4 @@ describeWith('processes', 'the first start', () => {
     expect(stdout.replaceAll(/ +/g, ' ')).toContain(`github_events ${counters.join(' ')} 0`)
     expect(stdout).toMatch(/cast_failed +org_picture/)
   })
-
-  test('explains a wrong option, an unknown command and a missing file', async () => {
-    const failing = (args: readonly string[]) =>
-      run(process.execPath, [program, ...args]).then(
-        () => Promise.reject(new Error('it did not fail')),
-        ({ code, stdout, stderr }) => ({ code, said: `${stdout}${stderr}` }),
-      )
-    expect(await failing(['demo', '--evnts', '5'])).toMatchObject({ code: 2, said: expect.stringContaining('--evnts') })
-    expect(await failing(['strat'])).toMatchObject({ code: 2, said: expect.stringContaining('did you mean start?') })
-    expect(await failing(['demo', '--file', '/no/such/file'])).toMatchObject({
-      code: 1,
-      said: expect.stringContaining('/no/such/file'),
-    })
-  })
 })
