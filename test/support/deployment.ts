@@ -7,12 +7,13 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, inject } from 'vitest'
+import { describe, inject } from 'vitest'
 import { type Address, ApiClient } from './api-client.ts'
 import { type EndpointSettings, Installation } from './installation.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
 import { ObjectCopy } from './object-copy.ts'
 import { until } from './until.ts'
+import { useOne } from './use-one.ts'
 
 const environment = (name: string): string | undefined => process.env[`INLET_E2E_${name}`] || undefined
 
@@ -39,15 +40,7 @@ export function describeWith(need: keyof typeof obstacles, name: string, tests: 
 
 /** One deployment for the tests of a file or a suite. */
 export function useDeployment(): () => Deployment {
-  let deployment: Deployment | undefined
-  beforeAll(async () => {
-    deployment = await Deployment.open()
-  }, 120_000)
-  afterAll(() => deployment?.[Symbol.asyncDispose](), 120_000)
-  return () => {
-    if (deployment === undefined) throw new Error('the deployment is not open')
-    return deployment
-  }
+  return useOne(() => Deployment.open(), 120_000)
 }
 
 export type TestEndpoint = {

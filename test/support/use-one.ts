@@ -1,12 +1,14 @@
 import { afterAll, beforeAll } from 'vitest'
-import { must } from '#lib/assert.ts'
 
 /** Starts one for the tests of a file, or of a suite within it. */
-export function useOne<T extends AsyncDisposable>(start: () => Promise<T>): () => T {
+export function useOne<T extends AsyncDisposable>(start: () => Promise<T>, timeoutMs?: number): () => T {
   let started: T | undefined
   beforeAll(async () => {
     started = await start()
-  })
-  afterAll(() => started?.[Symbol.asyncDispose]())
-  return () => must(started, 'what the tests share')
+  }, timeoutMs)
+  afterAll(() => started?.[Symbol.asyncDispose](), timeoutMs)
+  return () => {
+    if (started === undefined) throw new Error('what the tests share was not started')
+    return started
+  }
 }
