@@ -47,8 +47,8 @@ export class SegmentTraces {
     if (trace === undefined) return
     this.#traces.delete(id)
     const { tracer, links } = this.#options
-    const { endpointId, log, seq } = trace.facts.name
-    const requests = await links.take({ logName: endpointId, incarnation: log, seq }).catch(() => [])
+    const { endpointId, incarnation, seq } = trace.facts.name
+    const requests = await links.take({ logName: endpointId, incarnation, seq }).catch(() => [])
     if (requests.length > 0) tracer.record(...trace.end(requests))
   }
 }

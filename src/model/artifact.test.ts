@@ -20,11 +20,11 @@ import { objectKeyLimits } from './limits.ts'
 const segment = {
   endpointId: newId(),
   nodeId: newId(),
-  log: 'l_1-a',
+  incarnation: 'l_1-a',
   seq: 7,
   sealedAtMicros: Date.UTC(2026, 10, 20, 23, 59, 59, 999) * 1000 + 999,
 }
-const id = commitId(segment.nodeId, segment.log, segment.seq)
+const id = commitId(segment.nodeId, segment.incarnation, segment.seq)
 const folder = `p/${segment.endpointId}`
 
 // Names that look like other parts of a kind or a key.

@@ -32,8 +32,8 @@ export type ArtifactKind =
 export type SegmentName = {
   readonly endpointId: string
   readonly nodeId: string
-  /** The incarnation of the log. */
-  readonly log: string
+  /** Incarnation of the log. A commit, a marker and the metadata of an object call it `log`. */
+  readonly incarnation: string
   readonly seq: number
   /** From the segment's footer. */
   readonly sealedAtMicros: number
@@ -91,7 +91,7 @@ export function isMarker({ type }: ArtifactKind): boolean {
 export function objectKey(prefix: string, segment: SegmentName, kind: ArtifactKind): string {
   const { folder, suffix } = layoutOf(kind)
   const date = isoTimestamp(segment.sealedAtMicros / 1000).slice(0, 10)
-  const name = commitId(segment.nodeId, segment.log, segment.seq)
+  const name = commitId(segment.nodeId, segment.incarnation, segment.seq)
   return `${endpointFolder(prefix, segment.endpointId)}${folder}/dt=${date}/${name}${suffix}`
 }
 
@@ -125,10 +125,10 @@ const commitIdPattern = /^([0-9a-f-]{36})-([A-Za-z0-9_-]+)-([0-9]{12,})$/
 /** Returns the key of a file of a segment, given the id of the marker that lists it, and the UTC date of its seal. */
 export function keyOfListed(folder: EndpointFolder, markerId: string, kind: ArtifactKind): string {
   const [commit = ''] = markerId.split('.')
-  const [, nodeId, log, seq] = commitIdPattern.exec(commit) ?? []
-  if (nodeId === undefined || log === undefined) throw new Error(`${JSON.stringify(markerId)} is not the id of a marker`)
+  const [, nodeId, incarnation, seq] = commitIdPattern.exec(commit) ?? []
+  if (nodeId === undefined || incarnation === undefined) throw new Error(`${JSON.stringify(markerId)} is not the id of a marker`)
   const { prefix, endpointId, date } = folder
-  return objectKey(prefix, { endpointId, nodeId, log, seq: Number(seq), sealedAtMicros: Date.parse(date) * 1000 }, kind)
+  return objectKey(prefix, { endpointId, nodeId, incarnation, seq: Number(seq), sealedAtMicros: Date.parse(date) * 1000 }, kind)
 }
 
 /** Where the files of an endpoint are that were sealed on one day, in UTC. */

@@ -59,7 +59,7 @@ async function read(
     onLost(entry)
     return 'lost'
   } catch (error) {
-    queue.hold(entry, `reading commit ${entry.id} from the outbox failed: ${errorMessage(error)}`)
+    queue.delay(entry, `reading commit ${entry.id} from the outbox failed: ${errorMessage(error)}`)
     return 'held'
   }
 }

@@ -85,7 +85,7 @@ export class OutboxQueue {
   }
 
   /** Waits before the next attempt to send. */
-  hold({ id, endpoint_id }: OutboxEntry, reason: string): void {
+  delay({ id, endpoint_id }: OutboxEntry, reason: string): void {
     this.#sending.begin(reason)
     if (!this.#sending.isDueForWarning) return
     this.#options.logger.warn({ endpoint: endpoint_id, segment: id, reason }, 'commit held back; retrying')

@@ -161,7 +161,7 @@ export class Outbox implements Service {
         const missing = entries.find(({ id }) => !recorded.has(id))
         // The later ones of this endpoint wait for it, to keep their order.
         for (const entry of entries.slice(0, missing && entries.indexOf(missing))) queue.record(entry)
-        if (missing !== undefined) queue.hold(missing, `control did not record commit ${missing.id}`)
+        if (missing !== undefined) queue.delay(missing, `control did not record commit ${missing.id}`)
         void queue.startRemoval(signal)?.then(() => this.#forgetIfEmpty(endpointId))
       }
       if (this.#outage.attempts >= attemptsOfOutage) logger.notice({ waiting: this.size }, 'commit reporting restored')
@@ -179,7 +179,7 @@ export class Outbox implements Service {
     // Any failure may have been caused by one of the commits. Sending each of them alone finds it.
     if (others.length > 0) for (const { queue, entries } of shares) queue.suspect(entries.length)
     else if (isRefusal || status === 500) {
-      first?.queue.hold(first.entry, `control did not record commit ${first.entry.id}: ${errorMessage(error)}`)
+      first?.queue.delay(first.entry, `control did not record commit ${first.entry.id}: ${errorMessage(error)}`)
     }
     if (isRefusal) {
       this.#outage.reset()

@@ -32,7 +32,7 @@ async function merged() {
       const path = join(directory, `${seq}.parquet`)
       await connection.run(`COPY (SELECT ${seq} AS n, unnest(range(4)) AS row) TO '${path}' (FORMAT parquet)`)
       const { bytes, sha256 } = await describeFile(path, new AbortController().signal)
-      const name = { endpointId, nodeId, log, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
+      const name = { endpointId, nodeId, incarnation: log, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
       const key = objectKey('in', name, { type: kind })
       await at.store.putFile(key, path, put)
       markers.push({

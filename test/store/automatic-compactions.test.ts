@@ -40,7 +40,7 @@ async function setUp(store: TestStore, endpoints = 1, compaction: AutomaticCompa
   const deliver = (seq: number, sealedAt: number, id = endpoint) => {
     const log = `${id.slice(0, 8)}lg`
     const commit = aCommit(id, seq, { log, sealed_at: iso(sealedAt), destination })
-    const name = { endpointId: id, nodeId: commit.node_id, log, seq, sealedAtMicros: sealedAt * 1000 }
+    const name = { endpointId: id, nodeId: commit.node_id, incarnation: log, seq, sealedAtMicros: sealedAt * 1000 }
     const artifacts = { parquet: { key: objectKey('p', name, { type: 'parquet' }), bytes: 10, rows: 5, sha256: 'ab' } }
     return transact(store, (db) => recordCommit(db, { ...commit, id: commitId(commit.node_id, log, seq), artifacts }, sealedAt))
   }

@@ -64,7 +64,7 @@ type Place = Awaited<ReturnType<typeof aPlace>>
 
 function aCommit({ endpoint, destination, view }: Place, seq: number, madeAt = t0 + seq * 1000): SegmentCommit {
   const log = 'abcdefghij'
-  const name = { endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  const name = { endpointId: endpoint, nodeId: node_id, incarnation: log, seq, sealedAtMicros: t0 * 1000 }
   const artifact = { bytes: 10, rows: 3, sha256: 'ab' }
   const ofView = { view_id: view.id, view_version: 1 }
   return {
@@ -93,7 +93,7 @@ function aCommit({ endpoint, destination, view }: Place, seq: number, madeAt = t
 }
 
 function keyOf({ destination, endpoint }: Place, { log, seq }: Pick<SegmentCommit, 'log' | 'seq'>): string {
-  const name = { endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  const name = { endpointId: endpoint, nodeId: node_id, incarnation: log, seq, sealedAtMicros: t0 * 1000 }
   return objectKey(destination.prefix, name, { type: 'marker' })
 }
 
@@ -120,7 +120,7 @@ async function added(
 ): Promise<void> {
   const { view_id, view_name: name, view_version: version } = outcome
   const { destination } = place
-  const segment = { endpointId: endpoint_id, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  const segment = { endpointId: endpoint_id, nodeId: node_id, incarnation: log, seq, sealedAtMicros: t0 * 1000 }
   const redriveFrom = from_view_id === null ? {} : { redriveFrom: 1 }
   const kind = { type: 'view' as const, name, version, ...redriveFrom }
   const file = {

@@ -53,7 +53,7 @@ async function aPlace(store: TestStore) {
 type Place = Awaited<ReturnType<typeof aPlace>>
 
 function nameOf({ endpoint }: Place, seq: number) {
-  return { endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: (t0 + seq * hour) * 1000 }
+  return { endpointId: endpoint, nodeId: node_id, incarnation: log, seq, sealedAtMicros: (t0 + seq * hour) * 1000 }
 }
 
 async function put({ bucket }: Place, key: string, body: string | Uint8Array): Promise<void> {

@@ -35,7 +35,7 @@ export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder)
     return { rejected: 'its id does not match its node, log and seq' }
   }
   const sealedAtMicros = Date.parse(marker.sealed_at) * 1000
-  const name = { endpointId: endpoint_id, nodeId: node_id, log, seq, sealedAtMicros }
+  const name = { endpointId: endpoint_id, nodeId: node_id, incarnation: log, seq, sealedAtMicros }
   const expected = objectKey(
     folder.target.prefix,
     name,

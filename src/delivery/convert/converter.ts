@@ -62,7 +62,7 @@ export class Converter {
       const { sealedAtMicros, records, damagedRecords } = reader.footer
       return {
         id,
-        name: { endpointId: logName, nodeId, log: incarnation, seq, sealedAtMicros },
+        name: { endpointId: logName, nodeId, incarnation, seq, sealedAtMicros },
         records,
         recordsDamaged: damagedRecords,
         walBytes: reader.bytes,

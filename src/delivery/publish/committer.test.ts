@@ -17,7 +17,7 @@ import { markerSink } from './marker-sink.ts'
 
 const facts: SegmentFacts = {
   id: 'id',
-  name: { endpointId: newId(), nodeId: newId(), log: 'abcdefghij', seq: 7, sealedAtMicros: 0 },
+  name: { endpointId: newId(), nodeId: newId(), incarnation: 'abcdefghij', seq: 7, sealedAtMicros: 0 },
   records: 3,
   recordsDamaged: 2,
   walBytes: 99,

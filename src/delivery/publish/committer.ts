@@ -87,7 +87,7 @@ export class Committer {
       id,
       endpoint_id: name.endpointId,
       node_id: name.nodeId,
-      log: name.log,
+      log: name.incarnation,
       seq: name.seq,
       records,
       records_damaged: recordsDamaged,

@@ -39,7 +39,7 @@ export function metadataOf(
     rows: String(rows),
     'endpoint-id': segment.endpointId,
     'node-id': segment.nodeId,
-    log: segment.log,
+    log: segment.incarnation,
     seq: String(segment.seq),
     'sealed-at': isoTimestamp(Math.floor(segment.sealedAtMicros / 1000)),
     ...(view === undefined ? {} : { 'view-id': view.id, 'view-version': String(view.version) }),

@@ -12,7 +12,7 @@ const never = new AbortController().signal
 const segment = {
   endpointId: newId(),
   nodeId: newId(),
-  log: 'l',
+  incarnation: 'l',
   seq: 7,
   sealedAtMicros: Date.UTC(2026, 10, 20) * 1000,
 }

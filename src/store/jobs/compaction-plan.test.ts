@@ -16,7 +16,7 @@ function aCommit(seq: number, files: Readonly<Record<string, number>>, sealed_at
   const id = commitId(nodeId, 'abcdefghij', seq)
   const listed = Object.entries(files).map(([kind, bytes]) => {
     const parsed = parseArtifactKind(kind) ?? expect.fail(kind)
-    const name = { endpointId, nodeId, log: 'abcdefghij', seq, sealedAtMicros: sealed_at * 1000 }
+    const name = { endpointId, nodeId, incarnation: 'abcdefghij', seq, sealedAtMicros: sealed_at * 1000 }
     return { kind, marker_id: id, artifact: { key: objectKey(prefix, name, parsed), bytes, rows: bytes / 2, sha256: 'ab' } }
   })
   return { id, sealed_at, destination_id: 'd', bucket: 'b', region: 'local', files: listed }

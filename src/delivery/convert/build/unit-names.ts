@@ -2,8 +2,8 @@ import type { ArtifactKind, SegmentName } from '#model/artifact.ts'
 import type { Unit } from '#model/job-protocol.ts'
 
 export function segmentOf({ commit }: Unit): SegmentName {
-  const { endpoint_id: endpointId, node_id: nodeId, log, seq, sealed_at } = commit
-  return { endpointId, nodeId, log, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
+  const { endpoint_id: endpointId, node_id: nodeId, log: incarnation, seq, sealed_at } = commit
+  return { endpointId, nodeId, incarnation, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
 }
 
 /**
