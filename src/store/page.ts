@@ -9,13 +9,17 @@ export async function readPage<DB, Tables extends keyof DB, Row, Item>(
   toItem: (row: Row) => Item,
   rowsMax = page.limit,
 ): Promise<Page<Item>> {
+  const read = query.limit(rowsMax).offset(page.offset).execute() as Promise<Row[]>
+  const [total, rows] = await translateErrors(Promise.all([countRows(query), read]))
+  return toPage(rows.map(toItem), total, page)
+}
+
+/** Returns the number of rows that a query finds. */
+export async function countRows<DB, Tables extends keyof DB, Row>(query: SelectQueryBuilder<DB, Tables, Row>): Promise<number> {
   const count = query
     .clearSelect()
     .clearOrderBy()
     .select(({ fn }) => fn.countAll<number>().as('total'))
-  const read = query.limit(rowsMax).offset(page.offset).execute() as Promise<Row[]>
-  const [{ total }, rows] = await translateErrors(
-    Promise.all([count.executeTakeFirstOrThrow() as Promise<{ total: number }>, read]),
-  )
-  return toPage(rows.map(toItem), total, page)
+  const { total } = (await count.executeTakeFirstOrThrow()) as { total: number }
+  return Number(total)
 }

@@ -7,6 +7,7 @@ import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { type CountedQuota, endOfDay, type QuotaUse } from '#model/quota.ts'
+import { countRows } from '../page.ts'
 import type { Db, Tx } from '../store.ts'
 import { readSent } from './account-usage.ts'
 import { getAccount, quotasOf } from './accounts.ts'
@@ -56,7 +57,7 @@ export async function countUse(db: Db, account_id: string, name: CountedQuota): 
   switch (name) {
     case 'endpoints': {
       const endpoints = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
-      return (await endpoints.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
+      return countRows(endpoints)
     }
     case 'views': {
       const views = db.selectFrom('views').where('account_id', '=', account_id).where('status', '!=', 'archived')
@@ -64,11 +65,11 @@ export async function countUse(db: Db, account_id: string, name: CountedQuota): 
     }
     case 'view_versions': {
       const versions = db.selectFrom('views').where('account_id', '=', account_id)
-      return (await versions.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
+      return countRows(versions)
     }
     case 'api_keys': {
       const keys = db.selectFrom('api_keys').where('account_id', '=', account_id).where('revoked_at', 'is', null)
-      return (await keys.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
+      return countRows(keys)
     }
   }
 }

@@ -3,6 +3,7 @@ import { parseArtifactKind } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { DlqFilePosition, DlqFilesQuery } from '#model/dlq-file.ts'
 import { fromTime, toTime, toTimeOrNull } from '../columns.ts'
+import { countRows } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 
@@ -72,11 +73,7 @@ export type DlqFilesPage = {
  */
 export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFilesQuery): Promise<DlqFilesPage> {
   const { limit, after } = query
-  const { total } = await db
-    .selectFrom('dlq_files')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where(matchesQuery(view_id, query))
-    .executeTakeFirstOrThrow()
+  const total = await countRows(db.selectFrom('dlq_files').where(matchesQuery(view_id, query)))
   let page = db
     .selectFrom('dlq_files')
     .innerJoin('endpoints', 'endpoints.id', 'dlq_files.endpoint_id')

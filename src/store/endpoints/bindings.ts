@@ -7,7 +7,7 @@ import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchEndpoint, touchViewUnlessNeeded } from '../cluster/section-versions.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
-import { readPage } from '../page.ts'
+import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
 import { getEndpoint } from './endpoints.ts'
@@ -93,12 +93,8 @@ export async function detachBinding(
 
 /** Bounds what nodes are sent: each detached view stays in their configuration until it is settled. */
 async function refuseIfUnsettled(db: Db, endpoint_id: string): Promise<void> {
-  const { unsettled } = await db
-    .selectFrom('bindings')
-    .select(({ fn }) => fn.countAll<number>().as('unsettled'))
-    .where('endpoint_id', '=', endpoint_id)
-    .where('unsettled_epoch', 'is not', null)
-    .executeTakeFirstOrThrow()
+  const detached = db.selectFrom('bindings').where('endpoint_id', '=', endpoint_id)
+  const unsettled = await countRows(detached.where('unsettled_epoch', 'is not', null))
   if (unsettled < bindingLimits.unsettledMax) return
   throw new AppError(
     'conflict',

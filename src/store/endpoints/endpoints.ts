@@ -9,7 +9,7 @@ import type { ChangeTx } from '../cluster/epoch.ts'
 import { isNeededByNodes, touchEndpoint, touchKeysUnlessServed, touchViewUnlessNeeded } from '../cluster/section-versions.ts'
 import { fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
-import { readPage } from '../page.ts'
+import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
 
@@ -185,13 +185,8 @@ export async function listLabelsByRegion(db: Db): Promise<ReadonlyMap<string, st
 }
 
 /** Returns the number of endpoints of all accounts. */
-export async function countEndpoints(db: Db): Promise<number> {
-  const { total } = await db
-    .selectFrom('endpoints')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('deleted_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return Number(total)
+export function countEndpoints(db: Db): Promise<number> {
+  return countRows(db.selectFrom('endpoints').where('deleted_at', 'is', null))
 }
 
 /** Returns endpoints of all accounts that were never served under their name, newest first. */

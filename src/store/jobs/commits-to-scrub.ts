@@ -11,6 +11,7 @@ import { fromJson, fromTime, toTime } from '../columns.ts'
 import { listAddedArtifacts } from '../commits/commit-additions.ts'
 import { listKnownCommits, listMarkerFolders } from '../commits/marker-folders.ts'
 import { findDestinationTarget } from '../endpoints/destinations.ts'
+import { countRows } from '../page.ts'
 import type { Db } from '../store.ts'
 import { listSources } from './compactions.ts'
 
@@ -94,12 +95,8 @@ async function listMerged(db: Db, ids: readonly string[]) {
   return { merged, removing }
 }
 
-export async function countCommits(db: Db): Promise<number> {
-  const { count } = await db
-    .selectFrom('commits')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow()
-  return Number(count)
+export function countCommits(db: Db): Promise<number> {
+  return countRows(db.selectFrom('commits'))
 }
 
 /** Returns those of the ids that are recorded commits, or compactions whose file is. */

@@ -2,6 +2,7 @@
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import { compactionLimits } from '#model/limits.ts'
 import { fromJson } from '../columns.ts'
+import { countRows } from '../page.ts'
 import type { Db } from '../store.ts'
 import { type DueEndpoint, listDueRemovals } from './compaction-jobs.ts'
 import { closedUntil } from './compaction-plan.ts'
@@ -47,14 +48,9 @@ export async function listDueEndpoints(
 }
 
 /** Returns the number of unfinished compactions of the account. */
-export async function countCompactionJobs(db: Db, account_id: string): Promise<number> {
-  const { total } = await db
-    .selectFrom('jobs')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where(({ and }) => and({ account_id, kind: 'compaction' }))
-    .where('finished_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return Number(total)
+export function countCompactionJobs(db: Db, account_id: string): Promise<number> {
+  const compactions = db.selectFrom('jobs').where(({ and }) => and({ account_id, kind: 'compaction' }))
+  return countRows(compactions.where('finished_at', 'is', null))
 }
 
 /** Whether somebody canceled a compaction of the endpoint that was created at `since` (epoch ms) or later. */

@@ -14,7 +14,7 @@ import { lockCommits } from '../commits/commits.ts'
 import { requireAllCommits } from '../commits/missing-commits.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { leaseLimits } from '../limits.ts'
-import { readPage } from '../page.ts'
+import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 
@@ -54,13 +54,8 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
   const { id, kind, view_id, from_view_id, endpoint_id, region, created_by } = job
   await requireAllCommits(db, region)
   await lockCommits(db, endpoint_id)
-  const { active } = await db
-    .selectFrom('jobs')
-    .select(({ fn }) => fn.countAll<number>().as('active'))
-    .where('account_id', '=', account_id)
-    .where('finished_at', 'is', null)
-    .where('kind', '!=', 'compaction')
-    .executeTakeFirstOrThrow()
+  const unfinished = db.selectFrom('jobs').where('account_id', '=', account_id).where('finished_at', 'is', null)
+  const active = await countRows(unfinished.where('kind', '!=', 'compaction'))
   const activeMax = jobLimits.activePerAccountMax
   if (active >= activeMax) throw new AppError('conflict', `the account has ${activeMax} unfinished jobs: cancel one, or wait`)
   const insert = db.insertInto('jobs').values({
@@ -72,11 +67,7 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
   })
   await translateErrors(insert.execute(), { unique: alreadyActive })
   await insertUnits(db, job)
-  const { total } = await db
-    .selectFrom('job_units')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('job_id', '=', id)
-    .executeTakeFirstOrThrow()
+  const total = await countRows(db.selectFrom('job_units').where('job_id', '=', id))
   if (total > jobLimits.segmentsMax) {
     throw new AppError('validation_error', `the range has more than ${jobLimits.segmentsMax} segments`, {
       errors: [{ path: 'from', message: `must be later: the range has more than ${jobLimits.segmentsMax} segments` }],

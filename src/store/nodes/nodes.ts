@@ -6,6 +6,7 @@ import type { Heartbeat, Register } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
 import { fromFlag, fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
+import { countRows } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
@@ -175,15 +176,12 @@ export async function listNodeRegions(db: Db): Promise<readonly string[]> {
 }
 
 /** Returns the number of nodes of a region whose ingest was healthy at `seenSince` (epoch ms) or later. */
-export async function countHealthyNodes(db: Db, region: string, seenSince: number): Promise<number> {
-  const { count } = await db
+export function countHealthyNodes(db: Db, region: string, seenSince: number): Promise<number> {
+  const healthy = db
     .selectFrom('nodes')
     .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
     .where(({ and }) => and({ 'nodes.region': region, process: 'ingest', healthy: 1 }))
-    .where('last_seen_at', '>=', seenSince)
-    .executeTakeFirstOrThrow()
-  return count
+  return countRows(healthy.where('last_seen_at', '>=', seenSince))
 }
 
 /** Returns the nodes that ever received a configuration of these regions, wherever they are now, and the nodes with these ids. */
