@@ -21,9 +21,7 @@ export function accountRoutes(accounts: Accounts, quotas: Quotas, people: People
 }
 
 function addAccounts(operation: AddOperation, accounts: Accounts): void {
-  operation('POST /accounts', {
-    operationId: 'createAccount',
-    scope: 'operator',
+  operation('POST /accounts', 'createAccount', 'operator', {
     summary: 'Create an account and its first API key; only this response contains the secret',
     body: CreateAccount,
     response: { 201: CreatedAccount, 409: conflict },
@@ -31,26 +29,20 @@ function addAccounts(operation: AddOperation, accounts: Accounts): void {
     run: (request) => accounts.create(request.body),
   })
 
-  operation('GET /accounts', {
-    operationId: 'listAccounts',
-    scope: 'operator',
+  operation('GET /accounts', 'listAccounts', 'operator', {
     summary: 'List accounts, newest first',
     query: PageQuery,
     response: { 200: pageOf(Account) },
     run: (request) => accounts.list(request.query),
   })
 
-  operation('GET /accounts/:id', {
-    operationId: 'getAccount',
-    scope: 'operator',
+  operation('GET /accounts/:id', 'getAccount', 'operator', {
     summary: 'Get an account',
     response: { 200: Account, 404: notFound },
     run: (request) => accounts.get(request.params.id),
   })
 
-  operation('PATCH /accounts/:id', {
-    operationId: 'changeAccount',
-    scope: 'operator',
+  operation('PATCH /accounts/:id', 'changeAccount', 'operator', {
     summary: 'Rename, suspend or resume an account, or change its weight, quotas and buckets',
     body: ChangeAccount,
     response: { 200: Account, 404: notFound, 409: conflict },
@@ -59,17 +51,13 @@ function addAccounts(operation: AddOperation, accounts: Accounts): void {
 }
 
 function addMembership(operation: AddOperation, quotas: Quotas, people: People): void {
-  operation('GET /accounts/:id/quotas', {
-    operationId: 'getAccountQuotas',
-    scope: 'operator',
+  operation('GET /accounts/:id/quotas', 'getAccountQuotas', 'operator', {
     summary: 'Get the quotas of an account and how much of them is used',
     response: { 200: QuotaUse, 404: notFound },
     run: (request) => quotas.get(request.params.id),
   })
 
-  operation('POST /accounts/:id/invitations', {
-    operationId: 'createAccountInvitation',
-    scope: 'operator',
+  operation('POST /accounts/:id/invitations', 'createAccountInvitation', 'operator', {
     summary: 'Create a link with which somebody joins an account, such as its first owner; only this response contains it',
     body: Invite,
     response: { 201: CreatedInvitation, 404: notFound, 409: problem('the account has too many open invitations') },

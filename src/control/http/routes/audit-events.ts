@@ -5,9 +5,7 @@ import { resource } from './resource.ts'
 
 export function auditEventRoutes(trail: AuditTrail): FastifyPluginCallbackZod {
   return resource('Audit events', (operation) => {
-    operation('GET /audit-events', {
-      operationId: 'listAuditEvents',
-      scope: 'admin',
+    operation('GET /audit-events', 'listAuditEvents', 'admin', {
       summary: 'List who changed what in the account, or tried to, newest first',
       query: AuditEventQuery,
       response: { 200: AuditEventPage },
@@ -19,9 +17,7 @@ export function auditEventRoutes(trail: AuditTrail): FastifyPluginCallbackZod {
 /** The operator's view of all events, also of those that belong to no account. */
 export function installationAuditEventRoutes(trail: AuditTrail): FastifyPluginCallbackZod {
   return resource('Audit events', (operation) => {
-    operation('GET /installation/audit-events', {
-      operationId: 'listInstallationAuditEvents',
-      scope: 'operator',
+    operation('GET /installation/audit-events', 'listInstallationAuditEvents', 'operator', {
       summary: 'List who changed what in the installation, or tried to, newest first',
       query: InstallationAuditEventQuery,
       response: { 200: AuditEventPage },

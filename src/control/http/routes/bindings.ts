@@ -6,9 +6,7 @@ import { Empty, resource } from './resource.ts'
 
 export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
   return resource('Bindings', (operation) => {
-    operation('POST /endpoints/:endpoint_id/views', {
-      operationId: 'attachView',
-      scope: 'admin',
+    operation('POST /endpoints/:endpoint_id/views', 'attachView', 'admin', {
       summary: 'Attach a published view to an endpoint',
       body: AttachView,
       response: {
@@ -20,18 +18,14 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
       run: (request) => bindings.attach(request.principal, request.params.endpoint_id, request.body),
     })
 
-    operation('GET /endpoints/:endpoint_id/views', {
-      operationId: 'listBindings',
-      scope: 'any',
+    operation('GET /endpoints/:endpoint_id/views', 'listBindings', 'any', {
       summary: 'List the views of an endpoint, attached and detached: all of them, or a page',
       query: BindingsQuery,
       response: { 200: BindingList },
       run: (request) => bindings.list(request.principal, request.params.endpoint_id, request.query),
     })
 
-    operation('DELETE /endpoints/:endpoint_id/views/:binding_id', {
-      operationId: 'detachView',
-      scope: 'admin',
+    operation('DELETE /endpoints/:endpoint_id/views/:binding_id', 'detachView', 'admin', {
       summary: 'Detach a view from an endpoint',
       response: { 204: Empty },
       run: (request) => bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id),

@@ -23,9 +23,7 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
   return (app, _options, done) => {
     app.register(
       resource('Endpoints', (operation) => {
-        operation('GET /endpoints/:id/records', {
-          operationId: 'listRecords',
-          scope: 'query',
+        operation('GET /endpoints/:id/records', 'listRecords', 'query', {
           summary: 'Show the latest records delivered, from raw Parquet in the bucket: for looking at a few',
           query: RecordsQuery,
           response: { 200: Delivered, 409: unreadable },
@@ -37,9 +35,7 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
     )
     app.register(
       resource('Views', (operation) => {
-        operation('GET /views/:id/dlq-records', {
-          operationId: 'listDlqRecords',
-          scope: 'query',
+        operation('GET /views/:id/dlq-records', 'listDlqRecords', 'query', {
           summary: 'Show the latest records that a view rejected, from dead letter files in the bucket',
           query: DlqRecordsQuery,
           response: { 200: DlqRecords, 409: unreadable },
@@ -47,9 +43,7 @@ export function deliveredRecordRoutes(records: DeliveredRecords): FastifyPluginC
           run: async ({ principal, params, query }, reply) =>
             sendPayloads(reply, await records.listRejected(principal, params.id, query, signalDisconnect(reply))),
         })
-        operation('GET /views/:id/dlq-reasons', {
-          operationId: 'listDlqReasons',
-          scope: 'query',
+        operation('GET /views/:id/dlq-reasons', 'listDlqReasons', 'query', {
           summary: 'Count why a view rejected records, in its newest dead letter files in the bucket',
           query: DlqReasonsQuery,
           response: { 200: DlqReasons, 409: unreadable },

@@ -17,44 +17,34 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
 }
 
 function addDestinations(operation: AddOperation, destinations: Destinations): void {
-  operation('POST /destinations', {
-    operationId: 'createDestination',
-    scope: 'admin',
+  operation('POST /destinations', 'createDestination', 'admin', {
     summary: 'Create a destination',
     body: CreateDestination,
     response: { 201: Destination, 409: nameTaken },
     run: (request) => destinations.create(request.principal, request.body),
   })
 
-  operation('GET /destinations', {
-    operationId: 'listDestinations',
-    scope: 'metrics',
+  operation('GET /destinations', 'listDestinations', 'metrics', {
     summary: 'List destinations, newest first',
     query: PageQuery,
     response: { 200: pageOf(DestinationWithCount) },
     run: (request) => destinations.list(request.principal, request.query),
   })
 
-  operation('GET /destinations/:id', {
-    operationId: 'getDestination',
-    scope: 'metrics',
+  operation('GET /destinations/:id', 'getDestination', 'metrics', {
     summary: 'Get a destination',
     response: { 200: DestinationWithCount },
     run: (request) => destinations.get(request.principal, request.params.id),
   })
 
-  operation('PATCH /destinations/:id', {
-    operationId: 'changeDestination',
-    scope: 'admin',
+  operation('PATCH /destinations/:id', 'changeDestination', 'admin', {
     summary: 'Change a destination; anything but a new name makes it pending again',
     body: ChangeDestination,
     response: { 200: Destination, 409: nameTaken },
     run: (request) => destinations.change(request.principal, request.params.id, request.body),
   })
 
-  operation('DELETE /destinations/:id', {
-    operationId: 'deleteDestination',
-    scope: 'admin',
+  operation('DELETE /destinations/:id', 'deleteDestination', 'admin', {
     summary: 'Delete a destination that no endpoint uses',
     response: { 204: Empty, 409: problem('an endpoint still uses the destination') },
     run: (request) => destinations.remove(request.principal, request.params.id),
@@ -62,9 +52,7 @@ function addDestinations(operation: AddOperation, destinations: Destinations): v
 }
 
 function addStores(operation: AddOperation, destinations: Destinations): void {
-  operation('POST /destinations/:id/validate', {
-    operationId: 'validateDestination',
-    scope: 'admin',
+  operation('POST /destinations/:id/validate', 'validateDestination', 'admin', {
     summary: 'Validate a destination: try each step of a delivery with a test object, and record the result',
     response: {
       200: ValidatedDestination,
@@ -73,9 +61,7 @@ function addStores(operation: AddOperation, destinations: Destinations): void {
     run: (request) => destinations.validate(request.principal, request.params.id),
   })
 
-  operation('GET /object-store', {
-    operationId: 'getObjectStore',
-    scope: 'metrics',
+  operation('GET /object-store', 'getObjectStore', 'metrics', {
     summary: 'Get what a new destination needs: where objects are stored, whom its role must trust, settings that fit',
     response: { 200: ObjectStoreSettings },
     run: (request) => destinations.storeSettings(request.principal),

@@ -34,43 +34,33 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
 }
 
 function addEndpoints(operation: AddOperation, endpoints: Endpoints): void {
-  operation('POST /endpoints', {
-    operationId: 'createEndpoint',
-    scope: 'admin',
+  operation('POST /endpoints', 'createEndpoint', 'admin', {
     summary: 'Create an endpoint',
     body: CreateEndpoint,
     response: { 201: Endpoint, 409: nameTaken },
     run: (request) => endpoints.create(request.principal, request.body),
   })
 
-  operation('GET /endpoints', {
-    operationId: 'listEndpoints',
-    scope: 'any',
+  operation('GET /endpoints', 'listEndpoints', 'any', {
     summary: 'List endpoints, newest first',
     query: ListQuery,
     response: { 200: pageOf(Endpoint) },
     run: (request) => endpoints.list(request.principal, request.query),
   })
 
-  operation('GET /regions', {
-    operationId: 'listRegions',
-    scope: 'any',
+  operation('GET /regions', 'listRegions', 'any', {
     summary: 'List the regions that have nodes',
     response: { 200: NodeRegions },
     run: () => endpoints.listRegions(),
   })
 
-  operation('GET /endpoints/:id', {
-    operationId: 'getEndpoint',
-    scope: 'metrics',
+  operation('GET /endpoints/:id', 'getEndpoint', 'metrics', {
     summary: 'Get an endpoint',
     response: { 200: Endpoint },
     run: (request) => endpoints.get(request.principal, request.params.id),
   })
 
-  operation('PATCH /endpoints/:id', {
-    operationId: 'changeEndpoint',
-    scope: 'admin',
+  operation('PATCH /endpoints/:id', 'changeEndpoint', 'admin', {
     summary:
       'Change an endpoint; null restores a default, unbinds the destination or disables MQTT; mqtt_config is merged with the current one',
     body: ChangeEndpoint,
@@ -80,9 +70,7 @@ function addEndpoints(operation: AddOperation, endpoints: Endpoints): void {
 }
 
 function addLifeCycle(operation: AddOperation, endpoints: Endpoints): void {
-  operation('DELETE /endpoints/:id', {
-    operationId: 'deleteEndpoint',
-    scope: 'admin',
+  operation('DELETE /endpoints/:id', 'deleteEndpoint', 'admin', {
     summary: 'Delete an endpoint: it rejects new data and is removed once all its data is delivered',
     query: DeleteQuery,
     response: { 204: Empty, 200: deletedByForce },
@@ -93,17 +81,13 @@ function addLifeCycle(operation: AddOperation, endpoints: Endpoints): void {
     },
   })
 
-  operation('POST /endpoints/:id/pause', {
-    operationId: 'pauseEndpoint',
-    scope: 'admin',
+  operation('POST /endpoints/:id/pause', 'pauseEndpoint', 'admin', {
     summary: 'Pause an endpoint: it rejects new data until it is resumed, and delivers the data it has',
     response: { 200: Endpoint, 409: beingDeleted },
     run: (request) => endpoints.pause(request.principal, request.params.id),
   })
 
-  operation('POST /endpoints/:id/resume', {
-    operationId: 'resumeEndpoint',
-    scope: 'admin',
+  operation('POST /endpoints/:id/resume', 'resumeEndpoint', 'admin', {
     summary: 'Resume a paused endpoint',
     response: { 200: Endpoint, 409: beingDeleted },
     run: (request) => endpoints.resume(request.principal, request.params.id),
@@ -111,19 +95,15 @@ function addLifeCycle(operation: AddOperation, endpoints: Endpoints): void {
 }
 
 function addCommits(operation: AddOperation, commits: Commits): void {
-  operation('GET /endpoints/:id/commits', {
-    operationId: 'listCommits',
-    scope: 'metrics',
+  operation('GET /endpoints/:id/commits', 'listCommits', 'metrics', {
     summary: 'List the delivered segments of an endpoint, newest first, also of a deleted one',
     query: CommitsQuery,
     response: { 200: CommitList },
     run: (request) => commits.list(request.principal, request.params.id, request.query),
   })
 
-  operation('GET /endpoints/:id/commits/:commit_id/files', {
-    operationId: 'listCommitFiles',
+  operation('GET /endpoints/:id/commits/:commit_id/files', 'listCommitFiles', 'query', {
     // The files have payloads.
-    scope: 'query',
     summary: 'Get a delivered segment with a link to each of its files, also of a deleted endpoint',
     response: { 200: CommitFiles },
     run: ({ principal, params }) => commits.listFiles(principal, params.id, params.commit_id),

@@ -15,27 +15,21 @@ const finished = problem('the job is finished')
 
 export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCallbackZod {
   return resource('Jobs', (operation) => {
-    operation('POST /views/:id/backfill', {
-      operationId: 'backfillView',
-      scope: 'admin',
+    operation('POST /views/:id/backfill', 'backfillView', 'admin', {
       summary: 'Run a published version over segments that were committed without it',
       body: Backfill,
       response: { 202: Job, 409: jobConflict, 422: jobRejected },
       run: (request) => jobs.backfill(request.principal, request.params.id, request.body),
     })
 
-    operation('POST /views/:id/redrive', {
-      operationId: 'redriveView',
-      scope: 'admin',
+    operation('POST /views/:id/redrive', 'redriveView', 'admin', {
       summary: 'Run a published version over the rows that another version of the view rejected',
       body: Redrive,
       response: { 202: Job, 409: jobConflict, 422: jobRejected },
       run: (request) => jobs.redrive(request.principal, request.params.id, request.body),
     })
 
-    operation('POST /endpoints/:id/compact', {
-      operationId: 'compactEndpoint',
-      scope: 'admin',
+    operation('POST /endpoints/:id/compact', 'compactEndpoint', 'admin', {
       summary: 'Merge small Parquet files of closed hours or days, and remove those that were merged long enough ago',
       body: Compact,
       response: {
@@ -53,27 +47,21 @@ export function jobRoutes(jobs: Jobs, compactions: Compactions): FastifyPluginCa
 }
 
 function addJobs(operation: AddOperation, jobs: Jobs): void {
-  operation('GET /jobs', {
-    operationId: 'listJobs',
-    scope: 'metrics',
+  operation('GET /jobs', 'listJobs', 'metrics', {
     summary: 'List backfills, re-drives and compactions, newest first',
     query: JobsQuery,
     response: { 200: pageOf(Job) },
     run: (request) => jobs.list(request.principal, request.query),
   })
 
-  operation('GET /jobs/:id', {
-    operationId: 'getJob',
-    scope: 'metrics',
+  operation('GET /jobs/:id', 'getJob', 'metrics', {
     summary: 'Get a job with its progress',
     response: { 200: JobDetail },
     run: (request) => jobs.get(request.principal, request.params.id),
   })
 
   for (const { verb, status, summary } of transitions) {
-    operation(`POST /jobs/:id/${verb}`, {
-      operationId: `${verb}Job`,
-      scope: 'admin',
+    operation(`POST /jobs/:id/${verb}`, `${verb}Job`, 'admin', {
       summary,
       response: { 200: Job, 422: finished },
       run: (request) => jobs.setStatus(request.principal, request.params.id, status),

@@ -6,9 +6,7 @@ import { resource } from './resource.ts'
 
 export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
   return resource('Keys', (operation) => {
-    operation('POST /keys', {
-      operationId: 'createKey',
-      scope: 'admin',
+    operation('POST /keys', 'createKey', 'admin', {
       grantsAccess: true,
       summary: 'Create an API key; only this response contains the secret',
       body: CreateApiKey,
@@ -17,18 +15,14 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
       run: (request) => keys.create(request.principal, request.body),
     })
 
-    operation('GET /keys', {
-      operationId: 'listKeys',
-      scope: 'admin',
+    operation('GET /keys', 'listKeys', 'admin', {
       summary: 'List API keys, newest first, including revoked ones',
       query: PageQuery,
       response: { 200: pageOf(ApiKey) },
       run: (request) => keys.list(request.principal, request.query),
     })
 
-    operation('POST /keys/:id/revoke', {
-      operationId: 'revokeKey',
-      scope: 'admin',
+    operation('POST /keys/:id/revoke', 'revokeKey', 'admin', {
       auditedAs: ({ query }) => (isNow(query) ? 'revokeKeyNow' : 'revokeKey'),
       summary: 'Revoke an API key permanently',
       description:

@@ -24,27 +24,21 @@ const RemoveQuery = z.strictObject({
 /** The operator's view of the nodes. It spans all accounts. */
 export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
   return resource('Nodes', (operation) => {
-    operation('GET /nodes', {
-      operationId: 'listNodes',
-      scope: 'operator',
+    operation('GET /nodes', 'listNodes', 'operator', {
       summary: 'List nodes, their health and what is on their disks',
       query: PageQuery,
       response: { 200: pageOf(Node) },
       run: (request) => inventory.listNodes(request.query),
     })
 
-    operation('GET /nodes/:id/segments', {
-      operationId: 'listNodeSegments',
-      scope: 'operator',
+    operation('GET /nodes/:id/segments', 'listNodeSegments', 'operator', {
       summary: 'List what a node holds of each endpoint, also of deleted and unknown ones',
       query: SegmentsQuery,
       response: { 200: pageOf(NodeLog), 404: problem('there is no such node') },
       run: ({ params, query: { owner, ...page } }) => inventory.listSegments(params.id, page, owner),
     })
 
-    operation('DELETE /nodes/:id', {
-      operationId: 'removeNode',
-      scope: 'operator',
+    operation('DELETE /nodes/:id', 'removeNode', 'operator', {
       summary: 'Remove a node: drains no longer wait for it, and control refuses its credential',
       query: RemoveQuery,
       response: {
@@ -55,9 +49,7 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
       run: ({ params, query }) => inventory.remove(params.id, query.force === 'true'),
     })
 
-    operation('DELETE /nodes/:id/credential', {
-      operationId: 'revokeNodeCredential',
-      scope: 'operator',
+    operation('DELETE /nodes/:id/credential', 'revokeNodeCredential', 'operator', {
       summary: 'Revoke the credential of a node',
       description:
         'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out.',

@@ -23,9 +23,7 @@ const lastOwner = problem('the account would have no owner')
 
 export function sessionRoutes(people: People): FastifyPluginCallbackZod {
   return resource('People', (operation) => {
-    operation('GET /session', {
-      operationId: 'getSession',
-      scope: 'person',
+    operation('GET /session', 'getSession', 'person', {
       summary: 'Get who is signed in, and their accounts',
       response: { 200: Session },
       run: (request) => people.session(signedInOf(request)),
@@ -35,33 +33,25 @@ export function sessionRoutes(people: People): FastifyPluginCallbackZod {
 
 export function ownSessionRoutes(people: People): FastifyPluginCallbackZod {
   return resource('People', (operation) => {
-    operation('GET /sessions', {
-      operationId: 'listSessions',
-      scope: 'person',
+    operation('GET /sessions', 'listSessions', 'person', {
       summary: 'List the browsers in which you are signed in, the last seen first',
       response: { 200: z.object({ items: z.array(OpenSession) }) },
       run: (request) => people.sessions(signedInOf(request)),
     })
 
-    operation('DELETE /sessions', {
-      operationId: 'endOtherSessions',
-      scope: 'person',
+    operation('DELETE /sessions', 'endOtherSessions', 'person', {
       summary: 'End all your sessions but this one',
       response: { 204: Empty },
       run: (request) => people.endOtherSessions(signedInOf(request)),
     })
 
-    operation('DELETE /sessions/:id', {
-      operationId: 'endSession',
-      scope: 'person',
+    operation('DELETE /sessions/:id', 'endSession', 'person', {
       summary: 'End one of your sessions',
       response: { 204: Empty, 404: problem('you have no such session, or it has ended') },
       run: (request) => people.endSession(signedInOf(request), request.params.id),
     })
 
-    operation('POST /accepted-invitations', {
-      operationId: 'acceptInvitation',
-      scope: 'person',
+    operation('POST /accepted-invitations', 'acceptInvitation', 'person', {
       summary: 'Join one more account with the link of an invitation',
       body: AcceptInvitation,
       response: {
@@ -86,27 +76,21 @@ export function peopleRoutes(people: People): FastifyPluginCallbackZod {
 }
 
 function addPeople(operation: AddOperation, people: People): void {
-  operation('GET /people', {
-    operationId: 'listPeople',
+  operation('GET /people', 'listPeople', 'metrics', {
     // E-mail addresses are not for senders.
-    scope: 'metrics',
     summary: 'List who belongs to the account, in the order in which they joined',
     response: { 200: z.object({ items: z.array(Person) }) },
     run: (request) => people.list(request.principal),
   })
 
-  operation('PATCH /people/:id', {
-    operationId: 'changePerson',
-    scope: 'owner',
+  operation('PATCH /people/:id', 'changePerson', 'owner', {
     summary: 'Change the role of somebody in the account',
     body: ChangePerson,
     response: { 204: Empty, 404: noPerson, 409: lastOwner },
     run: ({ principal, params, body }) => people.change(principal, params.id, body),
   })
 
-  operation('DELETE /people/:id', {
-    operationId: 'removePerson',
-    scope: 'owner',
+  operation('DELETE /people/:id', 'removePerson', 'owner', {
     summary: 'Take somebody out of the account; the person stays in others',
     response: { 204: Empty, 404: noPerson, 409: lastOwner },
     run: ({ principal, params }) => people.remove(principal, params.id),
@@ -114,9 +98,7 @@ function addPeople(operation: AddOperation, people: People): void {
 }
 
 function addInvitations(operation: AddOperation, people: People): void {
-  operation('POST /invitations', {
-    operationId: 'createInvitation',
-    scope: 'owner',
+  operation('POST /invitations', 'createInvitation', 'owner', {
     summary: 'Create a link with which somebody joins the account; only this response contains it',
     body: Invite,
     response: { 201: CreatedInvitation, 409: problem('the account has too many open invitations') },
@@ -124,17 +106,13 @@ function addInvitations(operation: AddOperation, people: People): void {
     run: (request) => people.invite(request.principal, request.body),
   })
 
-  operation('GET /invitations', {
-    operationId: 'listInvitations',
-    scope: 'owner',
+  operation('GET /invitations', 'listInvitations', 'owner', {
     summary: 'List the invitations that can still be used, newest first',
     response: { 200: z.object({ items: z.array(Invitation) }) },
     run: (request) => people.invitations(request.principal),
   })
 
-  operation('DELETE /invitations/:id', {
-    operationId: 'revokeInvitation',
-    scope: 'owner',
+  operation('DELETE /invitations/:id', 'revokeInvitation', 'owner', {
     summary: 'Revoke an invitation',
     response: { 204: Empty, 404: problem('there is no such invitation, or it was used') },
     run: ({ principal, params }) => people.revokeInvitation(principal, params.id),

@@ -11,9 +11,7 @@ export function queryRoutes(queries: Queries): FastifyPluginCallbackZod {
   return resource('Query', (operation) => {
     const shares = new RequestShares({ what: 'run queries', perAccountMax: queryLimits.perAccountMax })
 
-    operation('POST /query', {
-      operationId: 'runQuery',
-      scope: 'query',
+    operation('POST /query', 'runQuery', 'query', {
       summary: 'Run SQL over what was delivered; nothing is saved',
       body: RunQuery,
       response: { 200: QueryResult, 404: problem('the account has no such endpoint') },

@@ -5,9 +5,7 @@ import { resource } from './resource.ts'
 
 export function quotaRoutes(quotas: Quotas): FastifyPluginCallbackZod {
   return resource('Quotas', (operation) => {
-    operation('GET /quotas', {
-      operationId: 'getQuotas',
-      scope: 'metrics',
+    operation('GET /quotas', 'getQuotas', 'metrics', {
       summary: 'Get the quotas of the account and how much of them is used',
       response: { 200: QuotaUse },
       run: (request) => quotas.get(request.principal.account_id),

@@ -36,13 +36,11 @@ type Returned<Declared> = {
 }
 type Result<Declared> = Returned<Declared>[keyof Declared] | FastifyReply
 
-/** An operation of the management API: what it takes, who may call it, and what it does. */
+/** An operation of the management API: what it takes, and what it does. */
 type Operation<Route extends string, Query, Body, Declared> = Pick<
   FastifyContextConfig,
   'grantsAccess' | 'auditedAs' | 'rateLimit'
 > & {
-  readonly operationId: string
-  readonly scope: RouteScope
   readonly summary: string
   readonly description?: string
   readonly query?: Query
@@ -64,6 +62,8 @@ export type AddOperation = <
   const Declared extends Responses,
 >(
   route: Route,
+  operationId: string,
+  scope: RouteScope,
   operation: Operation<Route, Query, Body, Declared>,
 ) => void
 
@@ -81,7 +81,7 @@ export function resource(
     app.addHook('preValidation', async ({ body, routeOptions }) => {
       if (routeOptions.schema?.body === undefined) refuseFields(body)
     })
-    addOperations((route, operation) => addRoute(app as unknown as FastifyInstance, tag, route, operation), app as never)
+    addOperations((...declared) => addRoute(app as unknown as FastifyInstance, tag, ...declared), app as never)
     done()
   }
 }
@@ -90,10 +90,12 @@ function addRoute<Route extends string, Query, Body, Declared extends Responses>
   app: FastifyInstance,
   tag: string,
   route: Route,
+  operationId: string,
+  scope: RouteScope,
   operation: Operation<Route, Query, Body, Declared>,
 ): void {
-  const { scope, grantsAccess, auditedAs, rateLimit, query: querystring, body, bodyLimit, shares, run } = operation
-  const { operationId, summary, description, response, noStore } = operation
+  const { grantsAccess, auditedAs, rateLimit, query: querystring, body, bodyLimit, shares, run } = operation
+  const { summary, description, response, noStore } = operation
   const [method = '', url = ''] = route.split(' ')
   const params = paramsOf(url)
   const success = Number(Object.keys(response).find((status) => status.startsWith('2')))

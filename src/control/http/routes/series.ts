@@ -12,9 +12,7 @@ const ViewSeriesQuery = SeriesQuery.extend({
 
 export function endpointSeriesRoutes(series: Series): FastifyPluginCallbackZod {
   return resource('Endpoints', (operation) => {
-    operation('GET /endpoints/:id/series', {
-      operationId: 'getEndpointSeries',
-      scope: 'metrics',
+    operation('GET /endpoints/:id/series', 'getEndpointSeries', 'metrics', {
       summary: 'Get what an endpoint accepted, refused and delivered over time, also of a deleted one',
       query: SeriesQuery,
       response: { 200: EndpointSeries },
@@ -25,9 +23,7 @@ export function endpointSeriesRoutes(series: Series): FastifyPluginCallbackZod {
 
 export function viewSeriesRoutes(series: Series): FastifyPluginCallbackZod {
   return resource('Views', (operation) => {
-    operation('GET /views/:id/series', {
-      operationId: 'getViewSeries',
-      scope: 'metrics',
+    operation('GET /views/:id/series', 'getViewSeries', 'metrics', {
       summary: 'Get what all versions of a view accepted, dropped and rejected over time',
       query: ViewSeriesQuery,
       response: { 200: ViewSeries },

@@ -11,9 +11,7 @@ const perAccountMax = 4
 export function testEventRoutes(testEvents: TestEvents): FastifyPluginCallbackZod {
   return resource('Endpoints', (operation) => {
     const shares = new RequestShares({ what: 'send test events', perAccountMax })
-    operation('POST /endpoints/:id/test-events', {
-      operationId: 'sendTestEvent',
-      scope: 'admin',
+    operation('POST /endpoints/:id/test-events', 'sendTestEvent', 'admin', {
       summary: 'Send one record through the ingest address of the endpoint, and return its receipt',
       body: SendTestEvent.optional(),
       response: { 200: TestEvent, 409: problem('ingest refused the record; `detail` has its words') },

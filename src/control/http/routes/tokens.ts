@@ -8,9 +8,7 @@ import { resource } from './resource.ts'
 /** Rate-limited by client address: the caller is not authenticated yet, and an attacker would guess keys here. */
 export function tokenRoutes(tokens: Tokens, rateLimit: RateLimitOptions): FastifyPluginCallbackZod {
   return resource('Token', (operation) => {
-    operation('POST /token/exchange', {
-      operationId: 'exchangeToken',
-      scope: 'public',
+    operation('POST /token/exchange', 'exchangeToken', 'public', {
       rateLimit,
       summary: 'Exchange an API key for an access token',
       body: ExchangeToken,

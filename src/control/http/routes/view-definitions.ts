@@ -38,9 +38,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
     keepBodies(app)
     const shares = new RequestShares({ what: 'create, change or publish views', perAccountMax: definitionLimits.perAccountMax })
 
-    operation('POST /views', {
-      operationId: 'createView',
-      scope: 'admin',
+    operation('POST /views', 'createView', 'admin', {
       summary: 'Create a view, as a draft',
       body: CreateView,
       response: { 201: CheckedView },
@@ -48,9 +46,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
       run: (request, reply) => views.create(request.principal, bodyOf(request), signalDisconnect(reply)),
     })
 
-    operation('PATCH /views/:id', {
-      operationId: 'changeView',
-      scope: 'admin',
+    operation('PATCH /views/:id', 'changeView', 'admin', {
       summary: 'Change a draft',
       body: ChangeView,
       response: { 200: CheckedView, 422: notDraft },
@@ -58,9 +54,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
       run: (request, reply) => views.change(request.principal, request.params.id, bodyOf(request), signalDisconnect(reply)),
     })
 
-    operation('POST /views/:id/publish', {
-      operationId: 'publishView',
-      scope: 'admin',
+    operation('POST /views/:id/publish', 'publishView', 'admin', {
       summary: 'Publish a draft: its definition can no longer change',
       response: { 200: CheckedView, 422: notDraft },
       shares,
@@ -74,9 +68,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
 function addTrials(operation: AddOperation, previews: PreviewRunner, suggestions: Suggestions): void {
   const shares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
 
-  operation('POST /views/preview', {
-    operationId: 'previewView',
-    scope: 'any',
+  operation('POST /views/preview', 'previewView', 'any', {
     summary: 'Try a definition on samples; nothing is saved',
     body: PreviewRequest,
     response: { 200: PreviewResult },
@@ -86,9 +78,7 @@ function addTrials(operation: AddOperation, previews: PreviewRunner, suggestions
       sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
   })
 
-  operation('POST /views/suggest', {
-    operationId: 'suggestView',
-    scope: 'any',
+  operation('POST /views/suggest', 'suggestView', 'any', {
     summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
     body: SuggestRequest,
     response: {

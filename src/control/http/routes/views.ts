@@ -47,52 +47,40 @@ export function viewRoutes({ views, dlqFiles }: ViewRoutesOptions): FastifyPlugi
 }
 
 function addVersions(operation: AddOperation, views: Views): void {
-  operation('GET /views', {
-    operationId: 'listViews',
-    scope: 'any',
+  operation('GET /views', 'listViews', 'any', {
     summary: 'List view versions, newest first',
     query: ListQuery,
     response: { 200: pageOf(ViewWithUsage) },
     run: (request) => views.list(request.principal, request.query),
   })
 
-  operation('GET /view-metrics', {
-    operationId: 'listViewMetrics',
-    scope: 'metrics',
+  operation('GET /view-metrics', 'listViewMetrics', 'metrics', {
     summary: 'List the metrics of published view versions, newest first',
     query: PageQuery,
     response: { 200: pageOf(Metrics) },
     run: (request) => views.listMetrics(request.principal, request.query),
   })
 
-  operation('GET /views/:id', {
-    operationId: 'getView',
-    scope: 'metrics',
+  operation('GET /views/:id', 'getView', 'metrics', {
     summary: 'Get a view with its versions and endpoints',
     response: { 200: ViewDetail },
     run: (request) => views.get(request.principal, request.params.id),
   })
 
-  operation('DELETE /views/:id', {
-    operationId: 'deleteView',
-    scope: 'admin',
+  operation('DELETE /views/:id', 'deleteView', 'admin', {
     summary: 'Delete a draft',
     response: { 204: Empty, 422: notDraft },
     run: (request) => views.remove(request.principal, request.params.id),
   })
 
-  operation('POST /views/:id/versions', {
-    operationId: 'createViewVersion',
-    scope: 'admin',
+  operation('POST /views/:id/versions', 'createViewVersion', 'admin', {
     summary: 'Create the next version of a view, as a draft',
     body: CreateViewVersion.optional(),
     response: { 201: View },
     run: (request) => views.createVersion(request.principal, request.params.id, request.body ?? {}),
   })
 
-  operation('POST /views/:id/archive', {
-    operationId: 'archiveView',
-    scope: 'admin',
+  operation('POST /views/:id/archive', 'archiveView', 'admin', {
     summary: 'Archive a published view: it is detached from every endpoint and cannot be attached again',
     response: { 200: View, 422: problem('the view is not published') },
     run: (request) => views.archive(request.principal, request.params.id),
@@ -100,18 +88,14 @@ function addVersions(operation: AddOperation, views: Views): void {
 }
 
 function addQuality(operation: AddOperation, views: Views, dlqFiles: DlqFilesService): void {
-  operation('GET /views/:id/dlq-files', {
-    operationId: 'listDlqFiles',
-    scope: 'metrics',
+  operation('GET /views/:id/dlq-files', 'listDlqFiles', 'metrics', {
     summary: 'List the files of rows that a view rejected, each with a download URL',
     query: DlqFilesQuery,
     response: { 200: DlqFiles },
     run: (request) => dlqFiles.list(request.principal, request.params.id, request.query),
   })
 
-  operation('GET /views/:id/metrics', {
-    operationId: 'getViewMetrics',
-    scope: 'metrics',
+  operation('GET /views/:id/metrics', 'getViewMetrics', 'metrics', {
     summary: 'Get the metrics of a view, over 24 hours and in total',
     query: MetricsQuery,
     response: { 200: Metrics },
