@@ -91,7 +91,7 @@ async function allDelivered(installation: Installation, endpointId: string): Pro
 }
 
 const ends = [
-  { signal: 'SIGKILL', times: runs(2, 4) },
+  { signal: 'SIGKILL', times: runs(1, 4) },
   { signal: 'SIGTERM', times: runs(1, 2) },
 ] as const
 
