@@ -11,22 +11,6 @@ beforeEach(async () => {
 })
 
 describe('a log that is closed', () => {
-  test('commits what it accepted, seals, and says that it is closed', async () => {
-    const waiting = rig.append()
-    void rig.wal.end('log', 'closed')
-    await expect(rig.append()).rejects.toMatchObject({ reason: 'stopping' })
-    expect(await waiting).toBe(0)
-    await rig.pass(0)
-    expect(await state()).toBe('closed: 0 sealed')
-    await rig.deliver()
-    await rig.upkeep()
-    expect(await state()).toBe('closed: ')
-    rig.disk.crash()
-    await rig.restart({ logs: [] })
-    // A power cut may bring removed segments back.
-    expect(await isClosed()).toBe(true)
-  })
-
   test('is not held by a directory that is named like a segment', async () => {
     for (const suffix of ['open', 'poisoned'])
       await rig.files.makeDirectory(`${rig.directory}/log/000000000001-abcdefghij.${suffix}`)
@@ -43,20 +27,6 @@ describe('a log that is closed', () => {
     await last
     await rig.pass(0)
     expect(await state()).toBe('closed: 0 sealed')
-  })
-
-  test('gets a directory if it never had data, also after a restart', async () => {
-    void rig.wal.end('log', 'closed')
-    void rig.wal.end('other', 'closed')
-    await rig.pass(0)
-    expect(await rig.segments.logNames()).toEqual(['log', 'other'])
-    expect(await state()).toBe('closed: ')
-    await expect(rig.append('a', 100, 'other')).rejects.toMatchObject({ reason: 'stopping' })
-    rig.disk.crash()
-    await rig.restart({ logs: [] })
-    void rig.wal.end('log', 'closed')
-    await rig.pass(0)
-    expect(await state()).toBe('closed: ')
   })
 
   test('is marked before a stop that follows at once has ended', async () => {

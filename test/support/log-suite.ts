@@ -313,7 +313,7 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
     })
 
     describe('end', () => {
-      test('as closed stores what was accepted and seals, readers see it, and a configuration opens the log again', async () => {
+      test('as closed stores what was accepted and seals, readers see it, also after a crash, and a configuration opens the log again', async () => {
         const rig = await started()
         const waiting = rig.append('a')
         await rig.wal.end('log', 'closed')
@@ -322,6 +322,10 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
         await expect(rig.append('b')).rejects.toMatchObject({ reason: 'stopping' })
         await until('the mark', async () => (await rig.engine.source().readLog('log')).isClosed)
         expect(await rig.states()).toEqual(['0 sealed'])
+        rig.engine.crash()
+        rig.wal = rig.engine.open()
+        await rig.wal.start()
+        expect((await rig.engine.source().readLog('log')).isClosed).toBe(true)
         rig.wal.configure('log', settings)
         expect(await rig.append('c')).toMatchObject({ seq: 1 })
         expect((await rig.engine.source().readLog('log')).isClosed).toBe(false)
@@ -332,6 +336,11 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
         await rig.wal.end('other', 'closed')
         await until('the mark', async () => (await rig.engine.source().readLog('other')).isClosed)
         expect(await rig.segments('other')).toEqual([])
+        await expect(rig.wal.append('other', rig.frame('a'))).rejects.toMatchObject({ reason: 'stopping' })
+        rig.engine.crash()
+        await rig.start()
+        await rig.wal.end('other', 'closed')
+        await until('the mark', async () => (await rig.engine.source().readLog('other')).isClosed)
       })
 
       test('as unowned removes the log with its last segment, and only that one', async () => {
