@@ -1,19 +1,17 @@
 /**
  * Reads, compiles and tries out definitions in a pool of processes.
  *
- * Owns: the number of processes, and whose turn it is. Does not own: what a process does (preview-worker.ts), the processes
- * (process-pool.ts).
+ * Owns: the number of processes. Does not own: what a process does (preview-worker.ts), whose turn it is and the processes
+ * (confined-workers.ts).
  * Law: a task ends at its limit whatever it does, and a crash affects no other task. An account that used less than others lately waits for
  * about a second: the task of another one is ended for it, and repeated. This process looks into no definition and into no body of a request
  * that has one: nothing that such a request contains holds its event loop.
  */
-import { chown } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
-import { BoundedTurns } from '#lib/bounded-turns.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
-import { ProcessPool } from '#lib/process-pool.ts'
+import { ConfinedWorkers } from '#lib/confined-workers.ts'
 import type { Sandbox } from '#lib/sandbox.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -71,31 +69,23 @@ const program = join(import.meta.dirname, `preview-worker${extname(import.meta.f
 export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
-  readonly #turns: BoundedTurns
-  readonly #pool: ProcessPool<PreviewTask, PreviewReply, PreviewReport>
+  readonly #workers: ConfinedWorkers<PreviewTask, PreviewReply, PreviewReport>
 
   constructor(options: PreviewWorkersOptions) {
+    const { sandbox, clock } = options
     this.#options = options
-    this.#turns = new BoundedTurns({ ...workerLimits, tooLate: busy, clock: options.clock })
-    const commandLine = options.sandbox?.confine(workerLimits)
-    this.#pool = new ProcessPool({
-      program,
-      idleMs: workerLimits.idleMs,
-      clock: options.clock,
-      ...(commandLine && { commandLine }),
-    })
+    this.#workers = new ConfinedWorkers({ program, limits: workerLimits, tooLate: busy, sandbox, clock })
   }
 
   get pids(): readonly number[] {
-    return this.#pool.pids
+    return this.#workers.pids
   }
 
   /** Does nothing: processes are started on demand. */
   async start(): Promise<void> {}
 
-  async stop(): Promise<void> {
-    this.#turns.stop(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
-    await this.#pool.stop()
+  stop(): Promise<void> {
+    return this.#workers.stop(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
   }
 
   /**
@@ -124,7 +114,7 @@ export class PreviewWorkers implements Service {
 
   /** Like `suggest`, from the raw Parquet at a path in a directory of its own. */
   async suggestFrom(parquet: string, account: string, signal: AbortSignal): Promise<Uint8Array> {
-    await this.#give([parquet, dirname(parquet)])
+    await this.#workers.give([parquet, dirname(parquet)])
     const { reply } = await this.#ask({ suggestFrom: parquet }, account, signal)
     if ('json' in reply) return reply.json
     throw samplesTooLarge()
@@ -165,7 +155,7 @@ export class PreviewWorkers implements Service {
     signal: AbortSignal,
   ): Promise<Uint8Array> {
     const paths = files.map(({ path }) => path)
-    await this.#give([...paths, ...new Set(paths.map(dirname))])
+    await this.#workers.give([...paths, ...new Set(paths.map(dirname))])
     const { reply } = await this.#ask(request, account, signal)
     if ('json' in reply) return reply.json
     const { logger } = this.#options
@@ -175,12 +165,6 @@ export class PreviewWorkers implements Service {
       'conflict',
       isLate ? 'reading the files took too long: ask for fewer records' : 'the files in the bucket cannot be read',
     )
-  }
-
-  /** Makes the user of the processes the owner of these paths. */
-  async #give(paths: readonly string[]): Promise<void> {
-    const { user } = this.#options.sandbox ?? {}
-    if (user !== undefined) for (const path of paths) await chown(path, user.uid, user.gid)
   }
 
   /** Returns the view that a body describes. Its definition compiles. */
@@ -205,10 +189,10 @@ export class PreviewWorkers implements Service {
   }
 
   #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
-    return this.#turns.run(account, signal, (turn) => {
+    return this.#workers.inTurn(account, signal, (turn) => {
       const reply = this.#runInProcess(request, turn)
       // The process of whoever returns a slot is killed. Meanwhile, another one starts.
-      if (this.#turns.waiting > 0) this.#pool.warm()
+      if (this.#workers.waiting > 0) this.#workers.warm()
       return reply
     })
   }
@@ -223,7 +207,7 @@ export class PreviewWorkers implements Service {
       samples = report.samples
       return Math.max(0, limitMs - elapsed())
     }
-    const end = await this.#pool.run({ request, timeoutMs }, { timeoutMs: limitMs, signal, onReport })
+    const end = await this.#workers.run({ request, timeoutMs }, { timeoutMs: limitMs, signal, onReport })
     const elapsedMs = elapsed()
     if ('timedOut' in end) return { reply: { timedOutAfterMs: timeoutMs }, elapsedMs, samples }
     const reply = 'reply' in end ? end.reply : { crashed: `the process ended: ${end.exited}` }

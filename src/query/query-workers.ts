@@ -1,18 +1,18 @@
 /**
  * Runs statements of users over delivered files, in a pool of processes.
  *
- * Owns: the number of processes, whose turn it is, the directory of each query, and the time for all of it. Does not own: which files a table
- * has and how they are fetched (`fetch`), what a process does (query-worker.ts), the processes (process-pool.ts).
+ * Owns: the number of processes, the directory of each query, and the time for all of it. Does not own: which files a table
+ * has and how they are fetched (`fetch`), what a process does (query-worker.ts), whose turn it is and the processes
+ * (confined-workers.ts).
  * Law: a statement sees the files of its query and nothing else. They are removed before `run` settles, and no process that saw them gets
  * another task. This process parses neither a statement nor a file.
  */
-import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
-import { BoundedTurns } from '#lib/bounded-turns.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
-import { ProcessPool } from '#lib/process-pool.ts'
+import { ConfinedWorkers } from '#lib/confined-workers.ts'
 import type { Sandbox } from '#lib/sandbox.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -57,20 +57,16 @@ const program = join(import.meta.dirname, `query-worker${extname(import.meta.fil
 export class QueryWorkers implements Service {
   readonly name = 'query workers'
   readonly #options: QueryWorkersOptions
-  readonly #turns: BoundedTurns
-  readonly #pool: ProcessPool<QueryTask, QueryReply>
+  readonly #workers: ConfinedWorkers<QueryTask, QueryReply>
 
   constructor(options: QueryWorkersOptions) {
-    const { clock, directory, sandbox } = options
+    const { clock, directory: cwd, sandbox } = options
     this.#options = options
-    this.#turns = new BoundedTurns({ ...workerLimits, tooLate: busy, clock })
-    const commandLine = sandbox?.confine(workerLimits)
-    const { idleMs } = workerLimits
-    this.#pool = new ProcessPool({ program, idleMs, clock, cwd: directory, ...(commandLine && { commandLine }) })
+    this.#workers = new ConfinedWorkers({ program, limits: workerLimits, tooLate: busy, sandbox, cwd, clock })
   }
 
   get pids(): readonly number[] {
-    return this.#pool.pids
+    return this.#workers.pids
   }
 
   /** Prepares the directory. Processes are started on demand. */
@@ -86,9 +82,8 @@ export class QueryWorkers implements Service {
     }
   }
 
-  async stop(): Promise<void> {
-    this.#turns.stop(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
-    await this.#pool.stop()
+  stop(): Promise<void> {
+    return this.#workers.stop(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
   }
 
   /**
@@ -96,17 +91,18 @@ export class QueryWorkers implements Service {
    * too long, what `fetch` throws, and the signal's reason.
    */
   run(query: Query, account: string, signal: AbortSignal): Promise<Uint8Array> {
-    return this.#turns.run(account, signal, (turn) => this.#runInTurn(query, turn))
+    return this.#workers.inTurn(account, signal, (turn) => this.#runInTurn(query, turn))
   }
 
   async #runInTurn({ sql, maxRows, fetch }: Query, signal: AbortSignal): Promise<Uint8Array> {
     const { tables } = await this.#ask({ inspect: sql }, 'tables', workerLimits.inspectMs, signal)
     // The process of the last query is gone: the next one starts while the files are fetched.
-    this.#pool.warm()
+    this.#workers.warm()
     const directory = await mkdtemp(join(this.#options.directory, 'query-'))
     try {
       const fetched = await this.#within(queryLimits.fetchTimeoutMs, signal, (ended) => fetch(tables, directory, ended))
-      await this.#give(directory)
+      // The user of the processes may read them.
+      await this.#workers.give([directory, ...(await readdir(directory)).map((name) => join(directory, name))])
       const task = { run: sql, directory: basename(directory), tables: fetched, maxRows }
       return (await this.#ask(task, 'json', queryLimits.timeoutMs + workerLimits.killAfterMs, signal)).json
     } finally {
@@ -124,21 +120,13 @@ export class QueryWorkers implements Service {
     }
   }
 
-  /** Lets the user of the processes read the files. */
-  async #give(directory: string): Promise<void> {
-    const { user } = this.#options.sandbox ?? {}
-    if (user === undefined) return
-    const names = await readdir(directory)
-    for (const path of [directory, ...names.map((name) => join(directory, name))]) await chown(path, user.uid, user.gid)
-  }
-
   async #ask<Kind extends 'tables' | 'json'>(
     task: QueryTask,
     kind: Kind,
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<Extract<QueryReply, Readonly<Record<Kind, unknown>>>> {
-    const end = await this.#pool.run(task, { timeoutMs, signal })
+    const end = await this.#workers.run(task, { timeoutMs, signal })
     if ('timedOut' in end)
       throw refused({
         message: `the statement ran longer than ${queryLimits.timeoutMs / 1_000} s: read fewer rows, or a shorter time range`,
