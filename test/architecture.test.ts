@@ -208,7 +208,7 @@ describe('the import table', () => {
   test('only log/ knows the names and paths of segment files', () => {
     const entrances = [
       'frame',
-      'local/copied-logs',
+      'local/backup',
       'local/log-writer',
       'local/read/segment-scan',
       'local/segment-source',

@@ -114,10 +114,10 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   })
   const storage = composeStorage(config, ports, feed.contact)
   const entry = composeEntry(config, ports, storage, { contact: feed.contact, keyIds: () => servers.sessions.keyIds() })
-  const { wal, nodeRoom, storedRequests } = storage
+  const { log, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series } = entry
   const report = new IngestReport({
-    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, wal, handed, clock, logger },
+    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, log, handed, clock, logger },
     isLeaving: () => departure.isLeaving,
     onRecorded: (recorded) => departure.onHeartbeatRecorded(recorded),
   })
@@ -143,14 +143,14 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   })
   const blockedFile = new BlockedFile({
     path: paths.ingestBlocked,
-    blocked: () => new Map(wal.blocked().map(({ logName, reason }) => [logName, reason])),
+    blocked: () => new Map(log.blocked().map(({ logName, reason }) => [logName, reason])),
     ...{ files, clock: machine, logger },
   })
   const optional = (service: Service | undefined) => (service === undefined ? [] : [service])
   return {
     services: [
       ...optional(ports.tracer),
-      ...[storedRequests, wal, feed, nodeRoom, allowances, keyUse, series],
+      ...[storedRequests, log, feed, nodeRoom, allowances, keyUse, series],
       ...optional(certificate),
       ...[http, mqtt, report, blockedFile],
     ],
@@ -161,7 +161,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
 type Storage = {
   readonly disk: FairShares
   readonly storedRequests: StoredRequests
-  readonly wal: LogWriter
+  readonly log: LogWriter
   readonly nodeRoom: NodeRoom
 }
 
@@ -174,15 +174,15 @@ function composeStorage(
   const reserve = Math.floor(diskBudgetBytes * gateLimits.partForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
-  const wal = openLog({
+  const log = openLog({
     observer: storedRequests,
     findDelivered: findDeliveredBy({ control, contact, nodeId }),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
   })
   const space = () => files.space(paths.wal)
-  const nodeRoom = new NodeRoom({ wal, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
-  return { disk, storedRequests, wal, nodeRoom }
+  const nodeRoom = new NodeRoom({ log, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
+  return { disk, storedRequests, log, nodeRoom }
 }
 
 type Entry = {
@@ -198,7 +198,7 @@ type Entry = {
 function composeEntry(
   config: IngestConfig,
   { nodeId, control, clock, random, logger }: IngestPorts,
-  { wal, nodeRoom, storedRequests }: Storage,
+  { log, nodeRoom, storedRequests }: Storage,
   { contact, keyIds }: { readonly contact: SnapshotFeed['contact']; readonly keyIds: () => Iterable<string> },
 ): Entry {
   const authenticator = new Authenticator({ contact, publicKeys: config.publicKeys === 'true', clock })
@@ -219,7 +219,7 @@ function composeEntry(
   const series = new SeriesReport({ nodeId, counts, control, clock, random, logger })
   const configuration = new Configuration({
     authenticator,
-    wal,
+    log,
     shares: [nodeRoom, storedRequests, allowances, connections],
     logger,
   })
@@ -230,7 +230,7 @@ function composeEntry(
     allowances,
     keyUse,
     counts,
-    wal,
+    log,
     storedRequests,
     clock,
     logger,
@@ -288,7 +288,7 @@ function registerMetrics(
   { registry, supervisorPid }: IngestPorts,
   parts: Storage & Entry & Servers & { readonly feed: SnapshotFeed },
 ): void {
-  const { disk, storedRequests, wal, nodeRoom, allowances, configuration, gate, connections, feed } = parts
+  const { disk, storedRequests, log, nodeRoom, allowances, configuration, gate, connections, feed } = parts
   const { httpCounters, mqttCounters, sessions } = parts
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
@@ -296,7 +296,7 @@ function registerMetrics(
     byUsername: metricsToken !== null,
   })
   registerNodeMetrics(registry, {
-    ...{ connections, wal, diskBudgetBytes, supervisorPid },
+    ...{ connections, log, diskBudgetBytes, supervisorPid },
     inFlightBytes: () => nodeRoom.inFlightBytes,
     acknowledgements: gate.acknowledgements,
     diskFreeBytes: () => nodeRoom.space?.free_bytes ?? Number.NaN,

@@ -1,7 +1,7 @@
 /** Tuning of the log. Bounds that an operator or a customer sets are passed in (LocalLogWriterOptions, LogSettings). */
 import { KiB, MiB } from '#lib/bytes.ts'
 
-export const walLimits = {
+export const logLimits = {
   /** Size of a group, which one writev and one fdatasync make durable. A larger frame is a group of its own. */
   groupBytesMax: 8 * MiB,
   groupFramesMax: 4_096,
@@ -33,4 +33,4 @@ export const walLimits = {
   idleMs: 60_000,
 } as const
 
-export type WalLimits = { readonly [Name in keyof typeof walLimits]: number }
+export type LogLimits = { readonly [Name in keyof typeof logLimits]: number }

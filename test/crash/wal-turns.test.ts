@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { seededRandom } from '#lib/random.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { walLimits } from '#log/limits.ts'
+import { logLimits } from '#log/limits.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { oneRecord } from '../support/frames.ts'
@@ -35,7 +35,7 @@ const append = (log: string) => wal.append(log, oneRecord())
 
 test('the threads of a process suffice for all turns, and some are left', () => {
   // `UV_THREADPOOL_SIZE` of supervise.ts.
-  expect(walLimits.commitsParallel).toBeLessThan(8)
+  expect(logLimits.commitsParallel).toBeLessThan(8)
 })
 
 test('a log waits for one turn at most, however many logs of another owner wait', async () => {

@@ -55,8 +55,8 @@ export function aGate({
   /** Made of `endpoints` by default. A test that changes it sees the effect of a new snapshot. */
   readonly configuration?: GateOptions['configuration']
   readonly counts?: EndpointCounts
-  readonly append?: GateOptions['wal']['append']
-  readonly whenRecovered?: GateOptions['wal']['whenRecovered']
+  readonly append?: GateOptions['log']['append']
+  readonly whenRecovered?: GateOptions['log']['whenRecovered']
   readonly once?: GateOptions['storedRequests']['once']
   readonly room?: Partial<Room>
   readonly verifyKey?: GateOptions['authenticator']['verifyKey']
@@ -92,7 +92,7 @@ export function aGate({
     keyUse: new Set<string>(),
     counts,
     clock: systemClock,
-    wal: { append, whenRecovered },
+    log: { append, whenRecovered },
     storedRequests: { once },
     logger,
   })

@@ -72,7 +72,7 @@ export async function startAdoptedIngest(
     },
     ...{ files, clock, random, logger },
   })
-  const wal = new LocalLogWriter({
+  const log = new LocalLogWriter({
     directory: paths.wal,
     files,
     clock,
@@ -91,18 +91,18 @@ export async function startAdoptedIngest(
       reasons: [reason],
       disk_full: false,
       leaving: true,
-      blocked: boundBlocked(blockedEndpoints(wal.blocked())),
+      blocked: boundBlocked(blockedEndpoints(log.blocked())),
     }),
     clock,
     logger,
   })
   feed.subscribe((snapshot) => {
-    for (const { id, desired_state } of snapshot.endpoints) void wal.end(id, desired_state === 'draining' ? 'closed' : 'adopted')
-    wal.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
+    for (const { id, desired_state } of snapshot.endpoints) void log.end(id, desired_state === 'draining' ? 'closed' : 'adopted')
+    log.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
     epoch = snapshot.epoch
     heartbeat.beatNow()
   })
-  const services = [wal, feed, heartbeat]
+  const services = [log, feed, heartbeat]
   await startAll(services)
   logger.info({ node_id: nodeId, wal: paths.wal }, 'log adopted')
   return {

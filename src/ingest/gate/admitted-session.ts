@@ -121,7 +121,7 @@ export class AdmittedSession {
     this.#bytes += bytes
     this.#records += 1
     const frame: FrameInput = { layout: 'single', receivedAtMicros, recordCount: 1, envelope, payload: [payload] }
-    const promise = key === undefined ? this.#context.wal.append(this.#endpoint.id, frame) : this.#appendOnce(key, frame)
+    const promise = key === undefined ? this.#context.log.append(this.#endpoint.id, frame) : this.#appendOnce(key, frame)
     let batch = this.#batch
     if (batch?.promise !== promise) {
       const earlier = this.#unordered ?? (key === undefined ? undefined : batch?.promise)
@@ -173,7 +173,7 @@ export class AdmittedSession {
 
   async #appendOnce(key: string, frame: FrameInput): Promise<unknown> {
     const endpointId = this.#endpoint.id
-    const append = () => this.#context.wal.append(endpointId, frame)
+    const append = () => this.#context.log.append(endpointId, frame)
     return await appendOnce(this.#context, { endpointId, key: readIdempotencyKey(key), frame, append })
   }
 

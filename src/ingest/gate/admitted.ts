@@ -144,7 +144,7 @@ export class Admitted {
       return
     }
     this.#recheck()
-    const { wal, clock } = this.#context
+    const { log, clock } = this.#context
     const { id } = this.endpoint
     const now = clock.now()
     this.#completeAtMs = clock.monotonic()
@@ -158,14 +158,14 @@ export class Admitted {
     if (key === undefined) {
       this.#spend(body.records, now)
       responder.appending()
-      wal.append(id, frame).then((appended) => this.#stored(body, appended, responder), failed)
+      log.append(id, frame).then((appended) => this.#stored(body, appended, responder), failed)
       return
     }
     responder.appending()
     let durable: Appended | undefined
     const append = async () => {
       this.#spend(body.records, now)
-      durable = await wal.append(id, frame)
+      durable = await log.append(id, frame)
       return durable
     }
     appendOnce(this.#context, { endpointId: id, key, frame, append }).then((stored) => {

@@ -12,10 +12,10 @@ export type RepeatableRequest = {
 
 /** Stores a request that its sender may repeat, unless it was stored before. Rejects with Rejection, or as `append` does. */
 export async function appendOnce(
-  { wal, storedRequests }: Pick<GateContext, 'wal' | 'storedRequests'>,
+  { log, storedRequests }: Pick<GateContext, 'log' | 'storedRequests'>,
   { endpointId, key, frame, append }: RepeatableRequest,
 ): Promise<Stored> {
   // After a crash, keys are in the frames that it left.
-  await wal.whenRecovered(endpointId)
+  await log.whenRecovered(endpointId)
   return await storedRequests.once(endpointId, key, frame, append)
 }

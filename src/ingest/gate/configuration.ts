@@ -12,7 +12,7 @@ import { EndpointTable } from './endpoint-table.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
-  readonly wal: Pick<LogWriter, 'configure' | 'end' | 'endUnowned'>
+  readonly log: Pick<LogWriter, 'configure' | 'end' | 'endUnowned'>
   /** Quotas, and the shares of all resources, which are divided among the endpoints. */
   readonly shares: readonly { configure(endpoints: readonly SnapshotEndpoint[]): void }[]
   readonly logger: Logger
@@ -38,22 +38,22 @@ export class Configuration {
   }
 
   apply(snapshot: Snapshot): void {
-    const { authenticator, wal, shares, logger } = this.#options
+    const { authenticator, log, shares, logger } = this.#options
     authenticator.update(snapshot)
     for (const endpoint of snapshot.endpoints) {
       const { id, account_id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
       // An endpoint that gets no more data gains nothing by keeping its segment open.
       const isRefused = desired_state === 'paused' || account_suspended
-      if (desired_state === 'draining') void wal.end(id, 'closed')
+      if (desired_state === 'draining') void log.end(id, 'closed')
       else
-        wal.configure(id, {
+        log.configure(id, {
           segmentBytes: segment_bytes,
           segmentMaxAgeMs: isRefused ? 0 : segment_max_age_seconds * 1000,
           seqAbove: committed_seq,
           owner: account_id,
         })
     }
-    wal.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
+    log.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))
     for (const share of shares) share.configure(snapshot.endpoints)
     this.#endpoints = new EndpointTable(snapshot)
     this.#epoch = snapshot.epoch

@@ -21,7 +21,7 @@ export type GateOptions = {
   readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
   readonly keyUse: Pick<KeyUse, 'add'>
   readonly counts: Pick<EndpointCounts, 'of'>
-  readonly wal: Pick<LogWriter, 'append' | 'whenRecovered'>
+  readonly log: Pick<LogWriter, 'append' | 'whenRecovered'>
   readonly storedRequests: RequestMemory
   readonly clock: Clock
   readonly logger: Logger

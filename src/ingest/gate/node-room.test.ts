@@ -15,11 +15,11 @@ async function setUp(endpoints = [endpoint]) {
   const walBytes = { value: 0 }
   /** Sets how much of the WAL belongs to an endpoint. */
   const setWalBytes = (bytes: number, { id } = endpoint) => {
-    disk.share(id).force(bytes - (wal.get(id) ?? 0))
-    walBytes.value += bytes - (wal.get(id) ?? 0)
-    wal.set(id, bytes)
+    disk.share(id).force(bytes - (log.get(id) ?? 0))
+    walBytes.value += bytes - (log.get(id) ?? 0)
+    log.set(id, bytes)
   }
-  const wal = new Map<string, number>()
+  const log = new Map<string, number>()
   let timer: (() => void) | undefined
   const clock: Clock = {
     ...systemClock,
@@ -38,7 +38,7 @@ async function setUp(endpoints = [endpoint]) {
     notice: (message: string) => logged.push(message),
   } as unknown as Logger
   const nodeRoom = new NodeRoom({
-    wal: {
+    log: {
       usage: {
         get bytes() {
           return walBytes.value
@@ -72,7 +72,7 @@ const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room
 describe('the room of a node', () => {
   test('rejects before the first disk check', () => {
     const nodeRoom = new NodeRoom({
-      wal: { usage: { bytes: 0 }, health: () => ({ healthy: true, reasons: [] }) },
+      log: { usage: { bytes: 0 }, health: () => ({ healthy: true, reasons: [] }) },
       space: async () => ({ free_bytes: 10 * GiB, total_bytes: 100 * GiB }),
       maxInFlightBytes: 1,
       disk: new FairShares(1),

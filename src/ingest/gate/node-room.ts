@@ -11,7 +11,7 @@ import { type Bound, FairShares, memberOf } from './fair-shares.ts'
 import { gateLimits } from './limits.ts'
 
 export type NodeRoomOptions = {
-  readonly wal: Pick<LogWriter, 'health'> & { readonly usage: Pick<LogUsage, 'bytes'> }
+  readonly log: Pick<LogWriter, 'health'> & { readonly usage: Pick<LogUsage, 'bytes'> }
   /** Free space of the file system that holds the WAL. */
   readonly space: () => Promise<DiskSpace>
   readonly maxInFlightBytes: number
@@ -49,7 +49,7 @@ export class NodeRoom implements Service, NodeState {
   readonly refusals = new Map<string, number>()
   /** As of the last check. Between two checks, the growth of the WAL is subtracted from the free space. */
   #space: DiskSpace = { free_bytes: 0, total_bytes: 0 }
-  #checkedWalBytes = 0
+  #checkedLogBytes = 0
   #reasons: readonly string[] = ['the disk has not been checked yet']
   /** Whether the last line in the log says that data is rejected. */
   #isRejectionLogged = false
@@ -131,7 +131,7 @@ export class NodeRoom implements Service, NodeState {
 
   /** Whether data is rejected for want of room on the disk. */
   isDiskFull(): boolean {
-    return this.#diskFull() !== undefined || this.#options.wal.health().reasons.some((reason) => reason.startsWith('disk_full'))
+    return this.#diskFull() !== undefined || this.#options.log.health().reasons.some((reason) => reason.startsWith('disk_full'))
   }
 
   /** Returns the endpoints whose data is refused because they use up their share of the disk, or their account does. */
@@ -156,28 +156,28 @@ export class NodeRoom implements Service, NodeState {
   }
 
   #freeNow(): number {
-    return this.#space.free_bytes - Math.max(0, this.#options.wal.usage.bytes - this.#checkedWalBytes)
+    return this.#space.free_bytes - Math.max(0, this.#options.log.usage.bytes - this.#checkedLogBytes)
   }
 
   async #check(): Promise<void> {
-    const { wal, space, logger } = this.#options
+    const { log, space, logger } = this.#options
     // Deleted endpoints use less by now: their accounts have more of their guarantee again.
     if ([this.#memory, this.#disk, this.#unread].some((shares) => shares.isOutdated)) this.#divide(this.#configured ?? [])
     const reasons: string[] = []
     try {
       this.#space = await space()
-      this.#checkedWalBytes = wal.usage.bytes
+      this.#checkedLogBytes = log.usage.bytes
     } catch (error) {
       reasons.push(`the free disk space cannot be read: ${errorMessage(error)}`)
     }
-    const { healthy, reasons: walReasons } = wal.health()
-    if (!healthy) reasons.push(...walReasons)
+    const { healthy, reasons: logReasons } = log.health()
+    if (!healthy) reasons.push(...logReasons)
     this.#reasons = reasons
     const now = this.reasons()
     const isRejecting = now.length > 0
     if (isRejecting === this.#isRejectionLogged) return
     this.#isRejectionLogged = isRejecting
-    const bytes = { walBytes: wal.usage.bytes, budgetBytes: this.#disk.total, freeBytes: this.#space.free_bytes }
+    const bytes = { walBytes: log.usage.bytes, budgetBytes: this.#disk.total, freeBytes: this.#space.free_bytes }
     if (isRejecting) logger.error({ reasons: now, ...bytes }, 'ingest stopped accepting data')
     else logger.notice('ingest accepting data')
   }

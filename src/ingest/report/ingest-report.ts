@@ -30,7 +30,7 @@ export type IngestReportOptions = {
   readonly gate: Gate
   readonly nodeRoom: NodeRoom
   readonly storedRequests: StoredRequests
-  readonly wal: Pick<LogWriter, 'blocked'>
+  readonly log: Pick<LogWriter, 'blocked'>
   readonly handed: HandedCertificate | undefined
   readonly isLeaving: () => boolean
   readonly onRecorded: (recorded: HeartbeatRecorded) => void
@@ -97,7 +97,7 @@ export class IngestReport implements Service {
   }
 
   #message(): Message {
-    const { nodeId, feed, configuration, nodeRoom, storedRequests, wal, isLeaving } = this.#options
+    const { nodeId, feed, configuration, nodeRoom, storedRequests, log, isLeaving } = this.#options
     const reasons = this.#unhealthyReasons()
     return {
       process: 'ingest',
@@ -107,7 +107,7 @@ export class IngestReport implements Service {
       reasons: boundReasons([...reasons, ...this.#problems()]),
       disk_full: nodeRoom.isDiskFull(),
       leaving: isLeaving(),
-      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(wal.blocked()), ...nodeRoom.fullEndpoints()]),
+      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(log.blocked()), ...nodeRoom.fullEndpoints()]),
       ...this.#space.next(),
     }
   }

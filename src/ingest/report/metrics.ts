@@ -11,7 +11,7 @@ export type NodeReadings = {
   readonly inFlightBytes: () => number
   /** By protocol. */
   readonly acknowledgements: Readonly<Record<string, Durations>>
-  readonly wal: Pick<LogWriter, 'usage'>
+  readonly log: Pick<LogWriter, 'usage'>
   /** How many bytes the WAL may have. */
   readonly diskBudgetBytes: number
   readonly diskFreeBytes: () => number
@@ -54,7 +54,7 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     () => connections.unauthenticated,
   )
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
-  registerWalMetrics(registry, readings)
+  registerLogMetrics(registry, readings)
   gauge('inlet_ingest_idempotency_keys', 'idempotency keys that the node remembers', readings.idempotencyKeys)
   gauge('inlet_ingest_idempotency_index_bytes', 'memory that finds these keys', readings.idempotencyIndexBytes)
   gauge(
@@ -86,38 +86,38 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
   )
 }
 
-function registerWalMetrics(registry: Registry, { wal, diskBudgetBytes, diskFreeBytes }: NodeReadings): void {
+function registerLogMetrics(registry: Registry, { log, diskBudgetBytes, diskFreeBytes }: NodeReadings): void {
   const { counter, gauge, histogram } = observableMetrics(registry)
   histogram(
     'inlet_wal_fsync_seconds',
     'duration of each fdatasync of the write-ahead log, one for a group of records',
-    wal.usage.syncs,
+    log.usage.syncs,
   )
-  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => wal.usage.bytes)
+  gauge('inlet_wal_disk_bytes', 'bytes of WAL segments on disk, open and sealed: what is not delivered', () => log.usage.bytes)
   gauge('inlet_wal_disk_budget_bytes', 'bytes that the WAL may have on disk; above them the node refuses data', () => {
     return diskBudgetBytes
   })
   gauge('inlet_wal_disk_free_bytes', 'free bytes of the file system of the WAL', diskFreeBytes)
-  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => wal.usage.openBytes)
+  gauge('inlet_wal_open_bytes', 'bytes of WAL segments that are still written to', () => log.usage.openBytes)
   gauge(
     'inlet_wal_oldest_open_seconds',
     'age of the oldest WAL segment that is still written to; 0 if there is none',
-    () => wal.usage.oldestOpenMs / 1000,
+    () => log.usage.oldestOpenMs / 1000,
   )
-  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => wal.usage.waitingBytes)
+  gauge('inlet_wal_waiting_bytes', 'bytes of frames in memory that are not on the disk yet', () => log.usage.waitingBytes)
   counter(
     'inlet_wal_rescued_segments_total',
     'segments written again because somebody removed their file',
-    () => wal.usage.salvagedSegments,
+    () => log.usage.salvagedSegments,
   )
   counter(
     'inlet_wal_damaged_segments_total',
     'unsealed segments that a recovery found damaged, cut or missing, with a loss',
-    () => wal.usage.lost.segments,
+    () => log.usage.lost.segments,
   )
   counter(
     'inlet_wal_lost_records_total',
     'acknowledged records that are lost with these segments: at least so many',
-    () => wal.usage.lost.records,
+    () => log.usage.lost.records,
   )
 }

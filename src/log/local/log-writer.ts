@@ -14,7 +14,7 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FrameInput } from '../frame.ts'
-import { type WalLimits, walLimits } from '../limits.ts'
+import { type LogLimits, logLimits } from '../limits.ts'
 import { LogError } from '../log-error.ts'
 import type { Appended, BlockedLog, EndReason, LogHealth, LogHooks, LogSettings, LogUsage, LogWriter } from '../log-writer.ts'
 import { listLogs, type SegmentFile } from './format/directory.ts'
@@ -34,8 +34,8 @@ export type LocalLogWriterOptions = LogHooks & {
   readonly clock: Clock
   readonly random: Random
   readonly logger: Logger
-  /** Replaces some of walLimits. */
-  readonly limits?: Partial<WalLimits>
+  /** Replaces some of logLimits. */
+  readonly limits?: Partial<LogLimits>
 }
 
 /** In seconds: from a write cache with a battery to a disk that is about to fail. */
@@ -48,7 +48,7 @@ export class LocalLogWriter implements LogWriter {
   readonly usage: LogUsage
   readonly #options: LocalLogWriterOptions
   readonly #random: Random
-  readonly #limits: WalLimits
+  readonly #limits: LogLimits
   readonly #logs = new Map<string, Log>()
   /** Logs that had a directory at the start and were not configured since. */
   readonly #unclaimed = new Set<string>()
@@ -69,7 +69,7 @@ export class LocalLogWriter implements LogWriter {
 
   constructor(options: LocalLogWriterOptions) {
     const { files, clock, random, logger } = options
-    const limits = { ...walLimits, ...options.limits }
+    const limits = { ...logLimits, ...options.limits }
     this.#options = options
     this.#random = random
     this.#limits = limits

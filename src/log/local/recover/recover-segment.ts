@@ -13,7 +13,7 @@ import { copyBytes, type DirectoryEntry, errorCode, type Files, type OpenFile } 
 import type { Logger } from '#lib/telemetry.ts'
 import { isDiskFull } from '../../disk-error.ts'
 import type { Frame } from '../../frame.ts'
-import type { WalLimits } from '../../limits.ts'
+import type { LogLimits } from '../../limits.ts'
 import type { SealObserver } from '../../seal-observer.ts'
 import type { SegmentFile } from '../format/directory.ts'
 import { type HighWater, readHighWater } from '../format/high-water.ts'
@@ -28,7 +28,7 @@ export type RecoveryOptions = {
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
-  readonly limits: WalLimits
+  readonly limits: LogLimits
   readonly findSaltKey: () => Promise<SaltKey | undefined>
   readonly observer?: SealObserver
   /** Called before a file goes of which no trace is left, because nothing in it was acknowledged. */

@@ -10,7 +10,7 @@
 import { dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { copyBytes, type Files, type OpenFile } from '#lib/files.ts'
-import { walLimits } from '../../limits.ts'
+import { logLimits } from '../../limits.ts'
 import { SegmentError } from '../../segment-error.ts'
 import type { Salvage, SegmentRef } from '../../segment-source.ts'
 import type { Salt } from '../format/frame.ts'
@@ -43,7 +43,7 @@ export async function salvageSegment(files: Files, clock: Clock, walDirectory: s
 }
 
 async function salvage(files: Files, clock: Clock, walDirectory: string, segment: SegmentRef, file: OpenFile): Promise<Salvage> {
-  const { scanBufferBytes } = walLimits
+  const { scanBufferBytes } = logLimits
   const found = await inspectSegment(file, segment, await file.bytes(), true, {
     bufferBytesMax: scanBufferBytes,
     findSaltKey: () => readSaltKey(files, walDirectory),

@@ -13,7 +13,7 @@ import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { toLogError } from '../../disk-error.ts'
-import type { WalLimits } from '../../limits.ts'
+import type { LogLimits } from '../../limits.ts'
 import type { LogError } from '../../log-error.ts'
 import type { Appended, LogSettings } from '../../log-writer.ts'
 import type { SealObserver } from '../../seal-observer.ts'
@@ -41,7 +41,7 @@ export type CurrentSegmentOptions = {
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
-  readonly limits: WalLimits
+  readonly limits: LogLimits
   /** How long each fdatasync took, over all logs. */
   readonly syncs: Durations
   readonly observer?: SealObserver
