@@ -27,6 +27,7 @@ import { runRemoval } from './jobs/removal-run.ts'
 import { runUnit } from './jobs/unit-run.ts'
 import { DestinationBackoff } from './publish/destination-backoff.ts'
 import { KnownCommits } from './publish/known-commits.ts'
+import { uploadLimits } from './publish/limits.ts'
 import type { MarkerSeal } from './publish/marker-seal.ts'
 import { markerSink } from './publish/marker-sink.ts'
 import { Uploader } from './publish/uploader.ts'
@@ -38,7 +39,6 @@ import { Assignments } from './segments/assignments.ts'
 import type { Backlog } from './segments/backlog.ts'
 import { Endpoints } from './segments/endpoints.ts'
 import { Janitor } from './segments/janitor.ts'
-import { deliveryLimits } from './segments/limits.ts'
 import { ParkedSegments } from './segments/parked-segments.ts'
 import { Pipeline } from './segments/pipeline.ts'
 
@@ -182,16 +182,10 @@ function composeSegmentDelivery(
   },
 ): SegmentDelivery {
   const { endpoints, feed, outbox, ...others } = parts
-  const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock, random })
   return new SegmentDelivery({
     ...{ nodeId, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, random, logger },
-    uploader: new Uploader({
-      parallel: uploadsParallel,
-      parallelPerDestination: uploadsParallelPerDestination,
-      parallelBackingOff: uploadsParallelBackingOff,
-      backoff,
-    }),
+    uploader: new Uploader({ ...uploadLimits, backoff }),
     knownCommits: new KnownCommits({
       find: async (ids, signal) => (await control.findCommits(ids, signal)).commits,
       ...{ clock, random, logger },

@@ -1,5 +1,5 @@
 /**
- * Work of users in a pool of confined processes: requests wait for turns that groups share.
+ * Work of users in a pool of confined processes: requests wait for turns that tenants share.
  *
  * Owns: how long a request waits, and that none waits once this stops. Does not own: whose turn it is (fair-slots.ts), the processes
  * (process-pool.ts), what they may do (sandbox.ts).
@@ -17,7 +17,7 @@ export type ConfinedWorkersOptions = {
   readonly limits: {
     /** Requests that are worked on at once. */
     readonly count: number
-    /** How far a group may be ahead of one that waits. */
+    /** How far a tenant may be ahead of one that waits. */
     readonly leadMsMax?: number
     readonly waitMs: number
     /** How long an idle process is kept. */
@@ -60,7 +60,7 @@ export class ConfinedWorkers<Task, Reply, Report = never> {
   }
 
   /** Throws what the work throws, or the signal's reason. */
-  async inTurn<T>(group: string, signal: AbortSignal, work: (turn: AbortSignal) => Promise<T>): Promise<T> {
+  async inTurn<T>(tenant: string, signal: AbortSignal, work: (turn: AbortSignal) => Promise<T>): Promise<T> {
     const { clock, limits, tooLate } = this.#options
     const deadline = clock.monotonic() + limits.waitMs
     const late = new AbortController()
@@ -75,7 +75,7 @@ export class ConfinedWorkers<Task, Reply, Report = never> {
     let stopWaiting = wait()
     try {
       const ended = AbortSignal.any([signal, this.#stopping.signal, late.signal])
-      return await this.#slots.run({ group, member: group, weight: 1 }, { signal: ended }, async (turn) => {
+      return await this.#slots.run({ tenant, member: tenant, weight: 1 }, { signal: ended }, async (turn) => {
         stopWaiting()
         try {
           return await work(turn)

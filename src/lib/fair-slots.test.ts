@@ -7,10 +7,10 @@ import { FairSlots } from './fair-slots.ts'
 const never = new AbortController().signal
 
 /** Starts work that ends when the test says so, or as soon as its slot is wanted. */
-function start(slots: FairSlots, group: string, use: Partial<Parameters<FairSlots['run']>[1]> = {}) {
+function start(slots: FairSlots, tenant: string, use: Partial<Parameters<FairSlots['run']>[1]> = {}) {
   const finish = Promise.withResolvers<string>()
   const starts: AbortSignal[] = []
-  const ended = slots.run({ group, member: group, weight: 1 }, { signal: never, ...use }, (signal) => {
+  const ended = slots.run({ tenant, member: tenant, weight: 1 }, { signal: never, ...use }, (signal) => {
     starts.push(signal)
     const aborted = Promise.withResolvers<never>()
     signal.addEventListener('abort', () => aborted.reject(signal.reason))
@@ -24,7 +24,7 @@ function slotsOf(capacity: number): FairSlots {
   return new FairSlots({ capacity, clock: systemClock })
 }
 
-test('work of a group that holds more than its share is ended for another group, and repeated', async () => {
+test('work of a tenant that holds more than its share is ended for another tenant, and repeated', async () => {
   const slots = slotsOf(2)
   const [older, younger] = [start(slots, 'a'), start(slots, 'a')]
   await setImmediate()
@@ -68,7 +68,7 @@ test('an abort ends waiting and work', async () => {
   expect([waiting.starts.length, next.starts.length]).toEqual([0, 1])
 })
 
-test('with a maximum lead, the last slot of a group is for another one after that time', async () => {
+test('with a maximum lead, the last slot of a tenant is for another one after that time', async () => {
   const clock = new ManualClock()
   const slots = new FairSlots({ capacity: 2, leadMsMax: 500, clock })
   const [older, younger] = [start(slots, 'a'), start(slots, 'b')]

@@ -1,5 +1,5 @@
 /**
- * Slots for work, shared fairly by group and member.
+ * Slots for work, shared fairly by tenant and member.
  *
  * Owns: waiting for a slot, ending work whose slot another one gets, and repeating it. Does not own: the decisions (slot-schedule.ts).
  * Law: a slot is free only after its work has ended.

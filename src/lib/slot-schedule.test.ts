@@ -17,7 +17,7 @@ class Simulation {
   readonly #events: { readonly at: number; readonly run: () => void }[] = []
   readonly running = new Map<Work, { readonly startedAt: number; isPreempted: boolean }>()
   readonly waiting = new Set<Work>()
-  /** Slot time by group, including work that had to be repeated. */
+  /** Slot time by tenant, including work that had to be repeated. */
   readonly used = new Map<string, number>()
   justPreempted: readonly Work[] = []
   finished = 0
@@ -62,7 +62,7 @@ class Simulation {
     const current = this.running.get(work)
     if (current !== run) return
     this.running.delete(work)
-    this.used.set(work.group, (this.used.get(work.group) ?? 0) + this.now - current.startedAt)
+    this.used.set(work.tenant, (this.used.get(work.tenant) ?? 0) + this.now - current.startedAt)
     this.#apply(this.#schedule.end(work, this.now))
     if (current.isPreempted) this.#request(work)
     else this.finished += 1
@@ -87,7 +87,7 @@ class Simulation {
 
 const endsMsMax = 50
 const anyWork = fc.record({
-  group: fc.constantFrom('a', 'b', 'c', 'd'),
+  tenant: fc.constantFrom('a', 'b', 'c', 'd'),
   member: fc.constantFrom('1', '2', '3'),
   priority: fc.constantFrom('normal' as const, 'normal' as const, 'low' as const),
   arrivesAt: fc.nat(10_000),
@@ -97,8 +97,8 @@ const anyWork = fc.record({
 
 function aSimulation(capacity: number, works: readonly Omit<Work, 'order' | 'weight'>[], weights: readonly number[] = [1]) {
   const simulation = new Simulation(capacity)
-  const weightOf = (group: string) => weights[(group.codePointAt(0) ?? 0) % weights.length] ?? 1
-  for (const [order, work] of works.entries()) simulation.add({ ...work, order, weight: weightOf(work.group) })
+  const weightOf = (tenant: string) => weights[(tenant.codePointAt(0) ?? 0) % weights.length] ?? 1
+  for (const [order, work] of works.entries()) simulation.add({ ...work, order, weight: weightOf(work.tenant) })
   return simulation
 }
 
@@ -137,12 +137,12 @@ describe('whatever work arrives', () => {
     )
   })
 
-  test.each(['group', 'member'] as const)('no %s waits for long while another one holds more than its share', (level) => {
-    const onLevel = ({ group, member }: Work) => (level === 'group' ? group : member)
+  test.each(['tenant', 'member'] as const)('no %s waits for long while another one holds more than its share', (level) => {
+    const onLevel = ({ tenant, member }: Work) => (level === 'tenant' ? tenant : member)
     fc.assert(
       fc.property(anyLoad.works, anyLoad.capacity, (anyWorks, capacity) => {
         const works = anyWorks.map((work) => ({ ...work, priority: 'normal' as const }))
-        const simulation = aSimulation(capacity, level === 'group' ? works : works.map((work) => ({ ...work, group: 'a' })))
+        const simulation = aSimulation(capacity, level === 'tenant' ? works : works.map((work) => ({ ...work, tenant: 'a' })))
         // Each that waits has a slot of its own returned for it, so each has its own time.
         let unfairSince = new Map<Work, number>()
         simulation.run(() => {
@@ -163,13 +163,13 @@ describe('whatever work arrives', () => {
     )
   })
 
-  test('a group keeps one slot, so that it progresses', () => {
+  test('a tenant keeps one slot, so that it progresses', () => {
     fc.assert(
       fc.property(anyLoad.works, anyLoad.capacity, (works, capacity) => {
         const simulation = aSimulation(capacity, works)
         simulation.run(() => {
-          for (const { group, priority } of simulation.justPreempted) {
-            const kept = [...simulation.running].filter(([work, { isPreempted }]) => work.group === group && !isPreempted)
+          for (const { tenant, priority } of simulation.justPreempted) {
+            const kept = [...simulation.running].filter(([work, { isPreempted }]) => work.tenant === tenant && !isPreempted)
             if (priority === 'normal') expect(kept.map(([work]) => work.priority)).toContain('normal')
           }
         })
@@ -181,10 +181,17 @@ describe('whatever work arrives', () => {
 
 describe('over a long time', () => {
   /** Adds work of a second each, enough for every slot from a time on. */
-  function keepBusy(simulation: Simulation, group: string, weight: number, fromMs: number, untilMs: number, slots: number): void {
+  function keepBusy(
+    simulation: Simulation,
+    tenant: string,
+    weight: number,
+    fromMs: number,
+    untilMs: number,
+    slots: number,
+  ): void {
     for (let at = fromMs; at < untilMs; at += 1_000) {
       for (let slot = 0; slot < slots; slot += 1) {
-        const work = { group, member: '1', priority: 'normal' as const, weight, order: at, takesMs: 1_000, endsMs: 0 }
+        const work = { tenant, member: '1', priority: 'normal' as const, weight, order: at, takesMs: 1_000, endsMs: 0 }
         simulation.add({ ...work, arrivesAt: at })
       }
     }
@@ -192,25 +199,25 @@ describe('over a long time', () => {
 
   test('slot time is divided by weight', () => {
     const simulation = new Simulation(2)
-    for (const [group, weight] of [
+    for (const [tenant, weight] of [
       ['a', 1],
       ['b', 2],
       ['c', 7],
     ] as const)
-      keepBusy(simulation, group, weight, 0, 600_000, 2)
+      keepBusy(simulation, tenant, weight, 0, 600_000, 2)
     simulation.run(() => undefined, 600_000)
-    const used = ['a', 'b', 'c'].map((group) => (simulation.used.get(group) ?? 0) / 1_200_000)
+    const used = ['a', 'b', 'c'].map((tenant) => (simulation.used.get(tenant) ?? 0) / 1_200_000)
     for (const [index, share] of [0.1, 0.2, 0.7].entries()) expect(used[index]).toBeCloseTo(share, 1)
   })
 
-  test('a group may use every slot while nobody else wants one, and does not wait for long afterwards', () => {
+  test('a tenant may use every slot while nobody else wants one, and does not wait for long afterwards', () => {
     const simulation = new Simulation(2)
     keepBusy(simulation, 'a', 1, 0, 1_200_000, 2)
-    for (const group of ['b', 'c', 'd']) keepBusy(simulation, group, 1, 600_000, 1_200_000, 2)
+    for (const tenant of ['b', 'c', 'd']) keepBusy(simulation, tenant, 1, 600_000, 1_200_000, 2)
     let hadSlotAt = 0
     simulation.run(() => {
       if (simulation.now < 600_000) return
-      if ([...simulation.running.keys()].some(({ group }) => group === 'a')) hadSlotAt = simulation.now
+      if ([...simulation.running.keys()].some(({ tenant }) => tenant === 'a')) hadSlotAt = simulation.now
       expect(simulation.now - hadSlotAt).toBeLessThan(90_000)
     }, 1_200_000)
     expect(simulation.used.get('a')).toBeGreaterThan(1_200_000 + 120_000)
@@ -222,22 +229,22 @@ describe('with a maximum lead', () => {
   const checkMs = 100
   const endsMs = 20
 
-  test.each([2, 3, 10, 40])('a group that uses little waits for little beside %i that want every slot', (hostile) => {
+  test.each([2, 3, 10, 40])('a tenant that uses little waits for little beside %i that want every slot', (hostile) => {
     const simulation = new Simulation(2, leadMsMax)
     const work = { member: '1', priority: 'normal' as const, weight: 1, endsMs }
-    const groups = Array.from({ length: hostile }, (_, index) => `hostile ${index}`)
-    for (const group of groups)
-      for (let order = 0; order < 40; order += 1) simulation.add({ ...work, group, order, arrivesAt: 0, takesMs: 10_000 })
+    const tenants = Array.from({ length: hostile }, (_, index) => `hostile ${index}`)
+    for (const tenant of tenants)
+      for (let order = 0; order < 40; order += 1) simulation.add({ ...work, tenant, order, arrivesAt: 0, takesMs: 10_000 })
     // At first, nobody has used anything, and all take turns.
     const firstRoundMs = hostile * (leadMsMax + checkMs + endsMs)
     const endMs = firstRoundMs + 120_000
     for (let arrivesAt = firstRoundMs; arrivesAt < endMs; arrivesAt += 7_013)
-      simulation.add({ ...work, group: 'victim', order: arrivesAt, arrivesAt, takesMs: 100 })
+      simulation.add({ ...work, tenant: 'victim', order: arrivesAt, arrivesAt, takesMs: 100 })
     simulation.checkEvery(checkMs, endMs)
     const waits: number[] = []
     simulation.run(() => {
-      for (const [{ group, arrivesAt }, { startedAt }] of simulation.running)
-        if (group === 'victim' && startedAt === simulation.now) waits.push(startedAt - arrivesAt)
+      for (const [{ tenant, arrivesAt }, { startedAt }] of simulation.running)
+        if (tenant === 'victim' && startedAt === simulation.now) waits.push(startedAt - arrivesAt)
     }, endMs)
     expect(waits.length).toBeGreaterThanOrEqual(17)
     expect(Math.max(...waits)).toBeLessThanOrEqual(leadMsMax + checkMs + endsMs)

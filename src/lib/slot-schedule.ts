@@ -1,17 +1,17 @@
 /**
- * Schedules work on a fixed number of slots, fairly between groups and between the members of a group. It reads no clock and starts
+ * Schedules work on a fixed number of slots, fairly between tenants and between the members of a tenant. It reads no clock and starts
  * nothing: the same calls give the same decisions.
  *
  * Owns: who starts, who waits, and who has to return its slot. Does not own: the work (fair-slots.ts).
- * Law: no slot is free while a task waits. If a group waits while another one holds more than its share, the youngest task of the other
- * has to return its slot, but never its last one. The same holds inside a group. Work of low priority gets only slots that nobody else wants.
- * With a maximum lead, a group returns even its last slot to one that holds none and used less lately. The task that has run the longest
+ * Law: no slot is free while a task waits. If a tenant waits while another one holds more than its share, the youngest task of the other
+ * has to return its slot, but never its last one. The same holds inside a tenant. Work of low priority gets only slots that nobody else wants.
+ * With a maximum lead, a tenant returns even its last slot to one that holds none and used less lately. The task that has run the longest
  * keeps its slot in any case, so that some task always progresses.
  */
 import { assert } from './assert.ts'
 import { findImbalance, findLead, nextShare, SlotShare } from './slot-shares.ts'
 
-export type SlotOwner = { readonly group: string; readonly member: string; readonly weight: number }
+export type SlotOwner = { readonly tenant: string; readonly member: string; readonly weight: number }
 
 /** `low`: only in slots that nobody else wants. */
 export type SlotPriority = 'normal' | 'low'
@@ -33,23 +33,23 @@ class MemberShare<Task> extends SlotShare {
   readonly tasks: Task[] = []
 }
 
-class GroupShare<Task> extends SlotShare {
+class TenantShare<Task> extends SlotShare {
   readonly members = new Map<string, MemberShare<Task>>()
 }
 
-type Groups<Task> = Map<string, GroupShare<Task>>
+type Tenants<Task> = Map<string, TenantShare<Task>>
 
 export type SlotScheduleOptions = {
   readonly capacity: number
-  /** A group returns its last slot once it has used this much more slot time lately than one that waits. */
+  /** A tenant returns its last slot once it has used this much more slot time lately than one that waits. */
   readonly leadMsMax?: number
 }
 
 export class SlotSchedule<Task extends SlotTask> {
   readonly #capacity: number
   readonly #leadMsMax: number
-  readonly #normal: Groups<Task> = new Map()
-  readonly #low: Groups<Task> = new Map()
+  readonly #normal: Tenants<Task> = new Map()
+  readonly #low: Tenants<Task> = new Map()
   /** In the order of their starts. Includes the preempted ones, whose work has not ended. */
   readonly #running: Task[] = []
   readonly #preempted = new Set<Task>()
@@ -73,10 +73,10 @@ export class SlotSchedule<Task extends SlotTask> {
 
   /** Adds a task that wants a slot. */
   request(task: Task, now: number): SlotDecisions<Task> {
-    const [group, member] = this.#sharesOf(task)
-    group.weight = task.weight
+    const [tenant, member] = this.#sharesOf(task)
+    tenant.weight = task.weight
     this.#queue(task)
-    group.waiting += 1
+    tenant.waiting += 1
     member.waiting += 1
     return this.#decide(now)
   }
@@ -120,22 +120,22 @@ export class SlotSchedule<Task extends SlotTask> {
       start(task)
     }
     for (;;) {
-      const group = nextShare(this.#normal.values(), now)
-      if (group === undefined) break
+      const tenant = nextShare(this.#normal.values(), now)
+      if (tenant === undefined) break
       const lent = isFree() ? undefined : this.#youngest(({ priority }) => priority === 'low')
-      if (isFree()) start(this.#take(group, now))
-      else if (lent !== undefined) preempt(lent, this.#take(group, now))
+      if (isFree()) start(this.#take(tenant, now))
+      else if (lent !== undefined) preempt(lent, this.#take(tenant, now))
       else if (!this.#balance(now, preempt)) break
     }
     while (isFree()) {
-      const group = nextShare(this.#low.values(), now)
-      if (group === undefined) break
-      start(this.#take(group, now))
+      const tenant = nextShare(this.#low.values(), now)
+      if (tenant === undefined) break
+      start(this.#take(tenant, now))
     }
     return { started, preempted }
   }
 
-  /** Moves one slot from a group to another, or inside a group. Returns whether there was a reason to. */
+  /** Moves one slot from a tenant to another, or inside a tenant. Returns whether there was a reason to. */
   #balance(now: number, preempt: (victim: Task, forTask: Task) => void): boolean {
     const between = findImbalance(this.#normal.values())
     if (between !== undefined) {
@@ -148,22 +148,23 @@ export class SlotSchedule<Task extends SlotTask> {
       if (victim !== undefined) preempt(victim, this.#take(between.to, now))
       return victim !== undefined
     }
-    for (const group of this.#normal.values()) {
-      const inside = findImbalance(group.members.values())
+    for (const tenant of this.#normal.values()) {
+      const inside = findImbalance(tenant.members.values())
       if (inside === undefined) continue
       const isFrom = (task: Task): boolean => this.#sharesOf(task)[1] === inside.from
       if (this.#withdraw(isFrom)) {
-        this.#promised.push(this.#takeFrom(group, inside.to))
+        this.#promised.push(this.#takeFrom(tenant, inside.to))
         return true
       }
       const victim = this.#youngest(isFrom)
       if (victim === undefined) continue
-      preempt(victim, this.#takeFrom(group, inside.to))
+      preempt(victim, this.#takeFrom(tenant, inside.to))
       return true
     }
     const oldest = this.#running.find((task) => !this.#preempted.has(task))
-    const victimOf = (group: GroupShare<Task>) => this.#youngest((task) => task !== oldest && this.#sharesOf(task)[0] === group)
-    const lead = findLead(this.#normal.values(), now, (group) => victimOf(group) !== undefined)
+    const victimOf = (tenant: TenantShare<Task>) =>
+      this.#youngest((task) => task !== oldest && this.#sharesOf(task)[0] === tenant)
+    const lead = findLead(this.#normal.values(), now, (tenant) => victimOf(tenant) !== undefined)
     const victim = lead !== undefined && lead.ms >= this.#leadMsMax ? victimOf(lead.from) : undefined
     if (lead === undefined || victim === undefined) return false
     preempt(victim, this.#take(lead.to, now))
@@ -193,39 +194,39 @@ export class SlotSchedule<Task extends SlotTask> {
     return this.#running.findLast((task) => !this.#preempted.has(task) && matches(task))
   }
 
-  #take(group: GroupShare<Task>, now: number): Task {
-    const member = nextShare(group.members.values(), now)
-    assert(member !== undefined, 'a group waits for one of its members')
-    return this.#takeFrom(group, member)
+  #take(tenant: TenantShare<Task>, now: number): Task {
+    const member = nextShare(tenant.members.values(), now)
+    assert(member !== undefined, 'a tenant waits for one of its members')
+    return this.#takeFrom(tenant, member)
   }
 
-  #takeFrom(group: GroupShare<Task>, member: MemberShare<Task>): Task {
+  #takeFrom(tenant: TenantShare<Task>, member: MemberShare<Task>): Task {
     const task = member.tasks.shift()
     assert(task !== undefined, 'a member waits for one of its tasks')
-    for (const share of [group, member]) {
+    for (const share of [tenant, member]) {
       share.waiting -= 1
       share.held += 1
     }
     return task
   }
 
-  #sharesOf(task: Task): readonly [GroupShare<Task>, MemberShare<Task>] {
-    const groups = task.priority === 'normal' ? this.#normal : this.#low
-    const group = groups.get(task.group) ?? new GroupShare<Task>(task.weight)
-    groups.set(task.group, group)
-    const member = group.members.get(task.member) ?? new MemberShare<Task>(1)
-    group.members.set(task.member, member)
-    return [group, member]
+  #sharesOf(task: Task): readonly [TenantShare<Task>, MemberShare<Task>] {
+    const tenants = task.priority === 'normal' ? this.#normal : this.#low
+    const tenant = tenants.get(task.tenant) ?? new TenantShare<Task>(task.weight)
+    tenants.set(task.tenant, tenant)
+    const member = tenant.members.get(task.member) ?? new MemberShare<Task>(1)
+    tenant.members.set(task.member, member)
+    return [tenant, member]
   }
 
   /** Drops those that have used nothing lately. */
   #forget(now: number): void {
-    for (const groups of [this.#normal, this.#low]) {
-      for (const [key, group] of groups) {
-        for (const [memberKey, member] of group.members) {
-          if (member.canBeForgotten(now)) group.members.delete(memberKey)
+    for (const tenants of [this.#normal, this.#low]) {
+      for (const [key, tenant] of tenants) {
+        for (const [memberKey, member] of tenant.members) {
+          if (member.canBeForgotten(now)) tenant.members.delete(memberKey)
         }
-        if (group.canBeForgotten(now)) groups.delete(key)
+        if (tenant.canBeForgotten(now)) tenants.delete(key)
       }
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Decides between those that compete for slots: groups, and the members of one group.
+ * Decides between those that compete for slots: tenants, and the members of one tenant.
  *
  * Law: whoever holds the least for its weight goes first, so a slot never moves back and forth. Between equals, the one that used the least
  * lately goes first, so nobody waits forever.

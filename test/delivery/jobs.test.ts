@@ -103,7 +103,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
 function takeSlot(builds: FairSlots) {
   const { promise: taken, resolve: take } = Promise.withResolvers<void>()
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  const owner = { group: 'live', member: 'live', weight: 1 }
+  const owner = { tenant: 'live', member: 'live', weight: 1 }
   const ended = builds.run(owner, { signal: never }, () => {
     take()
     return released

@@ -5,6 +5,7 @@ import { hurriedClock } from '../../../test/support/hurried-clock.ts'
 import { Endpoints } from '../segments/endpoints.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
+import { conversionLimits } from './limits.ts'
 
 function furnished(isCurrent: (call: number) => Promise<boolean>) {
   let calls = 0
@@ -42,8 +43,8 @@ test('waits less for a control that was there before', async () => {
   const { wait, elapsed } = furnished((call) => (call === 1 ? Promise.resolve(true) : away()))
   await wait()
   await wait()
-  expect(elapsed()).toBeGreaterThanOrEqual(deliveryLimits.configurationWaitMsMax)
-  expect(elapsed()).toBeLessThan(deliveryLimits.configurationWaitMsMax + 2 * deliveryLimits.configurationDelayMsMax)
+  expect(elapsed()).toBeGreaterThanOrEqual(conversionLimits.configurationWaitMsMax)
+  expect(elapsed()).toBeLessThan(conversionLimits.configurationWaitMsMax + 2 * conversionLimits.configurationDelayMsMax)
 })
 
 test('waits again once control is back', async () => {

@@ -13,6 +13,7 @@ import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Endpoints } from '../segments/endpoints.ts'
 import { deliveryLimits } from '../segments/limits.ts'
+import { conversionLimits } from './limits.ts'
 
 export type ConfigurationCheckOptions = {
   /** Asks control whether the configuration of this process is the newest. */
@@ -44,8 +45,8 @@ export class ConfigurationCheck {
   async waitUntilCurrent(signal: AbortSignal): Promise<void> {
     const { endpoints, clock, random, logger } = this.#options
     if (this.#isAway) return void this.#ask()
-    const until = Math.max(this.#startUntil, clock.monotonic() + deliveryLimits.configurationWaitMsMax)
-    const delay = new Backoff({ delayMsMin: 10, delayMsMax: deliveryLimits.configurationDelayMsMax, random })
+    const until = Math.max(this.#startUntil, clock.monotonic() + conversionLimits.configurationWaitMsMax)
+    const delay = new Backoff({ delayMsMin: 10, delayMsMax: conversionLimits.configurationDelayMsMax, random })
     for (;;) {
       const updated = endpoints.nextUpdate()
       const asked = this.#ask()

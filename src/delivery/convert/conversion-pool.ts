@@ -2,7 +2,7 @@ import { extname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { ProcessPool, type ProcessPoolOptions, type TaskEnd, type TaskOptions } from '#lib/process-pool.ts'
 import type { SandboxLimits } from '#lib/sandbox.ts'
-import { deliveryLimits } from '../segments/limits.ts'
+import { conversionLimits } from './limits.ts'
 import type { ConvertReply, ConvertTask, Step } from './worker/protocol.ts'
 
 /** The processes that convert. */
@@ -19,11 +19,11 @@ const program = join(import.meta.dirname, 'worker', `convert-worker${extname(imp
 export function createConversionPool(
   options: { readonly clock: Clock } & Pick<ProcessPoolOptions, 'commandLine' | 'cwd'>,
 ): ConversionPool {
-  return new ProcessPool({ program, idleMs: deliveryLimits.conversionIdleMs, ...options })
+  return new ProcessPool({ program, idleMs: conversionLimits.idleMs, ...options })
 }
 
 /** Returns what a process may use that converts with so much memory. */
 export function conversionBounds(memoryBytes: number): SandboxLimits {
-  const { conversionMemoryFactor, conversionFileBytesMax } = deliveryLimits
-  return { memoryBytes: conversionMemoryFactor * memoryBytes, fileBytes: conversionFileBytesMax }
+  const { memoryFactor, fileBytesMax: fileBytes } = conversionLimits
+  return { memoryBytes: memoryFactor * memoryBytes, fileBytes }
 }

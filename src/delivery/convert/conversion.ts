@@ -214,5 +214,5 @@ export class Conversion implements Work<BuiltArtifacts> {
 /** Returns who uses a slot for the segment. */
 export function ownerOf({ segment: { logName } }: DeliveryRun, endpoints: Endpoints): SlotOwner {
   const { account_id = logName, account_weight = 1 } = endpoints.find(logName) ?? {}
-  return { group: account_id, member: logName, weight: account_weight }
+  return { tenant: account_id, member: logName, weight: account_weight }
 }

@@ -11,11 +11,11 @@ import type { TaskEnd } from '#lib/process-pool.ts'
 import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, viewTimeoutMs } from '#records/limits.ts'
-import { deliveryLimits } from '../segments/limits.ts'
 import type { ViewBlame, ViewPlan } from './build/build-views.ts'
 import { TransientError } from './build/transient-error.ts'
 import { BuildDirectory } from './build-directory.ts'
 import type { ConversionPool } from './conversion-pool.ts'
+import { conversionLimits } from './limits.ts'
 import { type Built, filesIn, toError } from './reply.ts'
 import { ViewProgress } from './view-progress.ts'
 import type { ConvertReply, ConvertTask } from './worker/protocol.ts'
@@ -88,7 +88,7 @@ export class Conversions {
    * do. Throws what the process replies, ConversionCrashed, a transient error, what `onVerdict` throws, or the signal's reason.
    */
   async run(build: Build, signal: AbortSignal): Promise<void> {
-    const { pool, segments, clock, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
+    const { pool, segments, clock, killAfterMs = conversionLimits.killAfterMs } = this.#options
     const { directory, inputs, views, progress } = build
     const inside = (path: string) => this.#access.inside(path)
     const paths = { source: inside(segments.location), directory: inside(directory.path), inside }
@@ -96,7 +96,7 @@ export class Conversions {
     {
       await using _access = await this.#access.grant({ inputs, directory: directory.path })
       end = await pool.run(build.taskOf(paths, progress.plan), {
-        timeoutMs: deliveryLimits.conversionStartMs,
+        timeoutMs: conversionLimits.startMs,
         onReport: (step) => Math.max(0, progress.begin(step, clock.monotonic()) + killAfterMs),
         signal,
       })

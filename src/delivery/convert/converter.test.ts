@@ -26,6 +26,7 @@ import { ParkedSegments } from '../segments/parked-segments.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
 import { Conversions } from './conversions.ts'
 import { Converter } from './converter.ts'
+import { conversionLimits } from './limits.ts'
 import type { Failure } from './worker/protocol.ts'
 
 /** Its segments are opened by nobody. */
@@ -218,7 +219,7 @@ test('a retry that waits for a slot ends when the views of the endpoint change, 
   const { builds, configure, convert, pass, priorities } = aConverter([endpoint], 1)
   const { fail, running } = convert(endpoint.id)
   await fail()
-  const other = { group: 'other', member: 'other', weight: 1 }
+  const other = { tenant: 'other', member: 'other', weight: 1 }
   const taken = await builds.acquire(other, { signal: stop.signal })
   await pass()
   configure(endpoint, anEndpointTo(aDestination()))
@@ -239,7 +240,7 @@ test('a retry of a required view gives its slot to a segment that wants it', asy
   await fail()
   await pass()
   await running()
-  const taken = await builds.acquire({ group: 'other', member: 'other', weight: 1 }, { signal: stop.signal })
+  const taken = await builds.acquire({ tenant: 'other', member: 'other', weight: 1 }, { signal: stop.signal })
   await soon()
   expect([task(), pool.started]).toEqual([undefined, 2])
   taken[Symbol.dispose]()
@@ -254,7 +255,7 @@ test('a long attempt at a required view is followed by a long rest', async () =>
   await running()
   clock.advance(60_000)
   await fail()
-  await pass(60_000 * deliveryLimits.heldRestFactor - 1)
+  await pass(60_000 * conversionLimits.heldRestFactor - 1)
   expect(pool.started).toBe(1)
   await pass(1)
   await until('the next attempt', () => pool.started === 2)

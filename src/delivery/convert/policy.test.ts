@@ -4,9 +4,11 @@ import type { BoundView } from '#model/snapshot.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 import { RequiredViewFailed } from './build/failures.ts'
+import { conversionLimits } from './limits.ts'
 import { type History, judge, noHistory, type Outcome, segmentTolerance, unitTolerance, type Verdict } from './policy.ts'
 
-const { retryDelayMsMin, retryDelayMsMax, crashDelayMsMin, heldRestFactor, heldRestMsMax } = deliveryLimits
+const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
+const { crashDelayMsMin, heldRestFactor, heldRestMsMax } = conversionLimits
 const error = new Error('the reason')
 const viewError = new RequiredViewFailed({ name: 'events', version: 1 } as BoundView, error)
 const viewFailed = (tookMs: number, isFirst = true): Outcome => ({ kind: 'view failed', error: viewError, tookMs, isFirst })

@@ -10,6 +10,7 @@
 import { backoffStepMs } from '#lib/retry.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 import type { RequiredViewFailed } from './build/failures.ts'
+import { conversionLimits } from './limits.ts'
 
 /** How an attempt ended without a result. What follows depends on nothing else about it. */
 export type Outcome =
@@ -69,8 +70,8 @@ export const noHistory: History = { failures: 0, crashes: 0, pauses: 0, holds: 0
 /** How many failures and crashes are enough. */
 export type Tolerance = { readonly failuresMax: number; readonly crashesMax: number }
 
-const { contentFailuresMax, crashesMax, retryDelayMsMin, retryDelayMsMax, crashDelayMsMin, heldRestFactor, heldRestMsMax } =
-  deliveryLimits
+const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
+const { contentFailuresMax, crashesMax, crashDelayMsMin, heldRestFactor, heldRestMsMax } = conversionLimits
 
 export const segmentTolerance: Tolerance = { failuresMax: contentFailuresMax, crashesMax }
 /** Control repeats units. A process can also die for another reason of the node, so it must die twice. */

@@ -13,9 +13,9 @@ import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { ScriptedConversions } from '../../../test/support/scripted-conversions.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { until } from '../../../test/support/until.ts'
-import { deliveryLimits } from '../segments/limits.ts'
 import { Conversions } from './conversions.ts'
 import { ExpensiveViews } from './expensive-views.ts'
+import { conversionLimits } from './limits.ts'
 import { type BuiltArtifacts, SegmentBuild } from './segment-build.ts'
 import { groupsOf } from './view-groups.ts'
 
@@ -49,7 +49,7 @@ describe('groups', () => {
         expect(groups.flat()).toEqual(all)
         expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1)
         expect(groups.length).toBeLessThanOrEqual(2 * slots)
-        if (groups.length > 1) expect(Math.min(...sizes)).toBeGreaterThanOrEqual(deliveryLimits.groupViewsMin)
+        if (groups.length > 1) expect(Math.min(...sizes)).toBeGreaterThanOrEqual(conversionLimits.groupViewsMin)
       },
     )
     fc.assert(property, { numRuns: runs(300, 10_000) })
@@ -81,7 +81,7 @@ class Builds {
   }
 
   async convert(groups: readonly string[]): Promise<BuiltArtifacts> {
-    const owner = { group: 'a', member: 'e', weight: 1 }
+    const owner = { tenant: 'a', member: 'e', weight: 1 }
     const lent = {
       count: this.slots.capacity - 1,
       lend: (signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>) =>
@@ -104,7 +104,7 @@ class Builds {
   /** Another account takes a slot until it is released. */
   async take(): Promise<() => void> {
     const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const other = { group: 'other', member: 'other', weight: 1 }
+    const other = { tenant: 'other', member: 'other', weight: 1 }
     const taking = this.slots.run(other, { signal: this.stop.signal }, () => {
       taken.resolve()
       return released.promise

@@ -6,14 +6,14 @@
  */
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { deliveryLimits } from '../segments/limits.ts'
+import { conversionLimits } from './limits.ts'
 
 /** Returns the views in groups of nearly one size, in order. One group, unless reading the segment once more for each is little beside the work. */
 export function groupsOf(
   views: readonly BoundView[],
   { bytes, slots }: { readonly bytes: number; readonly slots: number },
 ): readonly (readonly BoundView[])[] {
-  const { groupViewsMin, groupBytesMin } = deliveryLimits
+  const { groupViewsMin, groupBytesMin } = conversionLimits
   const worthwhile = Math.min(views.length / groupViewsMin, (views.length * bytes) / groupBytesMin)
   // More than there are slots, so that one that is lent late still has something to build.
   const count = slots === 1 ? 1 : Math.max(1, Math.min(2 * slots, Math.floor(worthwhile)))

@@ -9,10 +9,10 @@
  */
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits } from '#records/limits.ts'
-import { deliveryLimits } from '../segments/limits.ts'
 import type { BuiltView, ViewBlame, ViewPlan } from './build/build-views.ts'
 import { ConversionCrashed } from './build/failures.ts'
 import { TransientError } from './build/transient-error.ts'
+import { conversionLimits } from './limits.ts'
 import type { Step } from './worker/protocol.ts'
 
 export type ViewProgressOptions = {
@@ -97,7 +97,7 @@ export class ViewProgress {
   #limitOf(position: number): number {
     const { views, viewTimeoutMs } = this.#options
     const view = views[position]
-    return view !== undefined && isDetached(view) ? viewTimeoutMs * deliveryLimits.detachedViewTimeoutFactor : viewTimeoutMs
+    return view !== undefined && isDetached(view) ? viewTimeoutMs * conversionLimits.detachedViewTimeoutFactor : viewTimeoutMs
   }
 
   #blame(exited: string | undefined, step: Step | undefined): readonly ViewBlame[] {

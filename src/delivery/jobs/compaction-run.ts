@@ -140,7 +140,7 @@ function merge(
   directory: string,
   { memoryBytes, builds, conversions }: UnitRunOptions,
 ): Promise<BuiltFile> {
-  const owner = { group: unit.account_id, member: unit.compaction.endpoint_id, weight: 1 }
+  const owner = { tenant: unit.account_id, member: unit.compaction.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, (signal) =>
     mergeFiles(conversions, { sources, kind, directory, memoryBytes, signal }),
   )

@@ -90,7 +90,7 @@ function build(
   { memoryBytes, builds, conversions }: UnitRunOptions,
   signal: AbortSignal,
 ): Promise<UnitFiles> {
-  const owner = { group: unit.account_id, member: unit.commit.endpoint_id, weight: 1 }
+  const owner = { tenant: unit.account_id, member: unit.commit.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, (signal) =>
     convertUnit(conversions, { unit, sourcePath, directory, memoryBytes, signal }),
   )

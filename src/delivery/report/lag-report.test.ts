@@ -4,10 +4,10 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { aLag } from '../../../test/support/lags.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
-import { deliveryLimits } from '../segments/limits.ts'
 import { LagReports } from './lag-report.ts'
+import { lagReportLimits } from './limits.ts'
 
-const many = deliveryLimits.lagsReportedWhole + 100
+const many = lagReportLimits.reportedWhole + 100
 const ids = Array.from({ length: many }, newId)
 const lags = (change: (index: number) => Partial<EndpointLag> = () => ({})) => ids.map((id, index) => aLag(id, change(index)))
 
@@ -50,7 +50,7 @@ test('numbers alone are reported later, each row within a bound, and a few at a 
   const { clock, reports } = accepted(lags())
   const seen = new Set<string>()
   let most = 0
-  for (let second = 0; second <= deliveryLimits.lagRefreshMsMax / 1000; second += 2) {
+  for (let second = 0; second <= lagReportLimits.refreshMsMax / 1000; second += 2) {
     const { lag } = reports.next(lags(() => ({ undelivered_bytes: 10 + second })))
     reports.accept()
     most = Math.max(most, lag.length)

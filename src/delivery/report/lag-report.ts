@@ -8,7 +8,7 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Random } from '#lib/random.ts'
 import { countSegments, type EndpointLag, type LagReport } from '#model/node-protocol.ts'
-import { deliveryLimits } from '../segments/limits.ts'
+import { lagReportLimits } from './limits.ts'
 
 type Sent = { readonly row: EndpointLag; readonly atMs: number }
 type Known = { readonly version: string; readonly rows: ReadonlyMap<string, Sent> }
@@ -30,7 +30,7 @@ export class LagReports {
   /** Returns what the next heartbeat says, given the rows of all logs. */
   next(lags: readonly EndpointLag[]): LagReport {
     const before = this.#accepted
-    if (before === undefined || lags.length <= deliveryLimits.lagsReportedWhole) return this.#whole(lags)
+    if (before === undefined || lags.length <= lagReportLimits.reportedWhole) return this.#whole(lags)
     const nowMs = this.#clock.monotonic()
     const refreshMs = refreshMsOf(lags)
     const rows = new Map<string, Sent>()
@@ -58,7 +58,7 @@ export class LagReports {
   }
 
   #whole(lags: readonly EndpointLag[]): LagReport {
-    if (lags.length <= deliveryLimits.lagsReportedWhole) {
+    if (lags.length <= lagReportLimits.reportedWhole) {
       this.#sent = undefined
       return { lag: [...lags] }
     }
@@ -78,7 +78,7 @@ export class LagReports {
 
 /** The more logs, the later control learns of numbers alone: a node sends so many rows a second, whatever it has. */
 function refreshMsOf(lags: readonly EndpointLag[]): number {
-  return Math.min(deliveryLimits.lagRefreshMsMax, (lags.length * 1000) / deliveryLimits.lagRowsPerSecond)
+  return Math.min(lagReportLimits.refreshMsMax, (lags.length * 1000) / lagReportLimits.rowsPerSecond)
 }
 
 /** Whether a drain or the status of an endpoint may depend on the difference. */

@@ -270,7 +270,7 @@ export class Exchange implements Receiving, Sender, Responder {
     const { id, account_id, account_weight } = admitted.endpoint
     conversions
       .run({
-        owner: { group: account_id, member: id, weight: account_weight },
+        owner: { tenant: account_id, member: id, weight: account_weight },
         encoding: otlpEncoding(this.#request.headers),
         maxBytes: otlpLimits.growthMax * maxRequestBytes,
         body: () => (this.#isOver ? undefined : intake.payload),

@@ -25,7 +25,7 @@ const brackets = (bytes: number) => Buffer.from(`{"resourceLogs":[{"x":[${'{},'.
 
 const run = (account: string, json: Buffer | undefined, by = conversions) =>
   by.run({
-    owner: { group: account, member: account, weight: 1 },
+    owner: { tenant: account, member: account, weight: 1 },
     encoding: 'json',
     maxBytes: 10 * MiB,
     body: () => json && [json.subarray(0, 5), json.subarray(5)],
