@@ -30,7 +30,14 @@ export class ScriptedConversions implements ConversionPool {
       task,
       report: (step) => void onReport?.(step),
       end: resolve,
-      succeed: async () => resolve({ reply: { files: await filesOf(task), views: [], failed: [] } }),
+      async succeed() {
+        try {
+          resolve({ reply: { files: await filesOf(task), views: [], failed: [] } })
+        } catch (error) {
+          // The directory of a task goes once the task is aborted.
+          if (!signal.aborted) throw error
+        }
+      },
     }
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
