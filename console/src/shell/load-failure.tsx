@@ -4,9 +4,7 @@ import { isMissing } from '../api/intervals.ts'
 import { EmptyState } from '../design/empty-state.tsx'
 import { Failure } from './failure.tsx'
 
-type LoadFailureProps = {
-  readonly error: unknown
-  readonly onRetry: () => void
+type MissingProps = {
   /** Kind of resource that the address leads to: `endpoint`. */
   readonly noun: string
   /** The link to a screen that exists. */
@@ -15,13 +13,16 @@ type LoadFailureProps = {
   readonly children?: ReactNode
 }
 
+type LoadFailureProps = MissingProps & { readonly query: { readonly error: unknown; readonly refetch: () => unknown } }
+
 /** Says why a screen is not shown. Where the thing was deleted, trying again does not help. */
-export function LoadFailure({ error, onRetry, ...missing }: LoadFailureProps) {
-  return isMissing(error) ? <Missing {...missing} /> : <Failure error={error} onRetry={onRetry} />
+export function LoadFailure({ query, ...missing }: LoadFailureProps) {
+  if (isMissing(query.error)) return <Missing {...missing} />
+  return <Failure error={query.error} onRetry={() => void query.refetch()} />
 }
 
 /** The state of an address that leads to nothing any more. */
-export function Missing({ noun, back, children }: Omit<LoadFailureProps, 'error' | 'onRetry'>) {
+export function Missing({ noun, back, children }: MissingProps) {
   return (
     <EmptyState icon={<Unplug />} title={`This ${noun} does not exist`} action={back}>
       <p>It was deleted, or the link is incomplete.</p>

@@ -26,8 +26,7 @@ export function DestinationPage() {
     return (
       <Page title="Destination" trail={<DestinationsLink />}>
         <LoadFailure
-          error={failed.error}
-          onRetry={() => void failed.refetch()}
+          query={failed}
           noun="destination"
           back={
             <ButtonLink to="/in/$account/destinations" params={{ account }}>

@@ -34,9 +34,7 @@ export function CommitFiles({ endpoint, commit, onClose }: CommitFilesProps) {
       about="Links are good for an hour, and need no credentials."
       wide
     >
-      {files.isError && files.data === undefined && (
-        <LoadFailure error={files.error} onRetry={() => void files.refetch()} noun="commit" back={null} />
-      )}
+      {files.isError && files.data === undefined && <LoadFailure query={files} noun="commit" back={null} />}
       {(files.isPending || store.isPending) && <Skeleton rows={6} height="figure" />}
       {files.data !== undefined && !store.isPending && (
         <FileList commit={files.data} inDirectory={store.data?.kind === 'directory'} />

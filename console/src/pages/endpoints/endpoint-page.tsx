@@ -7,11 +7,12 @@ import { Button } from '../../design/button.tsx'
 import { Page } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
-import { TabBar, tabClass } from '../../design/tabs.tsx'
+import { TabBar } from '../../design/tabs.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { LoadFailure } from '../../shell/load-failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { TabLink } from '../../shell/tab-link.tsx'
 import { useChange } from '../../shell/use-change.ts'
 
 /** Head of all screens of one endpoint. */
@@ -30,8 +31,7 @@ export function EndpointPage() {
     return (
       <Page title={endpoint.data?.name ?? 'Endpoint'} trail={trail}>
         <LoadFailure
-          error={endpoint.error}
-          onRetry={() => void endpoint.refetch()}
+          query={endpoint}
           noun="endpoint"
           back={
             <ButtonLink to="/in/$account/endpoints" params={{ account }}>
@@ -56,21 +56,21 @@ export function EndpointPage() {
       actions={endpoint.data !== undefined && <Actions endpoint={endpoint.data} />}
     >
       <TabBar label="Endpoint">
-        <Link to="/in/$account/endpoints/$endpoint" params={place} activeOptions={{ exact: true }} className={tabClass}>
+        <TabLink to="/in/$account/endpoints/$endpoint" params={place} activeOptions={{ exact: true }}>
           Overview
-        </Link>
-        <Link to="/in/$account/endpoints/$endpoint/commits" params={place} className={tabClass}>
+        </TabLink>
+        <TabLink to="/in/$account/endpoints/$endpoint/commits" params={place}>
           Commits
-        </Link>
-        <Link to="/in/$account/endpoints/$endpoint/records" params={place} className={tabClass}>
+        </TabLink>
+        <TabLink to="/in/$account/endpoints/$endpoint/records" params={place}>
           Records
-        </Link>
-        <Link to="/in/$account/endpoints/$endpoint/test" params={place} className={tabClass}>
+        </TabLink>
+        <TabLink to="/in/$account/endpoints/$endpoint/test" params={place}>
           Test event
-        </Link>
-        <Link to="/in/$account/endpoints/$endpoint/settings" params={place} className={tabClass}>
+        </TabLink>
+        <TabLink to="/in/$account/endpoints/$endpoint/settings" params={place}>
           Settings
-        </Link>
+        </TabLink>
       </TabBar>
       {endpoint.isError && <Failure error={endpoint.error} onRetry={() => void endpoint.refetch()} />}
       {endpoint.data === undefined ? <Skeleton rows={3} height="figure" /> : <Outlet />}

@@ -48,8 +48,7 @@ export function JobPage() {
     >
       {job.isError && (
         <LoadFailure
-          error={job.error}
-          onRetry={() => void job.refetch()}
+          query={job}
           noun="job"
           back={
             <ButtonLink to="/in/$account/jobs" params={{ account }}>

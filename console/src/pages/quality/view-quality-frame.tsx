@@ -8,10 +8,11 @@ import { SelectField } from '../../design/field.tsx'
 import { Page } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
-import { TabBar, tabClass } from '../../design/tabs.tsx'
+import { TabBar } from '../../design/tabs.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { LoadFailure } from '../../shell/load-failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { TabLink } from '../../shell/tab-link.tsx'
 import style from './quality.module.css'
 import { StartJobs } from './start-job.tsx'
 
@@ -33,8 +34,7 @@ export function ViewQualityFrame() {
     return (
       <Page title="View" trail={trail}>
         <LoadFailure
-          error={view.error}
-          onRetry={() => void view.refetch()}
+          query={view}
           noun="view"
           back={
             <ButtonLink to="/in/$account/quality" params={{ account }}>
@@ -63,33 +63,15 @@ export function ViewQualityFrame() {
     >
       <div className={style.between}>
         <TabBar label="Data quality">
-          <Link
-            to="/in/$account/quality/$view"
-            params={params}
-            search={keepEndpoint}
-            activeOptions={onlyPath}
-            className={tabClass}
-          >
+          <TabLink to="/in/$account/quality/$view" params={params} search={keepEndpoint} activeOptions={onlyPath}>
             Columns
-          </Link>
-          <Link
-            to="/in/$account/quality/$view/dead-letters"
-            params={params}
-            search={keepEndpoint}
-            activeOptions={byPath}
-            className={tabClass}
-          >
+          </TabLink>
+          <TabLink to="/in/$account/quality/$view/dead-letters" params={params} search={keepEndpoint} activeOptions={byPath}>
             Dead letters
-          </Link>
-          <Link
-            to="/in/$account/quality/$view/jobs"
-            params={params}
-            search={keepEndpoint}
-            activeOptions={byPath}
-            className={tabClass}
-          >
+          </TabLink>
+          <TabLink to="/in/$account/quality/$view/jobs" params={params} search={keepEndpoint} activeOptions={byPath}>
             Jobs
-          </Link>
+          </TabLink>
         </TabBar>
         {view.data !== undefined && <Versions id={id} versions={view.data.versions} />}
       </div>

@@ -37,7 +37,7 @@ export function EditViewPage() {
   if (mayChange && view.data !== undefined && view.data.status === 'draft') return <Editor key={id} view={view.data} />
   return (
     <Page title={view.data?.name ?? 'View'} trail={<Trail />}>
-      {view.isError && <ViewLoadFailure error={view.error} onRetry={() => void view.refetch()} />}
+      {view.isError && <ViewLoadFailure query={view} />}
       {view.isPending && <Skeleton rows={6} height="figure" />}
       {view.isSuccess && (
         <MembersOnly instead={open}>

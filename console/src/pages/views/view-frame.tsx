@@ -1,15 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import type { ComponentProps, ReactNode } from 'react'
 import { type ViewDetail, viewQuery } from '../../api/views.ts'
 import { Badge } from '../../design/badge.tsx'
 import { Page } from '../../design/layout.tsx'
 import { Skeleton } from '../../design/skeleton.tsx'
 import { StatusBadge } from '../../design/status-badge.tsx'
-import { TabBar, tabClass } from '../../design/tabs.tsx'
+import { TabBar } from '../../design/tabs.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { LoadFailure } from '../../shell/load-failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
+import { TabLink } from '../../shell/tab-link.tsx'
 import { ViewActions } from './view-actions.tsx'
 import style from './views.module.css'
 
@@ -25,7 +26,7 @@ export function ViewFrame({ id, children }: ViewFrameProps) {
   if (view.isError) {
     return (
       <Page title="View" trail={<Trail />}>
-        <ViewLoadFailure error={view.error} onRetry={() => void view.refetch()} />
+        <ViewLoadFailure query={view} />
       </Page>
     )
   }
@@ -60,14 +61,14 @@ export function ViewFrame({ id, children }: ViewFrameProps) {
 }
 
 /** For each screen of a version. */
-export function ViewLoadFailure({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
+export function ViewLoadFailure({ query }: Pick<ComponentProps<typeof LoadFailure>, 'query'>) {
   const { account } = route.useParams()
   const back = (
     <ButtonLink to="/in/$account/views" params={{ account }}>
       Go to the views
     </ButtonLink>
   )
-  return <LoadFailure error={error} onRetry={onRetry} noun="view" back={back} />
+  return <LoadFailure query={query} noun="view" back={back} />
 }
 
 export function Trail() {
@@ -84,15 +85,15 @@ function Tabs({ id }: { readonly id: string }) {
   const params = { account, view: id }
   return (
     <TabBar label="View">
-      <Link to="/in/$account/views/$view" params={params} activeOptions={{ exact: true }} className={tabClass}>
+      <TabLink to="/in/$account/views/$view" params={params} activeOptions={{ exact: true }}>
         Definition
-      </Link>
-      <Link to="/in/$account/views/$view/endpoints" params={params} className={tabClass}>
+      </TabLink>
+      <TabLink to="/in/$account/views/$view/endpoints" params={params}>
         Endpoints
-      </Link>
-      <Link to="/in/$account/views/$view/compare" params={params} className={tabClass}>
+      </TabLink>
+      <TabLink to="/in/$account/views/$view/compare" params={params}>
         Differences
-      </Link>
+      </TabLink>
     </TabBar>
   )
 }
