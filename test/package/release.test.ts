@@ -67,7 +67,7 @@ describeWith('processes', 'a release', () => {
     const programs = join(clone, '.git/programs')
     const { stdout: npm } = await run('which', ['npm'])
     await mkdir(programs)
-    const script = `#!/bin/sh\ncase "$*" in "run check") ;; test) touch left-behind ;; *) exec ${npm.trim()} "$@" ;; esac\n`
+    const script = `#!/bin/sh\ncase "$*" in "run lint") ;; "run test:thorough") touch left-behind ;; *) exec ${npm.trim()} "$@" ;; esac\n`
     await writeFile(join(programs, 'npm'), script, { mode: 0o755 })
     const identity = Object.fromEntries(
       ['AUTHOR', 'COMMITTER'].flatMap((role) => [
