@@ -1,28 +1,15 @@
 import { expect, test } from 'vitest'
 import { isoTimestamp } from '#lib/clock.ts'
-import { newId } from '#model/id.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { nodeFacts, processFacts } from '../../test/support/node-facts.ts'
 import { ControlOutages, discountControlOutage } from './outages.ts'
 
 const clock = new ManualClock()
 const start = clock.now()
 const at = (seconds: number) => isoTimestamp(start + seconds * 1000)
 
-const aNode = (last_seen_at: string): NodeFacts => {
-  const process = {
-    applied_epoch: 1,
-    healthy: true,
-    reasons: [],
-    disk_full: false,
-    leaving: false,
-    kept_position: null,
-    last_seen_at,
-    healthy_at: last_seen_at,
-  }
-  const addresses = { region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: at(-9_000) }
-  return { id: newId(), ...addresses, credential: 'active', ingest: process, delivery: null }
-}
+const aNode = (last_seen_at: string) => nodeFacts({ ingest: processFacts(last_seen_at) })
 const lastSeen = (node: NodeFacts, outages: ControlOutages) =>
   discountControlOutage([node], outages.last)[0]?.ingest?.last_seen_at
 

@@ -4,6 +4,7 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { ProcessFacts } from '#store/nodes/nodes.ts'
 import { aLag, closedLag } from '../../../test/support/lags.ts'
+import { nodeFacts, processFacts } from '../../../test/support/node-facts.ts'
 import { listDrainHolds, listHoldReasons, type NodeHistory } from './drain.ts'
 
 const now = Date.parse('2026-11-20T08:00:00.000Z')
@@ -11,23 +12,10 @@ const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 
 const endpoint = { id: newId(), region: 'loc', since_epoch: 5, draining_epoch: 7 }
 
-const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{
-    applied_epoch: 7,
-    healthy: true,
-    reasons: [],
-    disk_full: false,
-    leaving: false,
-    kept_position: null,
-    last_seen_at: ago(1),
-    healthy_at: ago(1),
-  },
-  ...more,
-})
+const aProcess = (more: Partial<ProcessFacts> = {}) => processFacts(ago(1), { applied_epoch: 7, ...more })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
-  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: ago(7200) },
-  credential: 'active',
-  ...{ received: new Map([['loc', 6]]), ingest: aProcess(), delivery: aProcess() },
+  ...nodeFacts({ ingest: aProcess(), delivery: aProcess() }),
+  received: new Map([['loc', 6]]),
   ...more,
 })
 const nothing = { undelivered_segments: 0, undelivered_bytes: 0 }
@@ -97,7 +85,7 @@ describe('a drain is held', () => {
     expect(reason).toContain(`delivery of node`)
     expect(reason).toContain(`since ${ago(90_000)}, and last reported 1 segment (1 open; 0 bytes): start it again`)
     expect(reason).toContain('?force=true')
-    expect(holdsOf(aNode({ ingest: null, delivery: null }), undefined)).toEqual([
+    expect(holdsOf(aNode({ registered_at: ago(7200), ingest: null, delivery: null }), undefined)).toEqual([
       expect.stringContaining(`it registered at ${ago(7200)}`),
     ])
   })

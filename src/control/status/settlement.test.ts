@@ -4,6 +4,7 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { ProcessFacts } from '#store/nodes/nodes.ts'
 import { aLag } from '../../../test/support/lags.ts'
+import { nodeFacts, processFacts } from '../../../test/support/node-facts.ts'
 import { settlementLimits } from '../limits.ts'
 import type { NodeHistory } from './drain.ts'
 import { isSettled } from './settlement.ts'
@@ -18,23 +19,10 @@ const binding = {
   deactivated_at: now - detachedMs,
   unsettled_epoch: 7,
 }
-const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{
-    applied_epoch: 7,
-    healthy: true,
-    reasons: [],
-    disk_full: false,
-    leaving: false,
-    kept_position: null,
-    last_seen_at: ago(1_000),
-    healthy_at: ago(1_000),
-  },
-  ...more,
-})
+const aProcess = (more: Partial<ProcessFacts> = {}) => processFacts(ago(1_000), { applied_epoch: 7, ...more })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
-  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: ago(7_200_000) },
-  credential: 'active',
-  ...{ received: new Map([['loc', 6]]), ingest: aProcess(), delivery: aProcess() },
+  ...nodeFacts({ ingest: aProcess(), delivery: aProcess() }),
+  received: new Map([['loc', 6]]),
   ...more,
 })
 

@@ -7,6 +7,7 @@ import { servingNodes } from '#naming/serving-nodes.ts'
 import type { EndpointFacts as StoredFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
 import { aLag } from '../../../test/support/lags.ts'
+import { nodeFacts, processFacts } from '../../../test/support/node-facts.ts'
 import { computeStatus, presentNodes, type Reports } from './status.ts'
 
 type EndpointFacts = Omit<StoredFacts, 'id'>
@@ -21,34 +22,13 @@ const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
   ...more,
 })
 
-const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{
-    applied_epoch: 9,
-    healthy: true,
-    reasons: [],
-    disk_full: false,
-    leaving: false,
-    kept_position: null,
-    last_seen_at: ago(1),
-    healthy_at: ago(1),
-  },
-  ...more,
-})
+const aProcess = (more: Partial<ProcessFacts> = {}) => processFacts(ago(1), more)
 
-const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<ProcessFacts> | null = {}): NodeFacts => ({
-  ...{
-    id: newId(),
-    region: 'loc',
-    ipv4: ['192.0.2.1'],
-    ipv6: [],
-    ingest_address: 'node:1',
-    tls_ports: [],
-    registered_at: ago(7200),
-  },
-  credential: 'active',
-  ingest: ingest === null ? null : aProcess(ingest),
-  delivery: delivery === null ? null : aProcess(delivery),
-})
+const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<ProcessFacts> | null = {}): NodeFacts =>
+  nodeFacts({
+    ingest: ingest === null ? null : aProcess(ingest),
+    delivery: delivery === null ? null : aProcess(delivery),
+  })
 
 const naming: NamingFacts = { host: null, dns: null, certificateChecks: new Map(), failedOrder: null }
 const none: Reports = { lags: [], blocked: [], diskCauses: new Map(), naming, otherRegions: [] }

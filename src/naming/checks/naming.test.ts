@@ -4,6 +4,7 @@ import { newId } from '#model/id.ts'
 import type { CertificateCheck } from '#store/naming/certificate-checks.ts'
 import type { NameServerAnswer } from '#store/naming/dns-checks.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
+import { nodeFacts } from '../../../test/support/node-facts.ts'
 import { judgeNaming } from './naming.ts'
 
 const now = Date.parse('2026-11-20T08:00:00.000Z')
@@ -11,10 +12,8 @@ const day = 86_400
 const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 const host = 'abc.fra.inlet.test'
 
-function aNode(more: Partial<NodeFacts> = {}): NodeFacts {
-  const addresses = { region: 'fra', ipv4: ['192.0.2.1'], ipv6: ['2001:db8::1'], ingest_address: 'node:443', tls_ports: [] }
-  return { id: newId(), ...addresses, registered_at: ago(9_000), credential: 'active', ingest: null, delivery: null, ...more }
-}
+const aNode = (more: Partial<NodeFacts> = {}) =>
+  nodeFacts({ region: 'fra', ipv6: ['2001:db8::1'], ingest_address: 'node:443', ...more })
 
 describe('DNS records', () => {
   const node = aNode()

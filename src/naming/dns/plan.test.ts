@@ -3,6 +3,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { DnsRecord, NamedEndpoint } from '#store/naming/dns-records.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
+import { nodeFacts, processFacts } from '../../../test/support/node-facts.ts'
 import { dnsLimits } from './limits.ts'
 import { batchesOf, planChanges } from './plan.ts'
 
@@ -10,29 +11,8 @@ const nowMs = Date.parse('2026-11-22T08:00:00.000Z')
 const at = isoTimestamp(nowMs)
 const endpoint: NamedEndpoint = { id: 'e1', region: 'fra', label: 'abc', since_epoch: 5 }
 
-const aNode = (ipv4: readonly string[], ipv6: readonly string[] = [], applied_epoch = 9): NodeFacts => ({
-  ...{
-    id: newId(),
-    region: 'fra',
-    ipv4,
-    ipv6,
-    ingest_address: 'node:1',
-    tls_ports: [],
-    registered_at: at,
-    credential: 'active',
-    delivery: null,
-  },
-  ingest: {
-    applied_epoch,
-    healthy: true,
-    reasons: [],
-    disk_full: false,
-    leaving: false,
-    kept_position: null,
-    last_seen_at: at,
-    healthy_at: at,
-  },
-})
+const aNode = (ipv4: readonly string[], ipv6: readonly string[] = [], applied_epoch = 9): NodeFacts =>
+  nodeFacts({ region: 'fra', ipv4, ipv6, ingest: processFacts(at, { applied_epoch }) })
 const aRecord = (values: readonly string[], more: Partial<DnsRecord> = {}): DnsRecord => ({
   ...{ name: 'abc.fra.inlet.test', type: 'A', endpoint_id: 'e1', region: 'fra', target: 'here', published: values, ttl: 30 },
   ...{ published_at: at, sent: null, retry_at: null, failures: 0, last_error: null },
