@@ -81,7 +81,7 @@ export default defineConfig({
         },
       },
       { test: { ...shared, name: 'slow', include: slow, testTimeout: 20_000 } },
-      { test: { ...isolated, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { ...shared, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
       // A node alone, with a stand-in for control: no database.
       { test: { ...shared, name: 'ingest', include: ['test/ingest/**/*.test.ts'], testTimeout: 20_000 } },
