@@ -45,15 +45,16 @@ const isolated = { ...shared, isolate: true }
 
 /** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start, or for DuckDB. */
 const slow = [
-  'src/delivery/convert/build/build.test.ts',
+  'src/delivery/convert/build/{build,load-segment}.test.ts',
   'src/delivery/convert/conversions.test.ts',
   'src/delivery/convert/worker/shared-database.test.ts',
+  'src/duckdb/*.test.ts',
   'src/ingest/http/otlp/export-conversions.test.ts',
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
   'src/preview/{preview,preview-workers,suggest}.test.ts',
   'src/query/query-workers.test.ts',
-  'src/records/{column-quality,record-table}.test.ts',
+  'src/records/*.test.ts',
   'src/views/{filter-language,values-in-parquet}.test.ts',
 ]
 
