@@ -1,5 +1,5 @@
 /** Collects what the law judges: the bucket, the API, and the disks of all nodes. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Customer } from '../support/object-gateway.ts'
 import { BucketContents } from '../torture/bucket-contents.ts'
@@ -10,10 +10,20 @@ import type { Cluster, ClusterEndpoint } from './cluster.ts'
 import { nodeEnvironment } from './environment.ts'
 import { bucket, nodeNames } from './layout.ts'
 
+/** How often the whole is looked at, if more is delivered meanwhile. */
+const observationsMax = 5
+
 export async function observe(cluster: Cluster): Promise<Observed> {
-  const buckets = cluster.path('buckets')
-  await download(cluster, join(buckets, bucket))
-  await using contents = await BucketContents.open(buckets)
+  for (let attempt = 1; ; attempt += 1) {
+    const keys = await download(cluster)
+    const observed = await observeOnce(cluster)
+    // A message that a cut held up may still be stored, long after its client gave up. Then what was seen is of two moments.
+    if (attempt === observationsMax || (await listKeys(cluster)).length === keys.length) return observed
+  }
+}
+
+async function observeOnce(cluster: Cluster): Promise<Observed> {
+  await using contents = await BucketContents.open(cluster.path('buckets'))
   const endpoints: ObservedEndpoint[] = []
   for (const endpoint of cluster.endpoints) endpoints.push(await observeEndpoint(cluster, endpoint, contents))
   const leftovers = []
@@ -39,14 +49,21 @@ export async function findUnrest(cluster: Cluster): Promise<string | undefined> 
   return undefined
 }
 
-/** Copies the bucket into a directory, as the customer who owns it. */
-async function download({ services: { gateway } }: Cluster, directory: string): Promise<void> {
-  const customer = new Customer(gateway)
-  for (const { key } of await customer.list(bucket)) {
-    const path = join(directory, key)
+async function listKeys({ services: { gateway } }: Cluster): Promise<readonly string[]> {
+  return (await new Customer(gateway).list(bucket)).map(({ key }) => key)
+}
+
+/** Copies what is new in the bucket into a directory, as the customer who owns it. Returns all keys. */
+async function download(cluster: Cluster): Promise<readonly string[]> {
+  const customer = new Customer(cluster.services.gateway)
+  const keys = await listKeys(cluster)
+  for (const key of keys) {
+    const path = join(cluster.path('buckets'), bucket, key)
+    if (existsSync(path)) continue
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, (await customer.get(bucket, key)) ?? '')
   }
+  return keys
 }
 
 async function observeEndpoint(
