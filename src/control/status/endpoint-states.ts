@@ -38,7 +38,7 @@ export type EndpointState = Pick<
   'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host' | 'ingest_url'
 >
 
-export type ProvisionerOptions = {
+export type EndpointStatesOptions = {
   readonly store: Store
   readonly clock: Clock
   readonly hosts: HostOptions
@@ -63,9 +63,9 @@ export type Observation = {
 const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
 
 export class EndpointStates {
-  readonly #options: ProvisionerOptions
+  readonly #options: EndpointStatesOptions
 
-  constructor(options: ProvisionerOptions) {
+  constructor(options: EndpointStatesOptions) {
     this.#options = options
   }
 

@@ -48,7 +48,7 @@ export type Build = {
   readonly progress: ViewProgress
   readonly taskOf: (paths: TaskPaths, plan: ViewPlan) => ConvertTask
   /** Called when a view is to blame. Throws if it must not be left out. */
-  readonly onVerdict: (verdict: ViewBlame) => void
+  readonly onBlame: (blame: ViewBlame) => void
   /** Once a process has replied. */
   built?: Built
 }
@@ -85,7 +85,7 @@ export class Conversions {
 
   /**
    * Has one process build what is left. If it ends before it replies, the build has no result, and its progress says what the next one is to
-   * do. Throws what the process replies, ConversionCrashed, a transient error, what `onVerdict` throws, or the signal's reason.
+   * do. Throws what the process replies, ConversionCrashed, a transient error, what `onBlame` throws, or the signal's reason.
    */
   async run(build: Build, signal: AbortSignal): Promise<void> {
     const { pool, segments, clock, killAfterMs = conversionLimits.killAfterMs } = this.#options
@@ -102,7 +102,7 @@ export class Conversions {
       })
     }
     if (!('reply' in end)) {
-      for (const verdict of progress.end('exited' in end ? end.exited : undefined, clock.monotonic())) build.onVerdict(verdict)
+      for (const blame of progress.end('exited' in end ? end.exited : undefined, clock.monotonic())) build.onBlame(blame)
       await directory.keepOnly(progress.built.flatMap(({ files }) => files))
     } else if ('failure' in end.reply) throw toError(end.reply.failure, views, this.#access)
     else {
@@ -119,7 +119,7 @@ export class Conversions {
     try {
       directory = await this.createDirectory()
       const build: Build = {
-        ...{ directory, inputs: [], views: [], onVerdict: () => undefined },
+        ...{ directory, inputs: [], views: [], onBlame: () => undefined },
         progress: new ViewProgress({ views: [], isApart: false, viewTimeoutMs, viewsTimeoutMs: viewTimeoutMs }),
         taskOf: ({ directory }) => ({ kind: 'probe', directory, viewTimeoutMs, memoryBytes: probeBytes }),
       }

@@ -115,7 +115,7 @@ export class SegmentBuild {
         viewTimeoutMs,
         plan,
       }),
-      onVerdict: ({ view, reason, isTooExpensive }) => {
+      onBlame: ({ view, reason, isTooExpensive }) => {
         const guilty = viewAt(views, view)
         if (isTooExpensive) this.#expensive.add(guilty)
         if (guilty.is_required) throw new RequiredViewFailed(guilty, reason)

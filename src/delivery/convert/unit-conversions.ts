@@ -17,7 +17,7 @@ type UnitBuild = Pick<Build, 'inputs' | 'taskOf'> & {
   /** Files are written to a new directory under it, which stays if it succeeds. */
   readonly directory: string
   readonly viewTimeoutMs: number
-  readonly onVerdict?: Build['onVerdict']
+  readonly onBlame?: Build['onBlame']
   readonly signal: AbortSignal
 }
 
@@ -45,7 +45,7 @@ export async function convertUnit(conversions: Conversions, options: UnitConvers
     taskOf: ({ directory, inside }, plan) => {
       return { kind: 'unit', unit, memoryBytes, viewTimeoutMs, sourcePath: inside(sourcePath), directory, plan }
     },
-    onVerdict: ({ reason }) => {
+    onBlame: ({ reason }) => {
       throw new UnitViewFailed(reason, unit.source.artifact.rows)
     },
   })
@@ -72,7 +72,7 @@ export async function mergeFiles(conversions: Conversions, options: MergeConvers
 type Result = { readonly built: Built; readonly files: readonly BuiltFile[] }
 
 function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
-  const { directory: parent, viewTimeoutMs, signal, onVerdict = () => undefined } = options
+  const { directory: parent, viewTimeoutMs, signal, onBlame = () => undefined } = options
   let build: Build | undefined
   const discard = async () => {
     await build?.directory.remove()
@@ -83,7 +83,7 @@ function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
     async attempt() {
       try {
         build ??= {
-          ...{ inputs: options.inputs, taskOf: options.taskOf, onVerdict, views: [] },
+          ...{ inputs: options.inputs, taskOf: options.taskOf, onBlame, views: [] },
           directory: await conversions.createDirectory(parent),
           progress: new ViewProgress({
             ...{ views: [], isApart: true, viewTimeoutMs, viewsTimeoutMs: viewsTimeoutMs(0, 1, viewTimeoutMs) },

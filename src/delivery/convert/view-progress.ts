@@ -71,10 +71,10 @@ export class ViewProgress {
     this.#endStep(now)
     const step = this.#step
     this.#step = undefined
-    const verdicts = this.#blame(exited, step)
+    const blames = this.#blame(exited, step)
     this.#isApart = true
-    this.#failed.push(...verdicts)
-    return verdicts
+    this.#failed.push(...blames)
+    return blames
   }
 
   #endStep(now: number): void {
@@ -112,7 +112,7 @@ export class ViewProgress {
     // A process can also die for another reason of the node.
     const isProven = exited === undefined || this.#died.has(view)
     this.#died.add(view)
-    return isProven ? [verdictOn(view, exited, this.#limitOf(view))] : []
+    return isProven ? [blameOn(view, exited, this.#limitOf(view))] : []
   }
 
   #blameAll(current: number): readonly ViewBlame[] {
@@ -132,7 +132,7 @@ function isFromOutside(exited: string | undefined): exited is string {
   return exited !== undefined && /^killed by SIG(?:KILL|TERM|INT|HUP|QUIT)$/.test(exited)
 }
 
-function verdictOn(view: number, exited: string | undefined, limitMs: number): ViewBlame {
+function blameOn(view: number, exited: string | undefined, limitMs: number): ViewBlame {
   if (exited === undefined) return { view, reason: `its extraction took longer than ${seconds(limitMs)}`, isTooExpensive: true }
   const isTooExpensive = limitSignals.some((signal) => exited.endsWith(signal))
   const reason = isTooExpensive

@@ -72,9 +72,9 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
   const { built: known = [], last = [] } = plan ?? {}
   for (const [position, view] of views.entries()) {
     if (known.some((built) => built.view === position)) continue
-    const verdict = plan?.failed.find((known) => known.view === position)
+    const blame = plan?.failed.find((known) => known.view === position)
     try {
-      if (verdict !== undefined) throw new (verdict.isTooExpensive ? TooExpensive : Error)(verdict.reason)
+      if (blame !== undefined) throw new (blame.isTooExpensive ? TooExpensive : Error)(blame.reason)
       const { name, version } = view
       report([position])
       ready.push({ position, view, named: { name, version, compiled: await compileView(view.definition) } })
