@@ -7,7 +7,7 @@ import type { SnapshotFeed } from './snapshot-feed.ts'
 /** Returns where a process sends its heartbeats: to control, and what they show about control to the feed and the clock of the process. */
 export function heartbeatSink(
   control: Pick<Control, 'sendHeartbeat'>,
-  feed: Pick<SnapshotFeed, 'contact' | 'registerAgain' | 'current'>,
+  feed: Pick<SnapshotFeed, 'controlAnswered' | 'registerAgain' | 'current'>,
   clock: Pick<CheckedClock, 'monotonic' | 'observe'>,
   onRecorded: (recorded: HeartbeatRecorded) => void = () => undefined,
 ): HeartbeatSink {
@@ -17,7 +17,7 @@ export function heartbeatSink(
         const askedAtMs = clock.monotonic()
         const recorded = await control.sendHeartbeat(message, signal)
         clock.observe(recorded.time, askedAtMs)
-        feed.contact.answered()
+        feed.controlAnswered()
         onRecorded(recorded)
       } catch (error) {
         // A long poll would learn of it only at its end, and the other process of the node waits for the new credential.

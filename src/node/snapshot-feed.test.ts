@@ -141,6 +141,22 @@ describe('SnapshotFeed', () => {
       expect(warnings).toEqual(['cut off from control; working with the last configuration'])
     })
 
+    test('asks again as soon as control answers another call', async () => {
+      const backoffMs = 60_000
+      const slow: Clock = { ...systemClock, setTimer: (callback) => systemClock.setTimer(callback, backoffMs) }
+      control.publish(aSnapshot({ epoch: 3 }))
+      const { feed, epochs } = await open({ clock: slow })
+      await until('the first', () => epochs.length === 1)
+      control.isAway = true
+      feed.registerAgain()
+      await until('the failed poll', () => feed.contact.mayLackChanges)
+      control.isAway = false
+      control.publish(aSnapshot({ epoch: 4 }))
+      feed.controlAnswered()
+      await until('the change', () => epochs.at(-1) === 4)
+      await feed.stop()
+    })
+
     test('leaves it to the registration to say that the node has not joined', async () => {
       let attempts = 0
       const counting: Clock = { ...fast, setTimer: (callback, ms) => fast.setTimer(callback, ++attempts && ms) }

@@ -97,6 +97,12 @@ export class SnapshotFeed implements Service {
     return isCurrent
   }
 
+  /** Control answered another call of this process: a back-off that began while control was away ends. */
+  controlAnswered(): void {
+    this.contact.answered()
+    this.#endBackoff()
+  }
+
   /** Registers again now, if the feed does that: control rejected another call of this process because of its credential. */
   registerAgain(): void {
     this.#endPoll()
