@@ -40,7 +40,13 @@ class LongestFirst extends BaseSequencer {
 
 /** Files share the modules of their worker where nothing but modules is shared. */
 const setupFiles = ['./test/support/replay-seed.ts', './test/support/watch-output.ts']
-const shared = { environment: 'node' as const, restoreMocks: true, isolate: false, setupFiles }
+const shared = {
+  environment: 'node' as const,
+  restoreMocks: true,
+  isolate: false,
+  setupFiles,
+  experimental: { viteModuleRunner: false },
+}
 const isolated = { ...shared, isolate: true }
 
 /** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start, or for DuckDB. */
@@ -130,7 +136,7 @@ export default defineConfig({
     ],
     reporters: [new ProgressReporter()],
     sequence: { sequencer: LongestFirst },
-    // Many tests wait for processes that they started: one worker more than two processors keeps both busy.
-    maxWorkers: Math.max(3, availableParallelism()),
+    // Many tests wait for processes that they started: two workers for each of two processors keep both busy.
+    maxWorkers: Math.max(4, availableParallelism()),
   },
 })

@@ -2,9 +2,10 @@ import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { connectAsync } from 'mqtt'
+import { freePort } from '../tools/services/processes.ts'
 import { findProgram, howToInstall } from './counterparts.ts'
 import { type Benchmark, cost, isWanted, type Peer, rate, say } from './figures.ts'
 import { median, Scratch } from './measure.ts'
@@ -191,14 +192,6 @@ function peerServer(name: PeerName, child: ChildProcess, ports: Server['ports'])
       await once(child, 'exit')
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 async function answers(port: number): Promise<void> {

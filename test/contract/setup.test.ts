@@ -386,7 +386,7 @@ describe('what others do', () => {
     const { code, requests } = await run(undefined)
     expect(code).toBe(0)
     expect(requests).toBeGreaterThan(15)
-    const step = runs(5, 1)
+    const step = runs(8, 1)
     const errors: string[] = []
     // Each fault at other requests, if it is not done at all of them.
     for (let at = faults.indexOf(fault) % step; at < requests; at += step) {

@@ -33,6 +33,6 @@ test('few functions are between the pipeline and the process that converts', asy
     'Conversion.attempt',
     'settle',
     'SegmentDelivery.run',
-    'Pipeline.#deliver',
+    '#deliver',
   ])
 })

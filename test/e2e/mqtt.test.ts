@@ -1,8 +1,9 @@
 /** MQTT from outside: every acknowledged message is in the Parquet files, whichever process is killed. */
 import mqtt, { type MqttClient } from 'mqtt'
 import { expect, test } from 'vitest'
+import { freePort } from '../../tools/services/processes.ts'
 import { describeWith, useDeployment } from '../support/deployment.ts'
-import { freePort, Installation } from '../support/installation.ts'
+import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'

@@ -7,7 +7,8 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import mqtt, { type IClientOptions } from 'mqtt'
 import { expect, test } from 'vitest'
-import { freePort, Installation } from '../support/installation.ts'
+import { freePort } from '../../tools/services/processes.ts'
+import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')

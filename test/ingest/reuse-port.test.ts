@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { expect, test } from 'vitest'
+import { freePort } from '../../tools/services/processes.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
-import { freePort } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
 const snapshot = aSnapshot({ endpoints: [anEndpoint()] })

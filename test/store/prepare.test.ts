@@ -8,8 +8,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '#lib/user-error.ts'
 import { prepareDatabase } from '#store/migrations/prepare.ts'
 import { openStore } from '#store/store.ts'
+import { freePort } from '../../tools/services/processes.ts'
 import { postgresUrl } from '../support/databases.ts'
-import { freePort } from '../support/installation.ts'
 
 let directory = ''
 beforeEach(async () => {

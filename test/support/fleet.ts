@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../../tools/services/processes.ts'
 import { ApiClient } from './api-client.ts'
-import { freePort, Installation } from './installation.ts'
+import { Installation } from './installation.ts'
 import { until } from './until.ts'
 
 export const fleetRegion = 'fra'

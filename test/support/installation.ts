@@ -4,10 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { commandAt, loopback } from '../../tools/services/processes.ts'
+import { commandAt, freePort, loopback } from '../../tools/services/processes.ts'
 import { type Address, ApiClient } from './api-client.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
 import { ownSettings } from './own-settings.ts'
@@ -296,13 +295,4 @@ export type EndpointSettings = {
 
 async function freeUrl(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}`
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port')
-  return address.port
 }

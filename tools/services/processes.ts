@@ -1,5 +1,6 @@
 /** Helpers for all components: start and end processes, wait for them, find free ports. */
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -59,15 +60,24 @@ export async function waitUntilUp(
   }
 }
 
+/** Below the ports that systems give to outgoing connections: one of those could take it before the server does. */
+const portMin = 10_000
+const portMax = 30_000
+
+/** Returns a port of 127.0.0.1 on which nothing listens. */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no free port')
-  return address.port
+  for (;;) {
+    const port = randomInt(portMin, portMax)
+    const server = createServer().listen(port, '127.0.0.1')
+    try {
+      await once(server, 'listening')
+    } catch {
+      continue
+    }
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 function deadline(ms: number, then: () => void): Disposable {
