@@ -24,6 +24,7 @@ const order = [
   'names',
   'damage',
   'delivery',
+  'contract-slow',
   'contract',
   'ingest',
   'slow',
@@ -64,6 +65,9 @@ const slow = [
   'src/views/{filter-language,values-in-parquet}.test.ts',
 ]
 
+/** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */
+const slowContract = ['test/contract/{fuzz,setup,setup-docs,setup-property,sign-in-provider-faults}.test.ts']
+
 /** Suites by what they need: `unit` needs nothing, the others need files, processes and databases of their own. */
 export default defineConfig({
   test: {
@@ -89,7 +93,16 @@ export default defineConfig({
       },
       { test: { ...shared, name: 'slow', include: slow, testTimeout: 20_000 } },
       { test: { ...shared, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
+      {
+        test: {
+          ...shared,
+          name: 'contract',
+          include: ['test/contract/**/*.test.ts'],
+          exclude: slowContract,
+          testTimeout: 20_000,
+        },
+      },
+      { test: { ...shared, name: 'contract-slow', include: slowContract, testTimeout: 20_000 } },
       // A node alone, with a stand-in for control: no database.
       { test: { ...shared, name: 'ingest', include: ['test/ingest/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },

@@ -18,6 +18,7 @@ const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
 const needs: Readonly<Record<string, readonly (() => Promise<Started>)[]>> = {
   store: [postgres],
   contract: [postgres],
+  'contract-slow': [postgres],
   s3: [objectGateway],
   names: [nameServers],
   browser: [chromium],

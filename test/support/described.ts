@@ -64,8 +64,15 @@ function findOperation({ paths }: Description, method: string, path: string) {
 
 /** Resolves references within the description. */
 export function toValidator(schema: object, { components }: Pick<Description, 'components'>): z.ZodType {
-  const text = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll('#/components/schemas/', '#/$defs/')
+  const $defs = strictSchemas.get(components) ?? strict(components.schemas)
+  strictSchemas.set(components, $defs)
+  return z.fromJSONSchema({ ...strict(schema), $defs } as Parameters<typeof z.fromJSONSchema>[0])
+}
+
+const strictSchemas = new WeakMap<Description['components'], object>()
+
+function strict(schema: object): object {
+  const text = JSON.stringify(schema).replaceAll('#/components/schemas/', '#/$defs/')
   // A default means that requests may omit the field. A response must contain it.
-  const strict = JSON.parse(text, (key, value) => (key === 'default' ? undefined : value))
-  return z.fromJSONSchema(strict as Parameters<typeof z.fromJSONSchema>[0])
+  return JSON.parse(text, (key, value) => (key === 'default' ? undefined : value))
 }
