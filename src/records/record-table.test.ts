@@ -124,6 +124,7 @@ describe('values', () => {
     ['VARCHAR', '"t"', '$$.topic', 't/0'],
     ['VARCHAR', '"t"', '$$.client_id', null],
     ['TIMESTAMP', '"t"', '$$.ingested_at', '2023-11-14 22:13:20+00'],
+    ['TIMESTAMP', '"t"', '$$.received_at', '2023-11-14 22:13:20+00'],
     ['VARCHAR', '"t"', '$$.content_type', 'text/plain'],
     ['VARCHAR', '"t"', '$$.user_properties.site', 'north'],
     ['VARCHAR', '"t"', '$$.user_properties["a b"]', '["1","2"]'],
@@ -132,6 +133,8 @@ describe('values', () => {
     ['VARCHAR', '"t"', '$$.user_properties.none', null],
     ['INTEGER', '"t"', '$$.user_properties.site', 'DLQ cast_failed'],
     ['VARCHAR', '"t"', '$$.headers.X-Hub-Signature-256', 'sha256=ab'],
+    ['VARCHAR', '"t"', "$$.headers['x-hub-signature-256']", 'sha256=ab'],
+    ['VARCHAR', '"t"', '$$.headers["X-Hub-Signature-256"]', 'sha256=ab'],
     ['VARCHAR', '"t"', '$$.headers."3-d"', 'digit'],
     ['VARCHAR', '"t"', '$$.headers.x-none', null],
   ])('%s from %s at %s', async (type, json, path, expected) => {

@@ -31,6 +31,10 @@ describe('paths', () => {
     expect(parsePath(`$$.${field}`)).toEqual({ from: 'envelope', field })
   })
 
+  test('$$.received_at is another name of $$.ingested_at', () => {
+    expect(parsePath('$$.received_at')).toEqual({ from: 'envelope', field: 'ingested_at' })
+  })
+
   test.each(['$$.user_properties.a', "$$.user_properties['a']", '$$.user_properties."a"'])('%s names a user property', (text) => {
     expect(parsePath(text)).toEqual({ from: 'envelope', field: 'user_property', name: 'a' })
   })
@@ -59,6 +63,8 @@ describe('paths', () => {
     ['$[9999999999]', 'at most'],
     ['$$', 'must be one of'],
     ['$$.payload', 'must be one of $$.topic'],
+    ['$$xreceived_at', 'must be one of $$.topic'],
+    ['$$.received_at.x', 'must be one of $$.topic'],
     ['$$.user_properties', 'must name one property'],
     ['$$.user_properties.a.b', 'must name one property'],
     ['$$.user_properties[0]', 'must name one property'],

@@ -7,6 +7,8 @@ export type Step = { readonly key: string } | { readonly index: number } | 'each
 
 const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'] as const
 export type EnvelopeField = (typeof envelopeFields)[number]
+/** Other names of fields. */
+const aliases: ReadonlyMap<string, EnvelopeField> = new Map([['received_at', 'ingested_at']])
 const userProperties = '$$.user_properties'
 const headers = '$$.headers'
 
@@ -123,9 +125,10 @@ function escapePointer(name: string): string {
 }
 
 function envelope(text: string): Path {
-  const field = envelopeFields.find((name) => text === `$$.${name}`)
+  const name = text.slice('$$.'.length)
+  const field = text.startsWith('$$.') ? (envelopeFields.find((known) => known === name) ?? aliases.get(name)) : undefined
   if (field === undefined) {
-    const fields = envelopeFields.map((name) => `$$.${name}`).join(', ')
+    const fields = [...envelopeFields, ...aliases.keys()].map((name) => `$$.${name}`).join(', ')
     throw new PathError(`must be one of ${fields}, ${userProperties}.<name>, ${headers}.<name>`)
   }
   return { from: 'envelope', field }

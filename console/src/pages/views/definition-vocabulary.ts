@@ -54,7 +54,8 @@ export const types = [
 
 /** Fields of the envelope, which every record has or which are NULL. */
 export const envelopePaths = {
-  '$$.ingested_at': 'when the node took the record',
+  '$$.ingested_at': 'when the node received the record',
+  '$$.received_at': 'another name of $$.ingested_at',
   '$$.protocol': 'http or mqtt',
   '$$.topic': 'MQTT topic',
   '$$.client_id': 'MQTT client',
