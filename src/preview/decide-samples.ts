@@ -2,21 +2,23 @@
  * Applies a compiled view to samples, with the statement and the rules of delivery.
  *
  * Owns: loading the samples, and which of them fit in memory together. Does not own: the rules of a row (views/extraction.ts).
- * Law: nothing is stored, and no file is read or written. The database exists in memory for one preview.
+ * Law: nothing is stored, and no file is read or written. The database exists in memory, for one preview or for tests of several views.
  *
  * A second view reads the same paths as text. If it has a value and the column does not, the cast failed.
  */
 import { Buffer } from 'node:buffer'
-import { type Connection, Database, type StatementOptions, type Value } from '#duckdb/database.ts'
+import type { Connection, StatementOptions, Value } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
+import { encodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
+import { RecordDatabase } from '#records/record-database.ts'
 import { RecordRuns } from '#records/record-runs.ts'
-import { recordsSql, registerRuns } from '#records/runs-in-sql.ts'
+import { recordsSql } from '#records/runs-in-sql.ts'
 import { Sources } from '#records/sources.ts'
 import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, isDlq, quotedText, undecidedSql, verdicts } from '#views/extraction.ts'
@@ -43,11 +45,16 @@ export class ResultTooLarge extends Error {
   }
 }
 
+/** How and when a sample was received. */
+export type SampleOrigin = { readonly envelope: RecordEnvelope; readonly receivedAtMs: number }
+
 export type SampleOptions = {
-  /** The time at which the samples count as ingested. */
-  readonly nowMs: number
   /** Bounds for the next statement. */
   readonly statement: () => StatementOptions
+  /** The origin of the sample with an index. */
+  readonly originOf: (index: number) => SampleOrigin
+  /** From `openSampleDatabase`. It is clear afterwards. If not set, one is opened for these samples. */
+  readonly database?: RecordDatabase
 }
 
 export type Decisions = {
@@ -61,16 +68,21 @@ export type Decisions = {
 export async function decideSamples(
   view: CompiledView,
   samples: readonly string[],
-  { nowMs, statement }: SampleOptions,
+  { statement, originOf, database: shared }: SampleOptions,
 ): Promise<Decisions> {
-  const database = await Database.open({ directories: [], memoryBytes: MEMORY_BYTES })
+  const database = shared ?? (await openSampleDatabase())
   try {
-    const connection = await database.connect()
-    await load(connection, samples, nowMs)
-    return await new SampleDecider(view, connection, statement).decide({ from: 0, to: samples.length })
+    await load(database, samples, originOf)
+    return await new SampleDecider(view, database.connection, statement).decide({ from: 0, to: samples.length })
   } finally {
-    database.close()
+    if (shared === undefined) database.close()
+    else await shared.clear()
   }
+}
+
+/** Opening a database takes longer than to decide a few samples: a caller with several views keeps one. */
+export function openSampleDatabase(): Promise<RecordDatabase> {
+  return RecordDatabase.open({ directories: [], memoryBytes: MEMORY_BYTES })
 }
 
 class SampleDecider {
@@ -152,17 +164,22 @@ class SampleDecider {
   }
 }
 
-async function load(connection: Connection, samples: readonly string[], nowMs: number): Promise<void> {
-  const sources = await Sources.create(connection)
-  const source = sources.add({ protocol: 'http', topic: '', clientId: '', attributes: '' })
-  sources.finish()
+async function load(
+  database: RecordDatabase,
+  samples: readonly string[],
+  originOf: (index: number) => SampleOrigin,
+): Promise<void> {
+  const sources = await Sources.create(database.connection)
   const runs = new RecordRuns()
-  for (const sample of samples) {
+  for (const [index, sample] of samples.entries()) {
+    const { envelope, receivedAtMs } = originOf(index)
+    const source = sources.addEnvelope(encodeEnvelope(envelope))
     const payload = Buffer.from(sample)
-    runs.add({ receivedAt: BigInt(nowMs) * 1000n, source }, payload, 0, payload.length, true)
+    runs.add({ receivedAt: BigInt(receivedAtMs) * 1000n, source }, payload, 0, payload.length, true)
   }
+  sources.finish()
   runs.finish()
-  registerRuns(connection, runs)
+  database.use(runs)
 }
 
 function recordsIn(piece: Piece): { readonly records: string; readonly passThrough: readonly string[] } {

@@ -39,7 +39,8 @@ export async function tryView(
   const endsAt = clock.monotonic() + timeoutMs
   const statement = () => ({ timeoutMs: Math.max(1, endsAt - clock.monotonic()) })
   try {
-    const { decided, errors } = await decideSamples(view, samples, { nowMs: clock.now(), statement })
+    const origin = { envelope: { protocol: 'http' }, receivedAtMs: clock.now() }
+    const { decided, errors } = await decideSamples(view, samples, { statement, originOf: () => origin })
     const accepted = decided.filter(({ verdict }) => verdict === verdicts.accepted)
     const dropped = decided.filter(({ verdict }) => verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown)
     const { columns } = view
