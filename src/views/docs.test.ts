@@ -6,8 +6,11 @@ import { Definition, withListForm } from '#model/definition.ts'
 import { parseType } from '#model/types/column-type.ts'
 import { descriptors, type TypeDescriptor } from '#model/types/descriptors.ts'
 import { jsonForm } from '#model/types/json-form.ts'
+import { notAccepting } from '../../test/support/condition-record.ts'
 import { decide } from '../../test/support/decide.ts'
 import { parseDefinitionText } from './definition-text.ts'
+import { allowedFunctions } from './filter-functions.ts'
+import { ownFunctions } from './own-functions.ts'
 
 const kinds = ['rows', 'dead', 'columns', 'unmapped'] as const
 type Kind = (typeof kinds)[number]
@@ -50,6 +53,22 @@ describe('docs/views.md', () => {
     // An alias of several words, and an example of a list.
     const others = ['TIMESTAMP WITH TIME ZONE', 'VARCHAR[]']
     expect([...listed.map((name) => name.replace('(p,s)', '')), others[0]].toSorted()).toEqual([...names, others[1]].toSorted())
+  })
+
+  const functions = [...docs.matchAll(/^\| `([a-z_]+)\(.*?` \| .*?\| `(.+)` \| `(.+)` \|$/gm)]
+
+  test('has an example of every function', () => {
+    const special = ['coalesce', 'extract', 'regexp_full_match', 'regexp_matches', 'if', 'ifnull', 'regexp_extract']
+    const names = new Set(functions.map(([, name]) => name))
+    expect([...names].toSorted()).toEqual(
+      [...new Set([...allowedFunctions.keys(), ...ownFunctions.keys(), ...special])].toSorted(),
+    )
+    expect(functions.filter(([, name, example]) => example?.includes(`${name}(`) !== true)).toEqual([])
+  })
+
+  test('has the results of functions', async () => {
+    const conditions = functions.map(([, , example, result]) => `(${example}) IS NOT DISTINCT FROM (${result})`)
+    expect(await notAccepting(conditions, [{ name: 'any', type: 'JSON', path: '$' }], ['{}'], 1)).toEqual([])
   })
 
   test.each(examples.map((example) => [example.line, example] as const))(

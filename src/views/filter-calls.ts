@@ -16,6 +16,7 @@ import {
 } from './filter-functions.ts'
 import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, listType, textType } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
+import { ownFunctions } from './own-functions.ts'
 import { countGroups, patternSize, searchSize } from './pattern-size.ts'
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
@@ -43,6 +44,8 @@ export function printCall(node: Node, context: CallContext): Part {
   const isOperator = node['is_operator'] === true
   if (isOperator && arithmetic.has(name)) return printArithmetic(name, parts)
   if (isOperator && name === '||') return printJoined(parts, joined(parts, ' || '), context)
+  const own = isOperator ? undefined : ownFunctions.get(name)
+  if (own !== undefined && !isEpochOfTime(name, parts)) return own({ name, parts, nodes, ...context })
   const result = isOperator ? undefined : allowedFunctions.get(name)
   if (result === undefined) {
     const kind = isOperator ? 'operator' : 'function'
@@ -92,6 +95,12 @@ function printFunction(name: string, result: FunctionResult, parts: readonly Par
       return part(booleanType, list && value && others.length === 0 ? values.member(list, value) : parts)
     }
   }
+}
+
+/** `epoch_ms` makes a number of a time, and a time of a number. */
+function isEpochOfTime(name: string, [only]: readonly Part[]): boolean {
+  if (name !== 'epoch_ms' || only === undefined) return false
+  return only.text !== undefined || only.type === 'unknown' || isScalar(only.type, 'TIMESTAMP', 'DATE', 'TIME')
 }
 
 /** Functions of time take it as their last argument. */

@@ -19,7 +19,7 @@ import {
   readsTextOtherwise,
   textType,
 } from './filter-types.ts'
-import type { TextConstants } from './text-constants.ts'
+import type { ConstantCheck, TextConstants } from './text-constants.ts'
 
 export class PartValues {
   readonly #constants: TextConstants
@@ -28,6 +28,11 @@ export class PartValues {
   constructor(constants: TextConstants, budget: ConditionBudget) {
     this.#constants = constants
     this.#budget = budget
+  }
+
+  /** Has a constant checked when the constants are read. */
+  check(check: ConstantCheck): void {
+    this.#constants.check(check)
   }
 
   /** Has a regular expression checked when the constants are read. */

@@ -28,6 +28,11 @@ export class PatternBudget {
     this.#add({ written: `the pattern ${quoted(pattern)}`, steps: (recordBytes) => size * bytesOf(text, recordBytes) })
   }
 
+  /** Counts a pattern that a function of the language matches with a text. */
+  countFunction(name: string, size: number, text: TextSize): void {
+    this.#add({ written: `the function ${quoted(name)}`, steps: (recordBytes) => size * bytesOf(text, recordBytes) })
+  }
+
   /** Counts a search for one text in another, which takes the most time if each is half of the record. */
   countSearch(name: string, text: TextSize, sought: TextSize): void {
     const steps = (recordBytes: number): number => {

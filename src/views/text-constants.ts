@@ -12,16 +12,34 @@ import { castList, castText, portable } from './cast-sql.ts'
 import { type Condition, ConditionError, quoted } from './condition.ts'
 import { readsTextOtherwise, textType } from './filter-types.ts'
 
+/** A statement that shows whether a constant can be used. Its outcome does not depend on records. */
+export type ConstantCheck = {
+  readonly sql: string
+  /** Returns what is wrong with the constant, from the only value of the result. */
+  readonly problemWith: (value: unknown) => string | undefined
+  /** Returns what is wrong with it if the statement fails. */
+  readonly failed?: (reason: string) => string
+}
+
 /** The values by text, as DuckDB prints them; undefined until they are read. */
 type Constants = { readonly type: ColumnType; readonly values: Map<string, string | undefined> }
 
 export class TextConstants {
   readonly #byType = new Map<string, Constants>()
-  readonly #patterns = new Set<string>()
+  readonly #checks = new Map<string, ConstantCheck>()
+
+  /** Has a constant checked by `read`. */
+  check(check: ConstantCheck): void {
+    this.#checks.set(check.sql, check)
+  }
 
   /** Has a regular expression checked by `read`. DuckDB itself looks at some patterns only when it meets the first text. */
   checkPattern(pattern: string): void {
-    this.#patterns.add(pattern)
+    this.check({
+      sql: `SELECT regexp_matches('', ${quoteLiteral(pattern)})`,
+      problemWith: () => undefined,
+      failed: (reason) => `the pattern ${quoted(pattern)} cannot be read: ${reason}`,
+    })
   }
 
   /** Returns SQL for the value. It is known after `read`. */
@@ -34,12 +52,14 @@ export class TextConstants {
     return () => `CAST(${quoteLiteral(isOwnForm ? text : (values.get(text) ?? ''))} AS ${stored})`
   }
 
-  /** Throws ConditionError for a text that is not a value of its type, or not a pattern. */
+  /** Throws ConditionError for a text that is not a value of its type, or that a check refuses. */
   async read(connection: Connection, timeoutMs: number): Promise<void> {
-    for (const pattern of this.#patterns) {
-      await connection.query(`SELECT regexp_matches('', ${quoteLiteral(pattern)})`, { timeoutMs }).catch((error: unknown) => {
-        throw new ConditionError(`the pattern ${quoted(pattern)} cannot be read: ${duckdbReason(error)}`)
+    for (const { sql, problemWith, failed } of this.#checks.values()) {
+      const { rows } = await connection.query(sql, { timeoutMs }).catch((error: unknown) => {
+        throw failed === undefined ? error : new ConditionError(failed(duckdbReason(error)))
       })
+      const problem = problemWith(rows[0]?.[0])
+      if (problem !== undefined) throw new ConditionError(problem)
     }
     for (const { type, values } of this.#byType.values()) {
       const texts = [...values.keys()]

@@ -1,6 +1,7 @@
 import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
 import { compileView } from '#views/compile.ts'
+import { countEach } from './decide.ts'
 
 /** Columns for tests of conditions, and a record that has a value for each. */
 export const columns: readonly Column[] = [
@@ -21,4 +22,19 @@ export async function refusal(condition: string, given: readonly Column[] = colu
     if (!(error instanceof AppError)) throw error
     return error.errors?.[0]?.message
   }
+}
+
+/** Returns the conditions that do not accept this many of the records and drop the others. */
+export async function notAccepting(
+  conditions: readonly string[],
+  of: readonly Column[],
+  records: readonly string[],
+  accepted: number,
+): Promise<readonly string[]> {
+  const definitions = conditions.map((condition) => ({ columns: [...of], filters: [{ condition }] }))
+  const counts = await countEach(definitions, records)
+  return conditions.filter((_, index) => {
+    const found = counts[index]
+    return found?.accepted !== accepted || found.dropped !== records.length - accepted
+  })
 }

@@ -1,0 +1,47 @@
+/** Shared by the functions that the language has beside those of DuckDB: how they are called, and checks of their arguments. */
+import { ConditionError, type Part, type PartType, quoted } from './condition.ts'
+import type { ConditionBudget } from './condition-budget.ts'
+import { isNumber, isScalar } from './filter-types.ts'
+import type { PartValues } from './filter-values.ts'
+
+export type OwnCall = {
+  readonly name: string
+  readonly parts: readonly Part[]
+  /** The nodes of the parts. */
+  readonly nodes: readonly unknown[]
+  readonly values: PartValues
+  readonly budget: ConditionBudget
+}
+
+export type OwnFunction = (call: OwnCall) => Part
+
+/** Throws unless the function has so many arguments. `usage` says what it takes. */
+export function takeArguments({ name, parts }: OwnCall, count: number, usage: string): readonly Part[] {
+  if (parts.length !== count) throw new ConditionError(`${quoted(name)} takes ${usage}`)
+  return parts
+}
+
+/** Throws unless the argument is text. */
+export function checkText({ name }: OwnCall, part: Part): void {
+  if (part.type === 'unknown' || isScalar(part.type, 'VARCHAR')) return
+  throw new ConditionError(
+    `${quoted(name)} takes text, not ${kindOf(part.type)}: cast it, such as CAST(${writtenAs(part)} AS VARCHAR)`,
+  )
+}
+
+/** The column as the user writes it, or an ellipsis for an expression. */
+export function writtenAs({ column }: Part): string {
+  return column === undefined ? '…' : quoted(column)
+}
+
+export function kindOf(type: PartType): string {
+  if (type === 'unknown') return 'an interval'
+  if (type === 'number' || isNumber(type)) return 'a number'
+  if (type.depth > 0) return 'a list'
+  return type.scalar === 'VARCHAR' ? 'text' : `a ${type.scalar}`
+}
+
+/** SQL for a value that is computed from another one. The lambda evaluates that once, however often `make` mentions it. */
+export function computedFrom(value: string, make: (value: string) => string): string {
+  return `list_transform([${value}], lambda x: ${make('x')})[1]`
+}

@@ -1,0 +1,5 @@
+/** The functions of the filter language that DuckDB does not have, or has with another meaning. */
+import { timeFunctions } from './filter-time-functions.ts'
+import type { OwnFunction } from './own-function.ts'
+
+export const ownFunctions: ReadonlyMap<string, OwnFunction> = new Map(timeFunctions)
