@@ -133,7 +133,9 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
-      { test: { ...isolated, name: 'package', include: ['test/package/**/*.test.ts'], testTimeout: 180_000 } },
+      {
+        test: { ...isolated, name: 'package', include: ['test/package/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 },
+      },
       { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000, hookTimeout: 60_000 } },
       { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 } },
       {

@@ -93,6 +93,19 @@ export function otherView({ columns }: Definition): Definition {
   }
 }
 
+/** Returns the view with five columns more that are computed from others. */
+export function withComputedColumns({ columns }: Definition): Definition {
+  const [, kind, time, id, name, , , isPublic] = columns.map((each) => JSON.stringify(each.name))
+  const computed = [
+    { name: 'lower_name', type: 'VARCHAR', value: `lower(${name})` },
+    { name: 'by_hour', type: 'TIMESTAMP', value: `date_trunc('hour', ${time})` },
+    { name: 'twice', type: 'BIGINT', value: `${id} * 2 + 1` },
+    { name: 'shown', type: 'VARCHAR', value: `CASE WHEN ${isPublic} THEN ${kind} ELSE 'hidden' END` },
+    { name: 'label', type: 'VARCHAR', value: `${kind} || '-' || ${name}` },
+  ]
+  return { columns: [...columns, ...computed] }
+}
+
 /** Returns views of the generated events as the teams of a company might have them: 5 to 10 of sixteen columns, every second view with a filter. */
 export function viewsOfEvents(count: number): readonly Definition[] {
   const pool = [

@@ -28,7 +28,7 @@ export async function floor({ lines, definition }: Workload, directory: string):
     appender.closeSync()
   })
   // JSON pointers are the fastest kind of path in DuckDB.
-  const paths = definition.columns.map(({ path }) => `'${path.slice(1).replaceAll('.', '/')}'`).join(', ')
+  const paths = definition.columns.map(({ path = '' }) => `'${path.slice(1).replaceAll('.', '/')}'`).join(', ')
   const columns = definition.columns
     .map(({ name, type }, index) => `TRY_CAST(v[${index + 1}] AS ${type}) AS "${name}"`)
     .join(', ')
@@ -56,7 +56,7 @@ type Fields = { [name: string]: Fields | string }
 function readJsonSql({ columns, filters = [] }: Definition, path: string): string {
   const fields: Fields = {}
   for (const column of columns) {
-    const names = column.path.slice(2).split('.')
+    const names = (column.path ?? '').slice(2).split('.')
     const last = names.pop() ?? ''
     let into = fields
     for (const name of names) {
@@ -73,7 +73,7 @@ function readJsonSql({ columns, filters = [] }: Definition, path: string): strin
           .map(([name, inner]) => `"${name}" ${typeOf(inner)}`)
           .join(', ')})`
   const types = Object.entries(fields).map(([name, field]) => `"${name}": '${typeOf(field)}'`)
-  const selected = columns.map(({ name, path, type }) => {
+  const selected = columns.map(({ name, path = '', type }) => {
     const value = path
       .slice(2)
       .split('.')

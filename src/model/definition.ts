@@ -15,34 +15,59 @@ export type CastFailures = z.infer<typeof CastFailures>
 export const ListForm = z.enum(['aligned', 'packed'])
 export type ListForm = z.infer<typeof ListForm>
 
-export const Column = z.strictObject({
-  name: lineOfText(definitionLimits.columnNameBytesMax)
-    .min(1)
-    .refine(
-      (name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax,
-      `must be at most ${definitionLimits.columnNameBytesMax} bytes of UTF-8`,
-    )
-    .meta({ examples: ['user_id'] }),
-  type: z
-    .string()
-    .min(1)
-    .max(128)
-    .meta({
-      description: 'a list type such as VARCHAR[] if the path has [*], and a scalar if it names a field of the envelope',
-      examples: ['VARCHAR'],
+export const Column = z
+  .strictObject({
+    name: lineOfText(definitionLimits.columnNameBytesMax)
+      .min(1)
+      .refine(
+        (name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax,
+        `must be at most ${definitionLimits.columnNameBytesMax} bytes of UTF-8`,
+      )
+      .meta({ examples: ['user_id'] }),
+    type: z
+      .string()
+      .min(1)
+      .max(128)
+      .meta({
+        description: 'a list type such as VARCHAR[] if the path has [*], and a scalar if it names a field of the envelope',
+        examples: ['VARCHAR'],
+      }),
+    path: z
+      .string()
+      .min(1)
+      .max(definitionLimits.pathCharsMax)
+      .optional()
+      .meta({ description: 'a JSONPath, or $$.<field> of the envelope: docs/views.md', examples: ['$.user.id'] }),
+    value: z
+      .string()
+      .min(1)
+      .max(definitionLimits.conditionCharsMax)
+      .optional()
+      .meta({
+        description:
+          'instead of `path`: an expression over other columns of this definition and $$.<field> of the envelope: docs/views.md',
+        examples: ['round(price * quantity, 2)'],
+      }),
+    hidden: z.boolean().optional().meta({ description: 'other columns and filters can use it, but it is not written' }),
+    required: z.boolean().optional(),
+    cast_failures: CastFailures.optional(),
+    parquet: z.enum(parquetForms).optional().meta({
+      description:
+        'how Parquet stores the column; if not set, in a form that every engine reads. `native` stores a UUID, TIME, JSON or unsigned integer as such, `naive` a TIMESTAMP that is not marked as UTC',
     }),
-  path: z
-    .string()
-    .min(1)
-    .max(definitionLimits.pathCharsMax)
-    .meta({ description: 'a JSONPath, or $$.<field> of the envelope: docs/views.md', examples: ['$.user.id'] }),
-  required: z.boolean().optional(),
-  cast_failures: CastFailures.optional(),
-  parquet: z.enum(parquetForms).optional().meta({
-    description:
-      'how Parquet stores the column; if not set, in a form that every engine reads. `native` stores a UUID, TIME, JSON or unsigned integer as such, `naive` a TIMESTAMP that is not marked as UTC',
-  }),
-})
+  })
+  .superRefine(({ path, value }, context) => {
+    if (path !== undefined && value !== undefined) {
+      context.addIssue({ code: 'custom', path: ['value'], message: 'must not be beside a path: give one of the two' })
+    } else if (path === undefined && value === undefined) {
+      context.addIssue({
+        code: 'custom',
+        path: ['path'],
+        message: 'must be given, such as $.user.id, or a value, such as lower(name)',
+      })
+    }
+  })
+  .meta({ description: 'has either a path or a value' })
 export type Column = z.infer<typeof Column>
 
 export const Filter = z.strictObject({
@@ -68,6 +93,9 @@ export const Definition = z.strictObject({
     .max(definitionLimits.columnsMax)
     .superRefine((columns, context) => {
       const seen = new Map<string, number>()
+      if (columns.length > 0 && columns.every(({ hidden }) => hidden === true)) {
+        context.addIssue({ code: 'custom', message: 'must have at least one column that is not hidden' })
+      }
       for (const [index, { name }] of columns.entries()) {
         // DuckDB and other readers of Parquet ignore the case of column names.
         const first = seen.get(name.toLowerCase())
@@ -91,7 +119,7 @@ export type Definition = z.infer<typeof Definition>
 
 /** Whether a path goes on after [*], so that the form of lists matters. In a quoted name it makes no difference. */
 export function isListFormed({ columns }: Definition): boolean {
-  return columns.some(({ path }) => /\[\s*\*\s*\]\s*[.[]/.test(path))
+  return columns.some(({ path = '' }) => /\[\s*\*\s*\]\s*[.[]/.test(path))
 }
 
 /** Returns the definition as it is stored from now on: with the default written down, if it matters. */
@@ -112,23 +140,39 @@ export const DefinitionInput = z.union([
 ])
 export type DefinitionInput = z.infer<typeof DefinitionInput>
 
-/** A view version as control sends it to nodes. Those of the release before reject fields of a definition that they do not know, so the form of lists is beside it. */
+/** Returns the columns that files of the view have. */
+export function writtenColumns<C extends { readonly hidden?: boolean | undefined }>(columns: readonly C[]): readonly C[] {
+  return columns.filter(({ hidden }) => hidden !== true)
+}
+
+/**
+ * A view version as control sends it to nodes. Those of the release before reject fields of a definition that they do not know, so the form of
+ * lists is beside it. One that needs more than they know is whole in `computed`: they get a definition that fails to compile in its place, which
+ * counts its records as failed.
+ */
 export const SentView = z.object({
   id: Id,
   name: z.string(),
   version: z.int(),
   definition: Definition,
   lists: ListForm.optional(),
+  computed: Definition.optional(),
 })
 export type SentView = z.infer<typeof SentView>
 
+const onlyForNewerNodes: Definition = { columns: [{ name: 'computed', type: 'VARCHAR', path: '$$.needs_a_newer_node' }] }
+
 /** Returns the view as control sends it. */
-export function toSentView<View extends { readonly definition: Definition }>(view: View) {
+export function toSentView<View extends { readonly definition: Definition }>(
+  view: View,
+): View & Pick<SentView, 'lists' | 'computed'> {
+  const isKnownToOlder = view.definition.columns.every(({ value, hidden }) => value === undefined && hidden === undefined)
+  if (!isKnownToOlder) return { ...view, definition: onlyForNewerNodes, computed: view.definition }
   const { lists, ...definition } = view.definition
   return { ...view, definition, ...(lists === undefined ? {} : { lists }) }
 }
 
 /** Returns the view as it was before `toSentView`. */
-export function fromSentView({ lists, definition, ...view }: SentView) {
-  return { ...view, definition: lists === undefined ? definition : { ...definition, lists } }
+export function fromSentView({ lists, computed, definition, ...view }: SentView) {
+  return { ...view, definition: computed ?? (lists === undefined ? definition : { ...definition, lists }) }
 }

@@ -101,16 +101,18 @@ export const definitionLimits = {
   textAliasesMax: 200,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
+  /** Computed columns that need each other: how many, one above the other. */
+  computedLevelsMax: 16,
   /** Size of a regular expression with its repetitions written out. */
   patternSizeMax: 5_000,
   /** Steps that all patterns of a view may take on one record: bytes of text times size. A step is up to 20 ns. */
   patternStepsMax: 1_000_000_000,
   /** A view that compiles is fast enough for records of this size. */
   patternRecordBytesMin: 64 * KiB,
-  /** Text that the calls in all conditions return for one record: a multiple of its values, and further bytes. */
+  /** Text that the calls in all expressions return for one record: a multiple of its values, and further bytes. */
   textValuesMax: 100,
   textBytesMax: 32 * KiB,
-  /** Parts of all conditions that read text other than a constant as a time. */
+  /** Parts of all expressions that read text other than a constant as a time. */
   timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */
   compileTimeoutMs: 5_000,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toSentView } from '#model/definition.ts'
+import { fromSentView, SentView, toSentView } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Section, SectionsEnd } from '#model/snapshot-sections.ts'
 import { aBoundView } from '../../test/support/delivery-node.ts'
@@ -71,6 +71,17 @@ describe('SnapshotSections', () => {
     for (const update of parseUpdates(Buffer.from(lines))) sections.apply(update)
     const viewsOf = () => sections.current?.endpoints.flatMap(({ views }) => views)
     expect(viewsOf()).toMatchObject([{ definition }])
+  })
+
+  test('a definition with computed columns is sent beside one that older releases take, and cannot compile', () => {
+    const bound = aBoundView()
+    const definition = {
+      columns: [...bound.definition.columns, { name: 'other', type: 'VARCHAR', value: 'lower(n)', hidden: true }],
+    }
+    const view = { id: bound.view_id, name: bound.name, version: bound.version, definition }
+    const sent = toSentView(view)
+    expect(sent.definition.columns).toEqual([{ name: 'computed', type: 'VARCHAR', path: '$$.needs_a_newer_node' }])
+    expect(fromSentView(SentView.parse(sent))).toEqual(view)
   })
 
   test('rejects an update without the definition of a bound view, and changes nothing', () => {

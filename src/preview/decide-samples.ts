@@ -3,8 +3,6 @@
  *
  * Owns: loading the samples, and which of them fit in memory together. Does not own: the rules of a row (views/extraction.ts).
  * Law: nothing is stored, and no file is read or written. The database exists in memory, for one preview or for tests of several views.
- *
- * A second view reads the same paths as text. If it has a value and the column does not, the cast failed.
  */
 import { Buffer } from 'node:buffer'
 import type { Connection, StatementOptions, Value } from '#duckdb/database.ts'
@@ -12,7 +10,6 @@ import { MiB } from '#lib/bytes.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import { encodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
-import type { ColumnType } from '#model/types/column-type.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
@@ -20,8 +17,8 @@ import { RecordDatabase } from '#records/record-database.ts'
 import { RecordRuns } from '#records/record-runs.ts'
 import { recordsSql } from '#records/runs-in-sql.ts'
 import { Sources } from '#records/sources.ts'
-import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
-import { type Extraction, extractionSql, isDlq, quotedText, undecidedSql, verdicts } from '#views/extraction.ts'
+import type { CompiledView } from '#views/compiled-view.ts'
+import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
 
 /** Memory of DuckDB for one preview: as much as a conversion has by default. */
 const MEMORY_BYTES = 128 * MiB
@@ -87,7 +84,6 @@ export function openSampleDatabase(): Promise<RecordDatabase> {
 
 class SampleDecider {
   readonly #view: CompiledView
-  readonly #texts: ViewRules
   readonly #connection: Connection
   readonly #statement: () => StatementOptions
   readonly #decided: DecidedSample[] = []
@@ -95,7 +91,6 @@ class SampleDecider {
 
   constructor(view: CompiledView, connection: Connection, statement: () => StatementOptions) {
     this.#view = view
-    this.#texts = { columns: view.columns.map(asText), condition: undefined }
     this.#connection = connection
     this.#statement = statement
   }
@@ -108,7 +103,7 @@ class SampleDecider {
       (piece) => this.#extract(piece),
       (row) => tooComplex.push(row),
     )
-    for (const row of tooComplex) await this.#collect({ sql: undecidedSql(this.#view, recordsIn(row)), values: [] })
+    for (const row of tooComplex) await this.#collect({ sql: undecidedSql(this.#view, recordsIn(row)), values: [], failures: [] })
     const named = { name: 'preview', version: 1, compiled: this.#view }
     const { rows } = await this.#query(
       `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, 'refused', [all], 0)}) ORDER BY record_index`,
@@ -118,32 +113,29 @@ class SampleDecider {
 
   /** A single sample that does not fit in memory together with its texts is decided without them. */
   async #extract(piece: Piece): Promise<void> {
-    const extract = (rules: readonly ViewRules[]) => this.#collect(extractionSql(rules, { guarded: true, ...recordsIn(piece) }))
+    const extract = (explained: boolean) =>
+      this.#collect(extractionSql([this.#view], { guarded: true, explained, ...recordsIn(piece) }))
     await fallBackIfOutOfMemory(
-      () => extract([this.#view, this.#texts]),
+      () => extract(true),
       (error) => {
         if (piece.to - piece.from > 1) throw error
-        return extract([this.#view])
+        return extract(false)
       },
     )
   }
 
   /** Collects the samples of one extraction, and adds those for the DLQ to the table `refused`. */
-  async #collect({ sql, values: [values, texts] }: Extraction): Promise<void> {
+  async #collect({ sql, values: [values], failures: [failures] }: Extraction): Promise<void> {
     const names = values ?? this.#view.columns.map(() => 'NULL')
     await this.#query(`CREATE OR REPLACE TABLE extracted AS ${sql}`)
     const bytes = names.map((value) => `coalesce(strlen(CAST(${value} AS VARCHAR)), 0)`).join(' + ')
     const size = await this.#query(`SELECT coalesce(sum(${bytes}), 0) FROM extracted WHERE verdict_0 = ${verdicts.accepted}`)
     const resultBytes = this.#resultBytes + Number(size.rows[0]?.[0])
     if (resultBytes > previewLimits.resultBytesMax) throw new ResultTooLarge()
-    const failedText = (index: number): string => {
-      const [text, column] = [texts?.[index], this.#view.columns[index]]
-      return text === undefined || column === undefined ? 'CAST(NULL AS VARCHAR)' : quotedText(text, column)
-    }
     const columns = names.flatMap((value, index) => [
       `CASE WHEN verdict_0 = ${verdicts.accepted} THEN ${value} END`,
       `${value} IS NOT NULL`,
-      `CASE WHEN ${value} IS NULL THEN ${failedText(index)} END`,
+      failures?.[index] ?? 'CAST(NULL AS VARCHAR)',
     ])
     const { rows } = await this.#query(`SELECT record_index, verdict_0, ${columns.join(', ')} FROM extracted`)
     await this.#query(`INSERT INTO refused SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`)
@@ -184,13 +176,6 @@ async function load(
 
 function recordsIn(piece: Piece): { readonly records: string; readonly passThrough: readonly string[] } {
   return { records: `(${recordsSql([piece])})`, passThrough: ['record_index'] }
-}
-
-/** The column with its path read as text, which never fails. */
-function asText(column: CompiledColumn): CompiledColumn {
-  const { path } = column
-  const type: ColumnType = { scalar: 'VARCHAR', depth: path.from === 'record' && path.hasEach ? 1 : 0 }
-  return { ...column, type, required: false, castFailures: 'null' }
 }
 
 function toIssue([index, column, code, message]: readonly Value[]): PreviewIssue {

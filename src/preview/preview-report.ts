@@ -51,7 +51,8 @@ function columnWarnings(column: CompiledColumn, index: number, samples: readonly
   const readable = samples.filter(isReadable)
   const found = readable.filter(({ isFilled, failedTexts }) => isFilled[index] || failedTexts[index] !== null)
   if (readable.length > 0 && found.length === 0) {
-    return [issue('path_never_found', `no sample has a value at the path of column ${quoted}`, name)]
+    const where = column.source.from === 'columns' ? `for column ${quoted}` : `at the path of column ${quoted}`
+    return [issue('path_never_found', `no sample has a value ${where}`, name)]
   }
   if (found.length > 0 && found.every(({ failedTexts }) => failedTexts[index] !== null)) {
     return [issue('cast_always_fails', `no value of column ${quoted} is of type ${type}`, name)]
@@ -60,7 +61,11 @@ function columnWarnings(column: CompiledColumn, index: number, samples: readonly
   return samples.flatMap(({ verdict, failedTexts }, sample_index) => {
     const text = failedTexts[index] ?? null
     if (verdict !== verdicts.accepted || text === null) return []
-    const message = `the value ${JSON.stringify(text)} of column ${quoted} is not of type ${type} and becomes NULL`
+    const problem =
+      column.source.from === 'columns'
+        ? `column ${quoted} cannot be computed as ${type} from ${text}`
+        : `the value ${JSON.stringify(text)} of column ${quoted} is not of type ${type}`
+    const message = `${problem} and becomes NULL`
     return [{ sample_index, column: name, code: 'cast_failed', message }]
   })
 }

@@ -44,11 +44,12 @@ export async function tryView(
     const accepted = decided.filter(({ verdict }) => verdict === verdicts.accepted)
     const dropped = decided.filter(({ verdict }) => verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown)
     const { columns } = view
+    const written = [...columns.entries()].filter(([, { hidden }]) => !hidden)
     const valuesOf = (index: number) => accepted.map(({ values }) => values[index] ?? null)
     return {
       success: errors.length === 0,
-      rows: accepted.map(({ values }) => Object.fromEntries(columns.map(({ name }, index) => [name, values[index] ?? null]))),
-      columns: columns.map((column, index) => columnStatistics(column, valuesOf(index))),
+      rows: accepted.map(({ values }) => Object.fromEntries(written.map(([index, { name }]) => [name, values[index] ?? null]))),
+      columns: written.map(([index, column]) => columnStatistics(column, valuesOf(index))),
       rowCount: accepted.length,
       counts: { processed: samples.length, accepted: accepted.length, dropped: dropped.length, dlq: errors.length, failed: 0 },
       warnings: warningsOf(columns, decided),
@@ -62,7 +63,9 @@ export async function tryView(
 /** Returns the statement for the accepted rows, for display. */
 function acceptedRowsSql(view: CompiledView): string {
   const values = extractionSql([view], { guarded: true, records: 'records' }).values[0] ?? []
-  const named = view.columns.map(({ name }, index) => `${values[index]} AS ${quoteIdentifier(name)}`)
+  const named = view.columns.flatMap(({ name, hidden }, index) =>
+    hidden ? [] : [`${values[index]} AS ${quoteIdentifier(name)}`],
+  )
   return `SELECT ${named.join(', ')} FROM (${view.sql}) WHERE verdict_0 = ${verdicts.accepted}`
 }
 

@@ -55,7 +55,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   for (const [index, { note }] of chosen.entries()) {
     if (note !== undefined) warnings.push(warning(note.code, note.message, { column: names[index] ?? null }))
   }
-  const columns = chosen.map(({ node, path, type }, index): Column => {
+  const columns = chosen.map(({ node, path, type }, index): PathColumn => {
     const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && node.found === profile.samples
     return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
   })
@@ -74,6 +74,9 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   }
 }
 
+/** A suggested column: none has an expression. */
+type PathColumn = Column & { readonly path: string }
+
 function namesOf(columns: Column[]): readonly PreviewIssue[] {
   const names = nameWarnings({ columns }).map((each) => ({ ...each, path: `definition.${each.path}` }))
   return withNames({ warnings: [] }, names).warnings
@@ -81,12 +84,12 @@ function namesOf(columns: Column[]): readonly PreviewIssue[] {
 
 /** Tries the columns, and makes those with errors or warnings optional JSON. */
 async function verifyColumns(
-  columns: readonly Column[],
+  columns: readonly PathColumn[],
   samples: readonly string[],
   clock: Clock,
   endsAt: number,
   warnings: PreviewIssue[],
-): Promise<Column[]> {
+): Promise<PathColumn[]> {
   const view = await compileView(withListForm({ columns: [...columns] }))
   const timeoutMs = Math.max(1, endsAt - clock.monotonic())
   const tried = await tryView(view, samples, { clock, timeoutMs }, timeoutMs)

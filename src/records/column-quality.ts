@@ -26,8 +26,10 @@ export type ColumnQualitiesOptions = {
 type Range = Pick<ColumnQuality, 'min' | 'max'>
 type Found = Range & { readonly nulls: number; readonly isComplete: boolean }
 
-/** Returns the quality of each column, in definition order. */
-export async function columnQualities({ columns, path, rows, tallies, query }: ColumnQualitiesOptions): Promise<ColumnQuality[]> {
+/** Returns the quality of each column in the file, in definition order. */
+export async function columnQualities({ path, rows, tallies, query, ...view }: ColumnQualitiesOptions): Promise<ColumnQuality[]> {
+  const written = [...view.columns.entries()].filter(([, { hidden }]) => !hidden)
+  const columns = written.map(([, column]) => column)
   const found = rows === 0 ? [] : await readFooter(columns, path, query)
   const incomplete = columns.flatMap((column, index) => (found[index]?.isComplete === false ? [{ column, index }] : []))
   if (incomplete.length > 0) {
@@ -38,9 +40,9 @@ export async function columnQualities({ columns, path, rows, tallies, query }: C
     )
     for (const [at, { index }] of incomplete.entries()) found[index] = { ...noValues, ...values[at], isComplete: true }
   }
-  return columns.map(({ name, type }, index) => {
+  return written.map(([inView, { name, type }], index) => {
     const { nulls, min, max } = found[index] ?? noValues
-    const { castNulls = 0, castDlq = 0, missing = 0 } = tallies.get(index) ?? {}
+    const { castNulls = 0, castDlq = 0, missing = 0 } = tallies.get(inView) ?? {}
     const counts = { values: rows - nulls, nulls, cast_nulls: castNulls, cast_dlq: castDlq, missing }
     return { name, type: printType(type), ...counts, min, max }
   })

@@ -17,6 +17,7 @@ export function dlqSql(
 ): string {
   const names = compiled.columns.map((column) => column.name)
   const types = compiled.columns.map(({ type }) => printType(type))
+  const isComputed = compiled.columns.map(({ source }) => source.from === 'columns')
   const tooComplex = `verdict = ${verdicts.tooComplex}`
   const unreadable = `verdict = ${verdicts.unreadable}`
   const isMissing = 'verdict % 2 = 1'
@@ -32,6 +33,8 @@ export function dlqSql(
       CASE WHEN ${tooComplex} THEN 'the columns of the record need more memory than one record may use'
            WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'the record is not valid UTF-8' ELSE 'the record is not valid JSON' END
            WHEN ${isMissing} THEN concat('required column ', to_json(${column(names)}), ' has no value in the record')
+           WHEN [${isComputed.join(', ')}][(verdict + 1) // 2] THEN
+             concat('column ', to_json(${column(names)}), ' cannot be computed as ', ${column(types)}, ' from ', failed)
            ELSE concat('the value ', to_json(failed), ' of column ', to_json(${column(names)}), ' is not of type ', ${column(types)})
       END AS message,
       payload AS record, to_base64(payload_bytes) AS record_base64, ${segmentSeq} AS segment_seq, record_index,

@@ -40,8 +40,8 @@ export function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['val
 /** SQL for the rows of one view that meet the condition, in the types of its file. */
 export function acceptedSql({ views, values, rows }: ExtractedViews, view: number, condition: string): string {
   const names = views[view]?.compiled.columns ?? []
-  const columns = names.map(
-    ({ name, type, parquet }, index) => `${inFile(values[view]?.[index] ?? '', type, parquet)} AS ${quoteIdentifier(name)}`,
+  const columns = names.flatMap(({ name, type, parquet, hidden }, index) =>
+    hidden ? [] : [`${inFile(values[view]?.[index] ?? '', type, parquet)} AS ${quoteIdentifier(name)}`],
   )
   return `SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${condition}`
 }

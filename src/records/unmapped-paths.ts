@@ -58,8 +58,8 @@ export function unmappedPaths({ root }: Profile, columns: readonly CompiledColum
 
 function takenBy(columns: readonly CompiledColumn[]): Taken {
   const root = newTaken()
-  for (const { path, type } of columns) {
-    if (path.from === 'envelope') continue
+  for (const { source: path, type } of columns) {
+    if (path.from !== 'record') continue
     let at = root
     for (const step of path.steps) at = step === 'each' || 'index' in step ? itemsOf(at) : nameOf(at, step.key)
     // The list that [*] creates is not a list in the record.

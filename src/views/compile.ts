@@ -1,25 +1,26 @@
 /**
- * Compiles a view definition: checks everything, parses paths and types, turns filters into conditions.
+ * Compiles a view definition: checks everything, parses paths and types, turns filters and values into SQL.
  *
  * Owns: what a definition may contain. Does not own: the statement (extraction.ts), the rows (records/).
  * Law: definitions are hostile. Every problem is reported with its path in an AppError. Every definition that compiles here runs in delivery.
  */
 import { type Connection, Database } from '#duckdb/database.ts'
-import { quoteIdentifier } from '#duckdb/quote.ts'
 import { AppError, type FieldError } from '#errors.ts'
+import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
-import { Definition, type ListForm } from '#model/definition.ts'
+import { Definition, type Filter, type ListForm } from '#model/definition.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
+import { type ColumnType, ColumnTypeError, descriptorOf, parseType } from '#model/types/column-type.ts'
 import { formProblem } from '#model/types/file-form.ts'
-import type { CompiledColumn, CompiledView } from './compiled-view.ts'
-import { type Condition, ConditionError } from './condition.ts'
-import { ConditionBudget } from './condition-budget.ts'
+import type { CompiledColumn, CompiledView, Computed } from './compiled-view.ts'
+import { compileValue, fieldsIn, orderOfComputed, parseValue, type ReadColumn, typeOf } from './computed-columns.ts'
+import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
+import { ConditionBudget, columnSize } from './condition-budget.ts'
 import { extractionSql } from './extraction.ts'
-import { parseCondition } from './filter.ts'
+import { compileExpression } from './filter.ts'
+import { parseExpression } from './filter-parse.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'
-import { typeProblem } from './type-problem.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
 
@@ -40,39 +41,69 @@ export function compileView(definition: Definition): Promise<CompiledView> {
 async function compile(input: unknown): Promise<CompiledView> {
   const parsed = parseFields(Definition, input)
   if (parsed.errors !== undefined) throw invalid(parsed.errors, parsed.omitted)
-  const definition = parsed.value
+  compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
+  const connection = await (await compiler).connect()
+  try {
+    return await compileWith(connection, parsed.value)
+  } finally {
+    connection.close()
+  }
+}
+
+async function compileWith(connection: Connection, definition: Definition): Promise<CompiledView> {
   const errors: FieldError[] = []
-  const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
-    const at = `columns.${index}`
-    const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
-    const path = attempt(errors, `${at}.path`, PathError, () => inForm(parsePath(column.path), definition.lists))
-    if (type === undefined || path === undefined) return undefined
-    const form = formProblem(type, column.parquet)
-    if (form !== undefined) errors.push({ path: `${at}.parquet`, message: form })
-    if (path.from === 'record' && path.hasEach && type.depth === 0) {
-      errors.push({ path: `${at}.type`, message: 'must be a list such as VARCHAR[], because the path has [*]' })
-    }
-    if (path.from === 'envelope' && (type.depth > 0 || descriptorOf(type.scalar).readsJson)) {
-      errors.push({
-        path: `${at}.type`,
-        message: 'must be a scalar such as VARCHAR or TIMESTAMP, because the path names a field of the envelope',
-      })
-    }
-    const { name, required = false, cast_failures: castFailures = 'null', parquet } = column
-    return { name, path, type, required, castFailures, parquet }
-  })
-  const valid = columns.filter((column) => column !== undefined)
-  const budget = new ConditionBudget()
-  const conditions = await readConditions(definition, errors.length === 0 ? valid : undefined, budget, errors)
-  if (errors.length > 0) throw invalid(errors)
+  const declared: ReadColumn[] = []
+  for (const [index, column] of definition.columns.entries()) {
+    declared.push(await readColumn(connection, column, index, { lists: definition.lists, errors }))
+  }
+  const filters = await parseFilters(connection, definition.filters ?? [], errors)
+  const trees = declared.flatMap(({ source }) => (source?.from === 'columns' ? [source.tree] : []))
+  const columns = [...declared, ...fieldsIn([...trees, ...filters.map(({ tree }) => tree)], declared)]
+  const expressions = new Expressions(connection, columns, errors)
+  const compiled = await expressions.columns()
+  const conditions = await expressions.conditions(filters)
+  if (errors.length > 0) throw invalid(errors.toSorted((a, b) => placeOf(a) - placeOf(b)))
   const view = {
-    columns: valid,
+    columns: compiled,
     condition:
       conditions.length === 0
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
-  return { ...view, patterns: budget.patterns, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
+  return { ...view, patterns: expressions.budget.patterns, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
+}
+
+type ReadOptions = { readonly lists: ListForm | undefined; readonly errors: FieldError[] }
+
+async function readColumn(
+  connection: Connection,
+  column: Definition['columns'][number],
+  index: number,
+  { lists, errors }: ReadOptions,
+): Promise<ReadColumn> {
+  const at = `columns.${index}`
+  const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
+  const source =
+    column.value === undefined
+      ? attempt(errors, `${at}.path`, PathError, () => inForm(parsePath(column.path ?? ''), lists))
+      : await attemptLater(errors, `${at}.value`, () => parseValue(connection, column.value ?? ''))
+  if (type !== undefined) {
+    const form = formProblem(type, column.parquet)
+    if (form !== undefined) errors.push({ path: `${at}.parquet`, message: form })
+    const misfit = source && misfitOf(source, type)
+    if (misfit !== undefined) errors.push({ path: `${at}.type`, message: misfit })
+  }
+  const { name, required = false, cast_failures: castFailures = 'null', hidden = false, parquet } = column
+  return { name, source, type, required, castFailures, hidden, parquet }
+}
+
+/** Returns why a path cannot have a type. */
+function misfitOf(source: NonNullable<ReadColumn['source']>, type: ColumnType): string | undefined {
+  if (source.from === 'record' && source.hasEach && type.depth === 0)
+    return 'must be a list such as VARCHAR[], because the path has [*]'
+  if (source.from === 'envelope' && (type.depth > 0 || descriptorOf(type.scalar).readsJson))
+    return 'must be a scalar such as VARCHAR or TIMESTAMP, because the path names a field of the envelope'
+  return undefined
 }
 
 /** Versions that are older than the choice have packed lists. */
@@ -80,48 +111,103 @@ function inForm(path: Path, lists: ListForm = 'packed'): Path {
   return path.from === 'record' && path.hasEach && lists === 'aligned' ? { ...path, isAligned: true } : path
 }
 
-async function readConditions(
-  { columns, filters = [] }: Definition,
-  valid: readonly CompiledColumn[] | undefined,
-  budget: ConditionBudget,
+type ParsedFilter = { readonly at: string; readonly tree: Node }
+
+async function parseFilters(
+  connection: Connection,
+  filters: readonly Filter[],
   errors: FieldError[],
-): Promise<readonly Condition[]> {
-  if (filters.length === 0) return []
-  compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
-  const connection = await (await compiler).connect()
-  const conditions: Condition[] = []
-  const named = columns.map(({ name }, index) => ({ name, type: valid?.[index]?.type }))
-  try {
-    for (const [index, { condition: text }] of filters.entries()) {
-      try {
-        const condition = await parseCondition(connection, text, named, budget, definitionLimits.compileTimeoutMs)
-        if (valid !== undefined) await assertTypechecks(connection, condition, valid)
-        conditions.push(condition)
-      } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
-        if (!(error instanceof ConditionError)) throw error
-        errors.push({ path: `filters.${index}.condition`, message })
-      }
-    }
-  } finally {
-    connection.close()
+): Promise<readonly ParsedFilter[]> {
+  const parsed: ParsedFilter[] = []
+  for (const [index, { condition }] of filters.entries()) {
+    const at = `filters.${index}.condition`
+    const tree = await attemptLater(errors, at, () => parseExpression(connection, condition, definitionLimits.compileTimeoutMs))
+    if (tree !== undefined) parsed.push({ at, tree })
   }
-  return conditions
+  return parsed
 }
 
-/** Checks the types with DuckDB, by evaluating the condition on one row of NULLs. */
-async function assertTypechecks(connection: Connection, condition: Condition, columns: readonly CompiledColumn[]): Promise<void> {
-  const nulls = columns.map(({ name, type }) => `CAST(NULL AS ${printType(storedType(type))}) AS ${quoteIdentifier(name)}`)
-  const sql = condition((index) => quoteIdentifier(columns[index]?.name ?? ''))
-  const select = `SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`
-  const { rows } = await connection
-    .query(select, { timeoutMs: definitionLimits.compileTimeoutMs })
-    .catch((error: unknown): never => {
-      const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-      throw new ConditionError(typeProblem(line))
+/** Compiles the expressions of a view. Those that fail are in `errors`. */
+class Expressions {
+  readonly budget = new ConditionBudget()
+  readonly #connection: Connection
+  readonly #read: readonly ReadColumn[]
+  readonly #errors: FieldError[]
+  /** Types are checked only if all columns have one. */
+  readonly #isTyped: boolean
+  readonly #columns: ConditionColumn[]
+
+  constructor(connection: Connection, read: readonly ReadColumn[], errors: FieldError[]) {
+    this.#connection = connection
+    this.#read = read
+    this.#errors = errors
+    this.#isTyped = errors.length === 0
+    this.#columns = read.map(({ name, type }) => ({ name, type: this.#isTyped ? type : undefined }))
+  }
+
+  async columns(): Promise<readonly CompiledColumn[]> {
+    const values = await this.#values()
+    return this.#read.flatMap((column, index) => {
+      const { source, type } = column
+      const compiled = source?.from === 'columns' ? values.get(index) : source
+      return compiled === undefined || type === undefined ? [] : [{ ...column, source: compiled, type }]
     })
-  const type = rows[0]?.[0]
-  if (type !== 'BOOLEAN') throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`)
+  }
+
+  async conditions(filters: readonly ParsedFilter[]): Promise<readonly Condition[]> {
+    const conditions: Condition[] = []
+    for (const { at, tree } of filters) {
+      const condition = await attemptLater(this.#errors, at, async () => {
+        const options = { connection: this.#connection, columns: this.#columns, budget: this.budget, failedCast: 'null' } as const
+        const { sql } = await compileExpression(tree, options)
+        const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns) : 'BOOLEAN'
+        if (type !== 'BOOLEAN')
+          throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`)
+        return sql
+      })
+      if (condition !== undefined) conditions.push(condition)
+    }
+    return conditions
+  }
+
+  async #values(): Promise<ReadonlyMap<number, Computed>> {
+    const values = new Map<number, Computed>()
+    const report = (index: number, message: string) => this.#errors.push({ path: `columns.${index}.value`, message })
+    for (const index of orderOfComputed(this.#read, report)) {
+      const { source, type } = this.#read[index] ?? {}
+      if (source?.from !== 'columns') continue
+      const levels = this.#read.map((_, at) => values.get(at)?.level ?? 0)
+      const compiler = { connection: this.#connection, budget: this.budget, isTyped: this.#isTyped }
+      const compiled = await attemptLater(this.#errors, `columns.${index}.value`, () =>
+        compileValue(source.tree, type, this.#columns, levels, compiler),
+      )
+      if (compiled === undefined) continue
+      values.set(index, compiled.computed)
+      this.#columns[index] = { ...must(this.#columns[index], 'a column'), size: sizeOfColumn(type, compiled.size) }
+    }
+    return values
+  }
+}
+
+/** Only text is as long as the expression makes it. */
+function sizeOfColumn(type: ColumnType | undefined, size: TextSize): TextSize | undefined {
+  return type !== undefined && columnSize(type).values > 0 ? size : undefined
+}
+
+async function attemptLater<T>(errors: FieldError[], path: string, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ConditionError)) throw error
+    errors.push({ path, message: error.message })
+    return undefined
+  }
+}
+
+/** Orders problems as the definition does. */
+function placeOf({ path }: FieldError): number {
+  const [part, index] = path.split('.')
+  return Number(index ?? 0) + (part === 'filters' ? definitionLimits.columnsMax : 0)
 }
 
 function attempt<T>(errors: FieldError[], path: string, kind: new (message: string) => Error, parse: () => T): T | undefined {

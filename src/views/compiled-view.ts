@@ -4,19 +4,33 @@ import type { Condition } from './condition.ts'
 import type { Path } from './json-path.ts'
 import type { PatternBudget } from './pattern-budget.ts'
 
+/** An expression over columns of the view. */
+export type Computed = {
+  readonly from: 'columns'
+  /** SQL for the value in the type that is stored. It fails in a row in which the value cannot be computed. */
+  readonly sql: Condition
+  /** The columns that it names, by index. */
+  readonly reads: readonly number[]
+  /** 1 if it names only columns that are read from the record, otherwise one more than the highest level of those that it names. */
+  readonly level: number
+}
+
 export type CompiledColumn = {
   readonly name: string
-  readonly path: Path
+  readonly source: Path | Computed
   readonly type: ColumnType
   readonly required: boolean
   /** A value that cannot be cast to the type becomes NULL, or its row goes to the DLQ. */
   readonly castFailures: 'null' | 'dlq'
+  /** Not written. */
+  readonly hidden: boolean
   /** The form that the column asks for in Parquet; undefined for the one that every engine reads. */
   readonly parquet: ParquetForm | undefined
 }
 
 /** The rules that decide the rows of a view. */
 export type ViewRules = {
+  /** The columns of the definition, and then the fields of the envelope that expressions name, which are hidden. */
   readonly columns: readonly CompiledColumn[]
   /** All filters joined with AND; undefined if the view has none. */
   readonly condition: Condition | undefined

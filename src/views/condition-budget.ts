@@ -5,7 +5,7 @@
  * texts of a record are bounded by its size. Those that calls return are not: calls can be nested, and `||`, `concat` and `replace` return
  * more than they read.
  *
- * Law: whatever the records are, the calls in all conditions of a view return, for one record, no more text than `textValuesMax` times its
+ * Law: whatever the records are, the calls in all expressions of a view return, for one record, no more text than `textValuesMax` times its
  * values, and `textBytesMax` bytes. At most `timeCastsMax` parts read text as a time, which takes a long expression each.
  */
 import { Buffer } from 'node:buffer'
@@ -30,7 +30,7 @@ export class ConditionBudget {
     this.#timeCasts += 1
     if (this.#timeCasts <= timeCastsMax) return
     throw new ConditionError(
-      `reads text as a time too often: all conditions of the view may do so at most ${timeCastsMax} times; declare a column with the type`,
+      `reads text as a time too often: all expressions of the view may do so at most ${timeCastsMax} times; declare a column with the type`,
     )
   }
 
@@ -45,7 +45,7 @@ export class ConditionBudget {
     this.#bytes += bytes
     if (this.#values <= textValuesMax && this.#bytes <= textBytesMax) return { values, bytes }
     throw new ConditionError(
-      `makes too much text: the functions, operators and casts in all conditions of the view may return at most ${textValuesMax} times the text of a record, and ${textBytesMax} more bytes`,
+      `makes too much text: the functions, operators and casts in all expressions of the view may return at most ${textValuesMax} times the text of a record, and ${textBytesMax} more bytes`,
     )
   }
 }

@@ -4,8 +4,12 @@ import type { ColumnType } from '#model/types/column-type.ts'
 /** Returns the SQL of a condition. `column` returns the name of a column in it. */
 export type Condition = (column: (index: number) => string) => string
 
-/** The type is undefined if it could not be parsed. */
-export type ConditionColumn = { readonly name: string; readonly type: ColumnType | undefined }
+/** The type is undefined if it could not be parsed. A computed column has the size of its expression. */
+export type ConditionColumn = {
+  readonly name: string
+  readonly type: ColumnType | undefined
+  readonly size?: TextSize | undefined
+}
 
 /** A part of a condition. Its SQL may occur only once in the SQL of another part: otherwise nested parts would grow exponentially. */
 export type Part = {

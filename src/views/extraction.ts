@@ -4,14 +4,14 @@
  * All views share one parse, and a column that two views have in common is extracted once. Each step is a subquery of its own, so that
  * DuckDB evaluates every expression once per row:
  *
- *   records → payload (NULL if it is not JSON) → texts at the paths → values of the types → conditions → verdicts
+ *   records → payload (NULL if it is not JSON) → texts at the paths → values of the types → computed values → conditions → verdicts
  *
  * Law: exactly one row out for every record in, in the same order.
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { acceptsAnyText, castList, castText, portable } from './cast-sql.ts'
-import type { CompiledColumn, ViewRules } from './compiled-view.ts'
+import type { CompiledColumn, Computed, ViewRules } from './compiled-view.ts'
 import { duckDbPath, type Path } from './json-path.ts'
 
 /** The outcome for a row. Positive numbers are errors of column `i`: `missing(i)` or `castFailed(i)`. */
@@ -30,8 +30,10 @@ export type Extraction = {
    * failed and became NULL), `failed_<n>` (the text whose cast failed), and the values.
    */
   readonly sql: string
-  /** The names of the values of each view, in definition order. */
+  /** The names of the values of each view, by column. */
   readonly values: readonly (readonly string[])[]
+  /** The names of the texts that say why a value is missing although there is something in the record, by view and column, if asked for. */
+  readonly failures: readonly (readonly string[])[]
 }
 
 export type ExtractionOptions = {
@@ -41,28 +43,36 @@ export type ExtractionOptions = {
   readonly records: string
   /** Columns of the records that the statement returns unchanged. */
   readonly passThrough?: readonly string[]
+  /** Whether the statement returns `failures`. */
+  readonly explained?: boolean
 }
 
 /** Maximum number of characters of a value that a message quotes. */
 const FAILED_TEXT_CHARS_MAX = 200
 
-/** A value that is extracted once, however many columns use it. */
-type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
+/** A value that is made once, however many columns have it. */
+type Slot = {
+  readonly value: string
+  readonly type: ColumnType
+  /** 0 for a value that is read from the record. */
+  readonly level: number
+  /** SQL for the value before `portable`. A computed one is a structure, so that a failure is not the same as NULL. */
+  readonly make: string
+  /** SQL that is true if there is no value because the type does not fit or the expression failed; undefined if that cannot be. */
+  readonly failed: string | undefined
+  /** SQL for the beginning of what does not fit. */
+  readonly shown: string
+}
 
 export function extractionSql(
   views: readonly ViewRules[],
-  { guarded, records: table, passThrough = [] }: ExtractionOptions,
+  { guarded, records: table, passThrough = [], explained = false }: ExtractionOptions,
 ): Extraction {
   const found = new Texts()
   const slots = new Map<string, Slot>()
-  const slotOf = (column: CompiledColumn): Slot => {
-    const key = `${JSON.stringify(column.path)} ${printType(column.type)}`
-    const slot = slots.get(key) ?? makeSlot(`value_${slots.size}`, column, found)
-    slots.set(key, slot)
-    return slot
-  }
-  const columnSlots = views.map(({ columns }) => columns.map(slotOf))
+  const columnSlots = views.map(({ columns }) => findSlots(columns, slots, found))
   const all = [...slots.values()]
+  const ofRecord = all.filter(({ level }) => level === 0)
   // A view that reads only the envelope never parses the payload, so the check must be explicit.
   const guard = guarded || !found.readsPayload
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
@@ -71,14 +81,16 @@ export function extractionSql(
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
   const read = `SELECT ${passedThrough}payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
   const texts = `SELECT *${found.finishLists()} FROM (${read})`
-  const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
-  const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
+  const values = `SELECT *${ofRecord.map(({ make, value }) => `, ${make} AS ${value}`).join('')} FROM (${texts})`
+  const changed = ofRecord.map(({ value, type }) => `${portable(value, type)} AS ${value}`)
+  const kept = changed.length === 0 ? values : `SELECT * REPLACE (${changed.join(', ')}) FROM (${values})`
+  const computed = compute(all, kept)
   const conditions = views.map(({ condition }, view) => {
     const sql = condition?.((index) => columnSlots[view]?.[index]?.value ?? '')
     // An error in a row, such as an overflow, makes the condition unknown for that row.
     return sql === undefined ? '' : `, TRY(${sql}) AS condition_${view}`
   })
-  const decided = `SELECT *${conditions.join('')} FROM (${kept})`
+  const decided = `SELECT *${conditions.join('')} FROM (${computed})`
   const verdictsOf = views.map((view, index) => `, ${verdict(view, index, columnSlots[index] ?? [])} AS verdict_${index}`)
   const judged = `SELECT *${verdictsOf.join('')} FROM (${decided})`
   const outcome = views.map((view, index) => {
@@ -86,9 +98,72 @@ export function extractionSql(
     const nulls = `${castNulls(view, slots, 0)} AS cast_nulls_${index}, ${castNulls(view, slots, 1)} AS more_cast_nulls_${index}`
     return `verdict_${index}, ${nulls}, ${failedText(view, index, slots)} AS failed_${index}`
   })
+  const failures = explained
+    ? all.map(
+        ({ value, failed, shown }) =>
+          `${failed === undefined ? 'CAST(NULL AS VARCHAR)' : `CASE WHEN ${failed} THEN ${shown} END`} AS why_${value}`,
+      )
+    : []
   return {
-    sql: `SELECT ${passedThrough}${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
+    sql: `SELECT ${passedThrough}${[...outcome, ...all.map(({ value }) => value), ...failures].join(', ')} FROM (${judged})`,
     values: columnSlots.map((view) => view.map(({ value }) => value)),
+    failures: explained ? columnSlots.map((view) => view.map(({ value }) => `why_${value}`)) : [],
+  }
+}
+
+/** Returns the slots of a view's columns. Those that it shares with views before it are in `slots`. */
+function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>, texts: Texts): readonly Slot[] {
+  const ofColumns: Slot[] = []
+  const byLevel = [...columns.entries()].toSorted(([, a], [, b]) => levelOf(a) - levelOf(b))
+  for (const [index, { source, type }] of byLevel) {
+    const nameOf = (column: number) => ofColumns[column]?.value ?? ''
+    const key = `${source.from === 'columns' ? source.sql(nameOf) : JSON.stringify(source)} ${printType(type)}`
+    const value = `value_${slots.size}`
+    const slot =
+      slots.get(key) ??
+      (source.from === 'columns' ? computedSlot(value, source, { type, columns, nameOf }) : readSlot(value, source, type, texts))
+    slots.set(key, slot)
+    ofColumns[index] = slot
+  }
+  return ofColumns
+}
+
+function levelOf({ source }: CompiledColumn): number {
+  return source.from === 'columns' ? source.level : 0
+}
+
+/** Adds the computed values, one level after the other: each is a subquery that has the values which it reads. */
+function compute(slots: readonly Slot[], records: string): string {
+  const levels = [...new Set(slots.map(({ level }) => level))].filter((level) => level > 0).toSorted((a, b) => a - b)
+  return levels.reduce((sql, level) => {
+    const ofLevel = slots.filter((slot) => slot.level === level)
+    const tried = ofLevel.map(({ value, make }) => `${make} AS ${triedName(value)}`)
+    const values = ofLevel.map(({ value, type }) => `${portable(`${triedName(value)}.v`, type)} AS ${value}`)
+    return `SELECT *, ${values.join(', ')} FROM (SELECT *, ${tried.join(', ')} FROM (${sql}))`
+  }, records)
+}
+
+function triedName(value: string): string {
+  return `tried_${value}`
+}
+
+type ComputedIn = {
+  readonly type: ColumnType
+  readonly columns: readonly CompiledColumn[]
+  readonly nameOf: (column: number) => string
+}
+
+function computedSlot(value: string, { sql, reads, level }: Computed, { type, columns, nameOf }: ComputedIn): Slot {
+  const tried = triedName(value)
+  const isChanged = portable('x', type) !== 'x'
+  const inputs = reads.map((index) => `${quoteLiteral(columns[index]?.name ?? '')}, ${nameOf(index)}`)
+  return {
+    value,
+    type,
+    level,
+    make: `TRY(struct_pack(v := ${sql(nameOf)}))`,
+    failed: isChanged ? `(${tried} IS NULL OR (${tried}.v IS NOT NULL AND ${value} IS NULL))` : `(${tried} IS NULL)`,
+    shown: shortText(`json_object(${inputs.join(', ')})`),
   }
 }
 
@@ -189,9 +264,12 @@ function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
   }
 }
 
-function makeSlot(value: string, { path, type }: CompiledColumn, texts: Texts): Slot {
+function readSlot(value: string, path: Path, type: ColumnType, texts: Texts): Slot {
   const { text, make } = readText(path, type, texts)
-  return { value, text, make, type }
+  // A list that [*] made is quoted as JSON.
+  const shown = shortText(path.from === 'record' && path.hasEach ? `to_json(${text})` : text)
+  const failed = acceptsAnyText(type) ? undefined : `(${value} IS NULL AND ${text} IS NOT NULL)`
+  return { value, type, level: 0, make, failed, shown }
 }
 
 function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
@@ -229,17 +307,19 @@ function readList({ steps, isAligned }: RecordPath, extract: Extract, texts: Tex
 function verdict({ columns, condition }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
   if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
-  for (const [index, { required, castFailures, type }] of columns.entries()) {
-    const { value = '', text = '' } = slots[index] ?? {}
-    const canFail = !acceptsAnyText(type)
+  for (const [index, column] of columns.entries()) {
+    const { value = '', failed } = slots[index] ?? {}
     // A value that is present but of another type is a failed cast, not a missing value: that rule comes first.
-    if (canFail && (required || castFailures === 'dlq')) {
-      cases.push(`WHEN ${value} IS NULL AND ${text} IS NOT NULL THEN ${castFailed(index)}`)
-    }
-    if (required) cases.push(`WHEN ${value} IS NULL THEN ${missing(index)}`)
+    if (failed !== undefined && rejectsFailures(column)) cases.push(`WHEN ${failed} THEN ${castFailed(index)}`)
+    if (column.required) cases.push(`WHEN ${value} IS NULL THEN ${missing(index)}`)
   }
   if (condition !== undefined) cases.push(`WHEN condition_${view} IS NULL THEN ${verdicts.filterUnknown}`)
   return `CAST(CASE ${cases.join(' ')} ELSE ${verdicts.accepted} END AS SMALLINT)`
+}
+
+/** Whether a row with a value that does not fit goes to the DLQ. */
+function rejectsFailures({ required, castFailures }: CompiledColumn): boolean {
+  return required || castFailures === 'dlq'
 }
 
 /** Columns in one bit mask. */
@@ -247,33 +327,28 @@ export const MASK_COLUMNS = 62
 
 /** SQL for the values that became NULL because their cast failed: one bit for each column of the mask. */
 function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number): string {
-  const found = columns.flatMap(({ required, castFailures, type }, index) => {
-    const { value = '', text = '' } = slots[index] ?? {}
-    if (required || castFailures === 'dlq' || acceptsAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
-    return [{ value, text, bit: 2n ** BigInt(index % MASK_COLUMNS) }]
+  const found = columns.flatMap((column, index) => {
+    const { value = '', failed } = slots[index] ?? {}
+    if (failed === undefined || rejectsFailures(column) || Math.floor(index / MASK_COLUMNS) !== mask) return []
+    return [{ value, failed, bit: 2n ** BigInt(index % MASK_COLUMNS) }]
   })
   if (found.length === 0) return 'CAST(0 AS BIGINT)'
   // Most rows have all values, and only the others read the texts.
   const isComplete = found.map(({ value }) => `${value} IS NOT NULL`).join(' AND ')
-  const bits = found.map(
-    ({ value, text, bit }) => `CASE WHEN ${value} IS NULL AND ${text} IS NOT NULL THEN CAST(${bit} AS BIGINT) ELSE 0 END`,
-  )
+  const bits = found.map(({ failed, bit }) => `CASE WHEN ${failed} THEN CAST(${bit} AS BIGINT) ELSE 0 END`)
   return `CASE WHEN ${isComplete} THEN CAST(0 AS BIGINT) ELSE ${bits.join(' + ')} END`
 }
 
-/** SQL for the beginning of a text, from SQL for what was read at the column's path. A list that [*] made is quoted as JSON. */
-export function quotedText(text: string, { path }: Pick<CompiledColumn, 'path'>): string {
-  const printed = path.from === 'record' && path.hasEach ? `to_json(${text})` : text
-  return `left(CAST(${printed} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`
+function shortText(value: string): string {
+  return `left(CAST(${value} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`
 }
 
 /** SQL for the beginning of the text whose cast failed, in rows with such a verdict. */
 function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]): string {
-  const cases = columns.flatMap((column, index) =>
-    (column.required || column.castFailures === 'dlq') && !acceptsAnyText(column.type)
-      ? [`WHEN ${castFailed(index)} THEN ${quotedText(slots[index]?.text ?? '', column)}`]
-      : [],
-  )
+  const cases = columns.flatMap((column, index) => {
+    const { failed, shown = '' } = slots[index] ?? {}
+    return failed !== undefined && rejectsFailures(column) ? [`WHEN ${castFailed(index)} THEN ${shown}`] : []
+  })
   if (cases.length === 0) return 'CAST(NULL AS VARCHAR)'
   return `CASE WHEN verdict_${view} > 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
 }

@@ -1,17 +1,20 @@
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { ConditionError, listOf, type Node, objectOf } from './condition.ts'
+import { withQuotedFields } from './envelope-fields.ts'
 
 const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
 
-/** Parses one expression with DuckDB and returns its tree. Throws ConditionError for anything else. */
+/** Parses one expression with DuckDB and returns its tree. Fields of the envelope are in it as columns, by their path. Throws ConditionError for anything else. */
 export async function parseExpression(connection: Connection, text: string, timeoutMs: number): Promise<Node> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is rejected
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
     throw new ConditionError('must not contain control characters')
   }
   if (text.trim() === '') throw new ConditionError(oneExpression)
-  const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
+  const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${withQuotedFields(text)}`)})`, {
+    timeoutMs,
+  })
   const parsed = readTree(String(rows[0]?.[0]))
   if (parsed['error'] === true) {
     if (String(parsed['error_message']).includes('Only SELECT')) throw new ConditionError(oneExpression)

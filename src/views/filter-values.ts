@@ -25,9 +25,12 @@ export class PartValues {
   readonly #constants: TextConstants
   readonly #budget: ConditionBudget
 
-  constructor(constants: TextConstants, budget: ConditionBudget) {
+  readonly #failedCast: 'null' | 'error'
+
+  constructor(constants: TextConstants, budget: ConditionBudget, failedCast: 'null' | 'error') {
     this.#constants = constants
     this.#budget = budget
+    this.#failedCast = failedCast
   }
 
   /** Has a constant checked when the constants are read. */
@@ -73,14 +76,15 @@ export class PartValues {
     return part.text === undefined ? part : this.constant(part.text, instantType)
   }
 
-  cast(part: Part, to: ColumnType): Part {
+  cast(part: Part, to: ColumnType, isTry = false): Part {
     if (part.text !== undefined) return this.constant(part.text, to)
     const type = filteredType(to)
-    const read = readsTextOtherwise(type) ? this.#readFromText(part, type) : part
+    const mayFail = !isTry && this.#failedCast === 'error'
+    const read = readsTextOtherwise(type) ? this.#readFromText(part, type, mayFail) : part
     if (read !== part) return read
-    // In a row, a value that cannot be cast is NULL.
     const printed = printType(type)
-    return { sql: (column) => `TRY_CAST(${part.sql(column)} AS ${printed})`, type, size: this.#budget.sizeOf(type, [part]) }
+    const cast = mayFail ? 'CAST' : 'TRY_CAST'
+    return { sql: (column) => `${cast}(${part.sql(column)} AS ${printed})`, type, size: this.#budget.sizeOf(type, [part]) }
   }
 
   /** Returns the value of a text constant, as a column of the type would read it. */
@@ -102,15 +106,20 @@ export class PartValues {
   }
 
   /** Returns the part itself if it has no text in it. */
-  #readFromText(part: Part, type: ColumnType): Part {
+  #readFromText(part: Part, type: ColumnType, mayFail = false): Part {
     const toValue = textReader(part.type, type)
     if (toValue === undefined) return part
     this.#budget.countTimeCast()
     // A lambda evaluates the part once, however often the cast mentions it.
-    const body = toValue('x')
+    const body = mayFail ? orError(toValue('x'), 'x', type) : toValue('x')
     const sql: Part['sql'] = (column) => `list_transform([${part.sql(column)}], lambda x: ${body})[1]`
     return { sql, type, size: this.#budget.sizeOf(type, [part]) }
   }
+}
+
+/** SQL that fails where there is a text but no value: no text with a question mark at its start is a time. */
+function orError(value: string, text: string, type: ColumnType): string {
+  return `coalesce(${value}, CASE WHEN ${text} IS NOT NULL THEN CAST('?' || CAST(${text} AS VARCHAR) AS ${printType(type)}) END)`
 }
 
 /** Returns the type that text is brought to; undefined if all parts are text. Lists of text come last. */

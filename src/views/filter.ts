@@ -1,7 +1,7 @@
 /**
- * The conditions of a view.
+ * The expressions of a view: conditions of filters, and values of computed columns.
  *
- * DuckDB's own parser turns a condition into a tree, an allowlist walks the tree, and the printer here writes it back: no character
+ * DuckDB's own parser turns an expression into a tree, an allowlist walks the tree, and the printer here writes it back: no character
  * of the user's text reaches a statement that runs.
  *
  * Owns: which expressions are allowed. Does not own: whether their types fit (DuckDB checks that for compile.ts), how text becomes a value of
@@ -27,10 +27,10 @@ import {
   quoted,
 } from './condition.ts'
 import { type ConditionBudget, columnSize, constantSize, scalarSize } from './condition-budget.ts'
+import { problemWithField } from './envelope-fields.ts'
 import { printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { reasonIfChanging } from './filter-functions.ts'
-import { parseExpression } from './filter-parse.ts'
 import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
 import { PartValues } from './filter-values.ts'
 import { TextConstants } from './text-constants.ts'
@@ -56,22 +56,34 @@ const disallowedMessages: Readonly<Record<string, string>> = {
   POSITIONAL_REFERENCE: 'a column by its position is not allowed: name the column',
 }
 
-/** Throws ConditionError with a message that names the offending part. The budget is for all conditions of the view. */
-export async function parseCondition(
-  connection: Connection,
-  text: string,
-  columns: readonly ConditionColumn[],
-  budget: ConditionBudget,
-  timeoutMs: number,
-): Promise<Condition> {
-  const expression = await parseExpression(connection, text, timeoutMs)
+export type ExpressionOptions = {
+  readonly connection: Connection
+  readonly columns: readonly ConditionColumn[]
+  /** For all expressions of the view. */
+  readonly budget: ConditionBudget
+  /** The result of CAST in a row with a value that does not fit. TRY_CAST makes it NULL in any case. */
+  readonly failedCast: 'null' | 'error'
+}
+
+export type Expression = Part & {
+  /** The columns that it names, by index. */
+  readonly reads: readonly number[]
+}
+
+/** Throws ConditionError with a message that names the offending part. */
+export async function compileExpression(
+  tree: Node,
+  { connection, columns, budget, failedCast }: ExpressionOptions,
+): Promise<Expression> {
   const constants = new TextConstants()
-  const { sql } = new Printer(columns, new PartValues(constants, budget), budget).print(expression)
-  await constants.read(connection, timeoutMs)
-  return sql
+  const printer = new Printer(columns, new PartValues(constants, budget, failedCast), budget)
+  const part = printer.print(tree)
+  await constants.read(connection, definitionLimits.compileTimeoutMs)
+  return { ...part, reads: [...printer.reads] }
 }
 
 class Printer {
+  readonly reads = new Set<number>()
   readonly #columns: readonly ConditionColumn[]
   readonly #values: PartValues
   readonly #budget: ConditionBudget
@@ -120,16 +132,19 @@ class Printer {
   }
 
   #column(names: readonly string[]): Part {
-    const index = names.length === 1 ? this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase()) : -1
-    const { name, type } = this.#columns[index] ?? {}
+    const index = names.length === 1 ? columnIndex(this.#columns, names[0] ?? '') : -1
+    const { name, type, size } = this.#columns[index] ?? {}
     if (name === undefined) {
       const written = names.join('.')
-      throw new ConditionError(reasonIfChanging(written) ?? `${quoted(written)} is not a column of this view`)
+      throw new ConditionError(
+        reasonIfChanging(written) ?? problemWithField(written) ?? `${quoted(written)} is not a column of this view`,
+      )
     }
+    this.reads.add(index)
     if (type === undefined) return { sql: (column) => column(index), type: 'unknown', size: columnSize('unknown'), column: name }
     const filtered = filteredType(type)
     const sql: Condition = (column) => (filtered === type ? column(index) : `CAST(${column(index)} AS ${printType(filtered)})`)
-    return { sql, type: filtered, size: columnSize(filtered), column: name }
+    return { sql, type: filtered, size: size ?? columnSize(filtered), column: name }
   }
 
   #case(node: Node, print: (child: unknown) => Part): Part {
@@ -149,7 +164,7 @@ class Printer {
     const text = textConstant(node['child'])
     // The parser writes TRUE as CAST('t' AS BOOLEAN).
     if (isScalar(type, 'BOOLEAN') && (text === 't' || text === 'f')) return booleanPart(fixed(text === 't' ? 'TRUE' : 'FALSE'))
-    return this.#values.cast(print(node['child']), type)
+    return this.#values.cast(print(node['child']), type, node['try_cast'] === true)
   }
 
   #operator(type: string, children: readonly Part[]): Part {
@@ -180,6 +195,19 @@ class Printer {
         throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
     }
   }
+}
+
+/** Returns -1 if there is no such column. */
+export function columnIndex(columns: readonly { readonly name: string }[], name: string): number {
+  return columns.findIndex((column) => column.name.toLowerCase() === name.toLowerCase())
+}
+
+/** Returns the names that an expression has for columns, in no order. */
+export function namesIn(tree: unknown): readonly string[] {
+  if (typeof tree !== 'object' || tree === null) return []
+  const { class: kind, column_names: names } = tree as Node
+  if (kind === 'COLUMN_REF' && Array.isArray(names) && names.length === 1) return names.map(String)
+  return Object.values(tree).flatMap(namesIn)
 }
 
 const nullPart: Part = { sql: fixed('NULL'), type: 'unknown', size: { values: 0, bytes: 0 } }

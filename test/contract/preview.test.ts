@@ -58,6 +58,38 @@ describe('POST /v1/views/preview', () => {
     expect(await account.get('/v1/views?status=all')).toMatchObject({ body: { total: 0 } })
   })
 
+  test('200 with computed columns, and without hidden ones', async () => {
+    const columns = [
+      { name: 'cents', type: 'BIGINT', path: '$.cents', hidden: true },
+      { name: 'euros', type: 'DECIMAL(18,2)', value: 'cents / 100.0', required: true },
+      { name: 'code', type: 'BIGINT', value: 'CAST(text AS BIGINT)' },
+      { name: 'text', type: 'VARCHAR', path: '$.code', hidden: true },
+    ]
+    const answer = await preview(await control().newAccount(), {
+      definition: { columns },
+      samples: ['{"cents":150,"code":"7"}', '{"cents":1,"code":"x"}', '{}'],
+    })
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        rows: [
+          { euros: '1.50', code: '7' },
+          { euros: '0.01', code: null },
+        ],
+        columns: [{ name: 'euros' }, { name: 'code' }],
+        errors: [{ sample_index: 2, column: 'euros', code: 'missing_required' }],
+        warnings: [
+          {
+            sample_index: 1,
+            column: 'code',
+            message: 'column "code" cannot be computed as BIGINT from {"text":"x"} and becomes NULL',
+          },
+        ],
+      },
+    })
+    expect(answer.body.rows[0]).not.toHaveProperty('cents')
+  })
+
   test('200 success when no sample goes to the dead letter queue', async () => {
     const answer = await preview(await control().newAccount(), { samples: samples.slice(0, 2) })
     expect(answer).toMatchObject({ status: 200, body: { success: true, rowCount: 1, errors: [] } })

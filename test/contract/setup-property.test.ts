@@ -61,6 +61,16 @@ const text = fc.oneof(
 )
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
 
+const columnType = fc.constantFrom('VARCHAR', 'BIGINT', 'DECIMAL(12,2)', 'UUID')
+const path = fc.constantFrom('$.a', "$['b c']", '$.d[0]', '$["#"]')
+const columnNamed = (name: string) => ({
+  name: fc.constant(name),
+  required: optional(fc.boolean()),
+  // One column is always written.
+  hidden: name === 'id' ? optional(fc.constant(false)) : optional(fc.boolean()),
+  cast_failures: optional(fc.constantFrom('null', 'dlq')),
+})
+
 const settings = {
   destination: fc.record({
     bucket: fc.constantFrom('lake', 'river'),
@@ -86,17 +96,19 @@ const settings = {
     tags: optional(fc.array(fc.constantFrom('x', 'no', 'ü', 'null'), { maxLength: 3 })),
     definition: fc.record({
       columns: fc
-        .uniqueArray(fc.constantFrom('id', 'Name', 'no', 'null', 'a b', 'ü', '1', 'x:y', '#h'), { minLength: 1 })
+        .uniqueArray(fc.constantFrom('Name', 'no', 'null', 'a b', 'ü', '1', 'x:y', '#h'))
+        .map((names) => ['id', ...names])
         .chain((names) =>
           fc.tuple(
             ...names.map((each) =>
-              fc.record({
-                name: fc.constant(each),
-                type: fc.constantFrom('VARCHAR', 'BIGINT', 'DECIMAL(12,2)', 'UUID'),
-                path: fc.constantFrom('$.a', "$['b c']", '$.d[0]', '$["#"]'),
-                required: optional(fc.boolean()),
-                cast_failures: optional(fc.constantFrom('null', 'dlq')),
-              }),
+              fc.oneof(
+                { arbitrary: fc.record({ ...columnNamed(each), type: columnType, path }), weight: 3 },
+                fc.record({
+                  ...columnNamed(each),
+                  type: fc.constant('VARCHAR'),
+                  value: fc.constantFrom("'#: x'", 'lower($$.topic)'),
+                }),
+              ),
             ),
           ),
         ),

@@ -53,7 +53,9 @@ export const tablesQuery = (account: string) =>
       const ofViews = [...newest.values()]
         .toSorted((a, b) => a.name.localeCompare(b.name))
         .map(({ name, definition }): QueryTable => {
-          const columns = definition.columns.map((column) => ({ name: column.name, type: column.type.toUpperCase() }))
+          const columns = definition.columns
+            .filter(({ hidden }) => hidden !== true)
+            .map((column) => ({ name: column.name, type: column.type.toUpperCase() }))
           return { name: identifier(name), kind: 'view', columns }
         })
       const raw = endpoints.items

@@ -3,6 +3,7 @@ import type { CallOptions } from '#client/bound.ts'
 import type { Client } from '#client/client.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
+import { writtenColumns } from '#model/definition.ts'
 import type { TableName } from '#query/query-protocol.ts'
 import type { TableFiles } from '#query/run-statement.ts'
 import { describeUnknownTable, findTable, isRaw, rawColumns, viewNameOf } from '#query/tables.ts'
@@ -46,7 +47,11 @@ export async function resolveTables(
     const kind = `views/${viewName}/v${version}`
     tables.push({
       name,
-      columns: definition.columns.map((column) => ({ name: column.name, type: column.type, parquet: column.parquet })),
+      columns: writtenColumns(definition.columns).map((column) => ({
+        name: column.name,
+        type: column.type,
+        parquet: column.parquet,
+      })),
       endpoints: only === undefined ? endpoints.map(({ id }) => id) : [only],
       // Files of backfills and re-drives have a kind of their own.
       hasKind: (each) => each === kind || each.startsWith(`${kind}/`),

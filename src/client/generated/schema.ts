@@ -189,7 +189,11 @@ readonly name: string
 /** a list type such as VARCHAR[] if the path has [*], and a scalar if it names a field of the envelope */
 readonly type: string
 /** a JSONPath, or $$.<field> of the envelope: docs/views.md */
-readonly path: string
+readonly path?: string | undefined
+/** instead of `path`: an expression over other columns of this definition and $$.<field> of the envelope: docs/views.md */
+readonly value?: string | undefined
+/** other columns and filters can use it, but it is not written */
+readonly hidden?: boolean | undefined
 readonly required?: boolean | undefined
 readonly cast_failures?: "null" | "dlq" | undefined
 /** how Parquet stores the column; if not set, in a form that every engine reads. `native` stores a UUID, TIME, JSON or unsigned integer as such, `naive` a TIMESTAMP that is not marked as UTC */

@@ -1,5 +1,5 @@
 /** Tables that a query may name. Each query is limited to the account. */
-import type { Definition } from '#model/definition.ts'
+import { type Definition, writtenColumns } from '#model/definition.ts'
 import { fromJson } from '../columns.ts'
 import type { Db } from '../store.ts'
 
@@ -12,9 +12,9 @@ export function listQueriedVersions(db: Db, account_id: string, name: string) {
     .execute()
 }
 
-export async function findQueriedColumns(db: Db, view_id: string): Promise<Definition['columns'] | undefined> {
+export async function findQueriedColumns(db: Db, view_id: string): Promise<readonly Definition['columns'][number][] | undefined> {
   const row = await db.selectFrom('views').select('definition').where('id', '=', view_id).executeTakeFirst()
-  return row && fromJson<Definition>(row.definition).columns
+  return row && writtenColumns(fromJson<Definition>(row.definition).columns)
 }
 
 /** Lists endpoints that are not deleted and whose name or id this may be, in whatever case. The oldest is first. */

@@ -27,10 +27,12 @@ export function DeadLetter({ letter, view }: { readonly letter: DlqRecord; reado
               ['Column', <strong key="name">{column.name}</strong>],
               ['Type', <code key="type">{column.type}</code>],
               [
-                'Path',
+                column.path === undefined ? 'Value' : 'Path',
                 <span key="path">
-                  <code>{column.path}</code>
-                  {!isFound && lines !== undefined && <span className={style.soft}> (nothing there)</span>}
+                  <code>{column.path ?? column.value}</code>
+                  {column.path !== undefined && !isFound && lines !== undefined && (
+                    <span className={style.soft}> (nothing there)</span>
+                  )}
                 </span>,
               ],
             ]}

@@ -22,6 +22,8 @@ test.each<[string, string, DefinitionFormat, string, string]>([
   ['a type of JSON', '{ "columns": [{ "type": "BIG', 'json', 'BIG', 'BIGINT'],
   ['a path of the samples', 'columns:\n  - path: $.it', 'yaml', '$.it', '$.items[*].sku'],
   ['a path of the envelope', 'columns:\n  - path: $$', 'yaml', '$$', '$$.topic'],
+  ['a column in a value', 'columns:\n  - name: b\n    value: round(am', 'yaml', 'am', 'amount'],
+  ['a field in a value', 'columns:\n  - name: b\n    value: lower($$.to', 'yaml', '$$.to', '$$.topic'],
   ['a column in a condition', 'filters:\n  - condition: length(x) > 2 AND am', 'yaml', 'am', 'amount'],
 ])('completes %s', (_, before, format, typed, label) => {
   const result = complete(before, format)

@@ -20,12 +20,12 @@ export function completeDefinition(before: string, after: string, context: Compl
 }
 
 /** The key whose value the cursor is in, and what is written of the value. */
-const inValue = /["']?\b(type|path|required|cast_failures|parquet|lists|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+const inValue = /["']?\b(type|path|value|hidden|required|cast_failures|parquet|lists|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(before: string, { format, paths, columns }: CompletionContext): CompletionResult | null {
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
   // After the value of a flow map the next key begins.
-  if (key === undefined || (key !== 'condition' && endsValue(written, quote))) return null
+  if (key === undefined || (key !== 'condition' && key !== 'value' && endsValue(written, quote))) return null
   const from = before.length - written.length
   const quoted = (text: string) => (quote === '' && needsQuotes(text, format) ? quoteFor(text, format) : text)
   switch (key) {
@@ -33,6 +33,7 @@ function completeValue(before: string, { format, paths, columns }: CompletionCon
       return { from, options: types.map((type, index) => option(type, 'type', { apply: quoted(type), boost: -index })) }
     case 'path':
       return { from, options: pathOptions(paths).map((each) => ({ ...each, apply: quoted(each.label) })) }
+    case 'hidden':
     case 'required':
       return { from, options: ['true', 'false'].map((word) => option(word, 'constant')) }
     case 'cast_failures':
@@ -45,18 +46,21 @@ function completeValue(before: string, { format, paths, columns }: CompletionCon
     case 'lists':
       return { from, options: ['aligned', 'packed'].map((word) => option(word, 'constant', { apply: quoted(word) })) }
     default:
-      return completeCondition(before, written, columns)
+      return completeExpression(before, written, columns)
   }
 }
 
+const envelopeOptions: readonly Completion[] = Object.entries(envelopePaths).map(([path, detail]) =>
+  option(path, 'variable', { detail, boost: -1 }),
+)
+
 function pathOptions(paths: readonly SamplePath[]): readonly Completion[] {
-  return [
-    ...paths.map(({ path, kind }) => option(path, 'property', { detail: kind })),
-    ...Object.entries(envelopePaths).map(([path, detail]) => option(path, 'variable', { detail, boost: -1 })),
-  ]
+  return [...paths.map(({ path, kind }) => option(path, 'property', { detail: kind })), ...envelopeOptions]
 }
 
-function completeCondition(before: string, written: string, columns: readonly string[]): CompletionResult | null {
+function completeExpression(before: string, written: string, columns: readonly string[]): CompletionResult | null {
+  const field = /\$\$\.\w*$/.exec(written)?.[0]
+  if (field !== undefined) return { from: before.length - field.length, options: envelopeOptions, validFor: /^\$\$\.\w*$/ }
   const word = /\w*$/.exec(written)?.[0] ?? ''
   if (word === '') return null
   const options = [

@@ -23,14 +23,14 @@ export function MissingColumns({ suggestion, definition, onAdd }: MissingColumns
     { title: 'Path', cell: ({ path }) => <code>{path}</code> },
     {
       title: 'Type',
-      cell: ({ type, path }) => (
+      cell: ({ type, path = '' }) => (
         <>
           <code>{type}</code>
           {notes.has(path) && <div className={style.quiet}>{notes.get(path)}</div>}
         </>
       ),
     },
-    { title: 'Seen', cell: ({ path }) => seen(stats.get(path), suggestion.sample_count), figure: true },
+    { title: 'Seen', cell: ({ path = '' }) => seen(stats.get(path), suggestion.sample_count), figure: true },
     {
       title: '',
       figure: true,
@@ -52,7 +52,7 @@ export function MissingColumns({ suggestion, definition, onAdd }: MissingColumns
       }
     >
       <div className={style.bounded}>
-        <Table label="Paths without a column" columns={columns} rows={missing} keyOf={({ path }) => path} />
+        <Table label="Paths without a column" columns={columns} rows={missing} keyOf={({ name }) => name} />
       </div>
     </Section>
   )

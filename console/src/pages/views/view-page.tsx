@@ -44,9 +44,16 @@ function DefinitionTables({ definition: { columns, filters = [] } }: { readonly 
 }
 
 const columnColumns: readonly TableColumn<Definition['columns'][number]>[] = [
-  { title: 'Name', cell: ({ name }) => <strong className={style.name}>{name}</strong> },
+  {
+    title: 'Name',
+    cell: ({ name, hidden }) => (
+      <>
+        <strong className={style.name}>{name}</strong> {hidden === true && <Badge>hidden</Badge>}
+      </>
+    ),
+  },
   { title: 'Type', cell: ({ type }) => <code>{type}</code> },
-  { title: 'Path', cell: ({ path }) => <code>{path}</code> },
+  { title: 'Path or value', cell: ({ path, value }) => <code>{path ?? value}</code> },
   {
     title: 'Without a value',
     cell: ({ required }) => (required === true ? <Badge tone="note">dead letter</Badge> : 'NULL'),

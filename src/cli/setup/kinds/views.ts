@@ -39,9 +39,12 @@ function settingsAsIn(file: ViewSettings, version: View): ViewSettings {
   return { ...settings, definition: { ...settings.definition, lists: 'packed' } }
 }
 
-function plainColumn({ name, type, path, required, cast_failures, ...rest }: Column): Column {
+function plainColumn({ name, type, path, value, hidden, required, cast_failures, ...rest }: Column): Column {
   return {
-    ...{ name, type, path },
+    ...{ name, type },
+    ...(path === undefined ? {} : { path }),
+    ...(value === undefined ? {} : { value }),
+    ...(hidden === true ? { hidden } : {}),
     ...(required === true ? { required } : {}),
     ...(cast_failures === 'dlq' ? { cast_failures } : {}),
     ...rest,

@@ -1,0 +1,163 @@
+/**
+ * The computed columns of a view.
+ *
+ * Owns: which columns an expression reads, the order in which they are computed, whether its type fits. Does not own: what an expression
+ * may contain (filter.ts), the statement (extraction.ts).
+ * Law: a computed column reads only columns of lower levels, so there are no circles. Its SQL has the type that is stored, and fails in a row
+ * in which there is no such value: that is a failed cast.
+ */
+import type { Connection } from '#duckdb/database.ts'
+import { quoteIdentifier } from '#duckdb/quote.ts'
+import { definitionLimits } from '#model/limits.ts'
+import { type ColumnType, ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
+import type { CompiledColumn, Computed } from './compiled-view.ts'
+import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
+import type { ConditionBudget } from './condition-budget.ts'
+import { fieldOf } from './envelope-fields.ts'
+import { columnIndex, compileExpression, namesIn } from './filter.ts'
+import { parseExpression } from './filter-parse.ts'
+import type { Path } from './json-path.ts'
+import { typeProblem } from './type-problem.ts'
+
+/** A column of a definition as far as it could be read. */
+export type ReadColumn = Omit<CompiledColumn, 'source' | 'type'> & {
+  readonly type: ColumnType | undefined
+  /** Undefined if it could not be parsed. */
+  readonly source: Path | { readonly from: 'columns'; readonly tree: Node } | undefined
+}
+
+export async function parseValue(connection: Connection, text: string): Promise<ReadColumn['source']> {
+  return { from: 'columns', tree: await parseExpression(connection, text, definitionLimits.compileTimeoutMs) }
+}
+
+/** Returns the fields of the envelope that the expressions name, as hidden columns. */
+export function fieldsIn(trees: readonly Node[], columns: readonly { readonly name: string }[]): readonly ReadColumn[] {
+  const names = new Set(trees.flatMap(namesIn).filter((name) => columnIndex(columns, name) === -1))
+  return [...names].flatMap((name) => {
+    const source = fieldOf(name)
+    if (source === undefined) return []
+    const type = parseType(source.field === 'ingested_at' ? 'TIMESTAMP' : 'VARCHAR')
+    return [{ name, type, source, required: false, castFailures: 'null' as const, hidden: true, parquet: undefined }]
+  })
+}
+
+/** Returns the computed columns by index, so that each comes after those which it reads; none if there is a circle. */
+export function orderOfComputed(
+  columns: readonly ReadColumn[],
+  onProblem: (column: number, message: string) => void,
+): readonly number[] {
+  const order: number[] = []
+  const visit = (index: number, path: readonly number[]): void => {
+    const { source } = columns[index] ?? {}
+    if (source?.from !== 'columns' || order.includes(index)) return
+    const start = path.indexOf(index)
+    if (start !== -1) {
+      const circle = [...path.slice(start), index].map((each) => JSON.stringify(columns[each]?.name))
+      throw new Circle(index, `depends on itself: ${circle.join(' needs ')}`)
+    }
+    for (const name of new Set(namesIn(source.tree))) visit(columnIndex(columns, name), [...path, index])
+    order.push(index)
+  }
+  for (const index of columns.keys()) {
+    try {
+      visit(index, [])
+    } catch (error) {
+      if (!(error instanceof Circle)) throw error
+      onProblem(error.column, error.message)
+      return []
+    }
+  }
+  return order
+}
+
+class Circle extends Error {
+  override readonly name = 'Circle'
+  readonly column: number
+
+  constructor(column: number, message: string) {
+    super(message)
+    this.column = column
+  }
+}
+
+export type Compiler = { readonly connection: Connection; readonly budget: ConditionBudget; readonly isTyped: boolean }
+
+export type CompiledValue = { readonly computed: Computed; readonly size: TextSize }
+
+/** Compiles the expression of a column. `levels` has those of the columns that it reads. Throws ConditionError. */
+export async function compileValue(
+  tree: Node,
+  type: ColumnType | undefined,
+  columns: readonly ConditionColumn[],
+  levels: readonly number[],
+  { connection, budget, isTyped }: Compiler,
+): Promise<CompiledValue> {
+  const { sql, reads, size } = await compileExpression(tree, { connection, columns, budget, failedCast: 'error' })
+  const level = 1 + Math.max(0, ...reads.map((index) => levels[index] ?? 0))
+  if (level > definitionLimits.computedLevelsMax) {
+    throw new ConditionError(`needs other computed columns more than ${definitionLimits.computedLevelsMax} deep`)
+  }
+  if (!isTyped || type === undefined) return { computed: { from: 'columns', sql, reads, level }, size }
+  const found = await typeOf(connection, sql, columns)
+  return { computed: { from: 'columns', sql: toStored(sql, found, type), reads, level }, size }
+}
+
+/** Returns the type of an expression as DuckDB names it, by evaluating it on one row of NULLs. */
+export async function typeOf(
+  connection: Connection,
+  expression: Condition,
+  columns: readonly ConditionColumn[],
+): Promise<string> {
+  const nulls = columns.map(
+    ({ name, type }) =>
+      `CAST(NULL AS ${type === undefined ? 'VARCHAR' : printType(storedType(type))}) AS ${quoteIdentifier(name)}`,
+  )
+  const sql = expression((index) => quoteIdentifier(columns[index]?.name ?? ''))
+  const { rows } = await connection
+    .query(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`, { timeoutMs: definitionLimits.compileTimeoutMs })
+    .catch((error: unknown): never => {
+      const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+      throw new ConditionError(typeProblem(line))
+    })
+  return String(rows[0]?.[0])
+}
+
+/** Returns the expression in the type that is stored. Throws ConditionError if one of its values may be another than the author meant. */
+function toStored(sql: Condition, found: string, type: ColumnType): Condition {
+  const printed = printType(type)
+  const stored = printType(storedType(type))
+  const from = found.includes('"NULL"') ? type : readType(found, printed)
+  if (!fits(from, type)) {
+    throw new ConditionError(
+      `is of type ${printType(from)}, and the column of type ${printed}: write CAST(… AS ${printed}), whose failures follow cast_failures, or change the type`,
+    )
+  }
+  if (type.scalar === 'TIMESTAMPTZ') return (column) => inUtc(sql(column), type.depth)
+  const cast: Condition =
+    printType(from) === printed && !found.includes('"NULL"') ? sql : (column) => `CAST(${sql(column)} AS ${printed})`
+  return stored === printed ? cast : (column) => `CAST(${cast(column)} AS ${stored})`
+}
+
+/** A cast would read the instant in the time zone of the session. */
+function inUtc(sql: string, depth: number): string {
+  if (depth === 0) return `make_timestamptz(epoch_us(CAST(${sql} AS TIMESTAMP)))`
+  return `list_transform(${sql}, lambda item_${depth}: ${inUtc(`item_${depth}`, depth - 1)})`
+}
+
+function readType(found: string, declared: string): ColumnType {
+  try {
+    return parseType(found)
+  } catch (error) {
+    if (!(error instanceof ColumnTypeError)) throw error
+    throw new ConditionError(`is of type ${found}, which no column can have; the column is of type ${declared}`)
+  }
+}
+
+/** Whether each value has one meaning in the other type. Numbers that are out of its range fail in their row. */
+function fits(from: ColumnType, to: ColumnType): boolean {
+  if (from.depth !== to.depth) return false
+  if (printType(from) === printType(to)) return true
+  if (descriptorOf(from.scalar).isNumber === true && descriptorOf(to.scalar).isNumber === true) return true
+  const isInstant = to.scalar === 'TIMESTAMP' || to.scalar === 'TIMESTAMPTZ'
+  return isInstant && (from.scalar === 'DATE' || from.scalar === 'TIMESTAMP' || from.scalar === 'TIMESTAMPTZ')
+}

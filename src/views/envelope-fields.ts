@@ -1,0 +1,36 @@
+/**
+ * Fields of the envelope in an expression, such as `$$.topic`.
+ *
+ * DuckDB reads `$$` as the begin of a text, so they are put in quotes before it parses the expression: there they are names of columns.
+ */
+import { quoted } from './condition.ts'
+import { type Path, PathError, parsePath } from './json-path.ts'
+
+/** A text, a quoted name, or a comment, which may contain anything; or a field. */
+const parts =
+  /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\$\.[a-z_]+(?:\.(?:[\w-]+|"[^"]*")|\[\s*(?:'[^']*'|"[^"]*")\s*\])?)/gi
+
+export function withQuotedFields(expression: string): string {
+  return expression.replace(parts, (whole, field: string | undefined) =>
+    field === undefined ? whole : `"${field.replaceAll('"', '""')}"`,
+  )
+}
+
+type EnvelopePath = Path & { readonly from: 'envelope' }
+
+/** Returns the field that a name in an expression stands for; undefined if it is none. */
+export function fieldOf(name: string): EnvelopePath | undefined {
+  const found = problemWithField(name) === undefined && name.startsWith('$$.') ? parsePath(name) : undefined
+  return found?.from === 'envelope' ? found : undefined
+}
+
+/** Returns why a name that is meant as a field is none. */
+export function problemWithField(name: string): string | undefined {
+  try {
+    if (name.startsWith('$$')) parsePath(name)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof PathError)) throw error
+    return `${quoted(name)} is not a field of the envelope: it ${error.message}`
+  }
+}
