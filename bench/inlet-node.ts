@@ -62,6 +62,7 @@ export async function startInlet(
         segment_max_age_seconds: 60,
         output_formats: ['parquet'],
         kept_headers: [],
+        kept_fields: [],
         mqtt_config: {
           enabled: true,
           max_connections: mqttLimits.maxConnections.max,

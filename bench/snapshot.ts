@@ -52,6 +52,7 @@ export const benchmark: Benchmark = {
       mqtt_config: null,
       compaction: null,
       kept_headers: null,
+      kept_fields: null,
     }
     const newKey = (): NewStoredApiKey => ({
       ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },

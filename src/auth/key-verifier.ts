@@ -14,7 +14,8 @@ const unknown = 'the API key is unknown or revoked, or its account has no endpoi
 export class KeyVerifier {
   #keys: readonly SnapshotKey[] = []
   #byHash: ReadonlyMap<string, KeyPrincipal> = new Map()
-  #ids: ReadonlySet<string> = new Set()
+  /** By id. */
+  #names: ReadonlyMap<string, string | undefined> = new Map()
   /** Cache of verified secrets. It has only secrets of known keys, so it never outgrows `#byHash`. */
   readonly #bySecret = new Map<string, KeyPrincipal>()
   readonly #refuseUnknown: (detail: string) => Error
@@ -28,14 +29,19 @@ export class KeyVerifier {
     // The feed passes the same array while no key changes.
     if (keys === this.#keys) return
     this.#keys = keys
-    this.#byHash = new Map(keys.map(({ id, hash, ...key }) => [hash, { key_id: id, ...key }]))
-    this.#ids = new Set(keys.map(({ id }) => id))
+    this.#byHash = new Map(keys.map(({ id, hash, name: _, ...key }) => [hash, { key_id: id, ...key }]))
+    this.#names = new Map(keys.map(({ id, name }) => [id, name]))
     this.#bySecret.clear()
   }
 
   /** Whether a key that was verified before is still accepted. */
   isActive(id: string): boolean {
-    return this.#ids.has(id)
+    return this.#names.has(id)
+  }
+
+  /** Returns the name of a key that is accepted; undefined if the node does not know it. */
+  nameOf(id: string): string | undefined {
+    return this.#names.get(id)
   }
 
   /** Throws unauthorized, or what `refuseUnknown` returns. A cached secret costs one map lookup, a new one a hash. */

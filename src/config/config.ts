@@ -223,7 +223,7 @@ export const options = {
     'INLET_TRUST_PROXY',
     '',
     optional(proxies),
-    'load balancers whose `X-Forwarded-For` is trusted: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
+    'load balancers whose `X-Forwarded-For` is trusted, of the management API and of ingest: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
   ),
   oidcIssuer: option(
     'INLET_OIDC_ISSUER',

@@ -24,6 +24,7 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from './find-delivered.ts'
 import { Allowances } from './gate/allowances.ts'
 import { Authenticator } from './gate/authenticator.ts'
+import { ClientAddresses } from './gate/client-addresses.ts'
 import { Configuration } from './gate/configuration.ts'
 import { ConnectionBudget } from './gate/connection-budget.ts'
 import { EndpointCounts } from './gate/endpoint-counters.ts'
@@ -94,6 +95,7 @@ export type IngestConfig = {
   readonly metricsToken: string | null
   readonly publicKeys: string
   readonly requestTimeoutSeconds: number
+  readonly trustProxy: string | null
 }
 
 export type IngestPlane = {
@@ -226,6 +228,7 @@ function composeEntry(
   const gate = new Gate({
     configuration,
     authenticator,
+    clientAddresses: new ClientAddresses(config.trustProxy),
     rooms: nodeRoom,
     allowances,
     keyUse,

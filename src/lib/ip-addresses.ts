@@ -1,5 +1,5 @@
 /** Kinds of IP addresses. The supervisor loads this too, so it uses no library. */
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, SocketAddress } from 'node:net'
 
 const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8)
@@ -36,6 +36,53 @@ export function findAddressFault(address: string): string | undefined {
   if (isIn(unspecified, address)) return 'an unspecified address'
   if (isIn(multicast, address)) return 'a multicast address'
   return isIn(broadcast, address) ? 'a broadcast address' : undefined
+}
+
+/** Returns the address in its short form, without a zone, and an IPv4 address in the notation of IPv6 as IPv4. Undefined if it is none. */
+export function shortAddress(text: string): string | undefined {
+  const zoneAt = text.indexOf('%')
+  const address = zoneAt === -1 ? text : text.slice(0, zoneAt)
+  const version = isIP(address)
+  if (version === 0) return undefined
+  if (version === 4) return address
+  const short = new SocketAddress({ address, family: 'ipv6' }).address
+  return short.startsWith(mappedPrefix) && isIP(short.slice(mappedPrefix.length)) === 4 ? short.slice(mappedPrefix.length) : short
+}
+
+const mappedPrefix = '::ffff:'
+
+/** Returns the network of an address that `shortAddress` returned: the last octet of IPv4, or the last 80 bits of IPv6, are zero. */
+export function maskAddress(address: string): string {
+  if (isIP(address) === 4) return `${address.slice(0, address.lastIndexOf('.'))}.0`
+  const [left = '', right] = address.split('::')
+  const groups = left === '' ? [] : left.split(':')
+  const tail = right === undefined || right === '' ? [] : right.split(':')
+  // One group for each 16 bits, but an IPv4 address at the end takes two.
+  const zeros = right === undefined ? 0 : IPV6_GROUPS - groups.length - tail.length - (address.includes('.') ? 1 : 0)
+  const network = [...groups, ...new Array<string>(zeros).fill('0'), ...tail].slice(0, IPV6_NETWORK_GROUPS)
+  while (network.at(-1) === '0') network.pop()
+  return `${network.join(':')}::`
+}
+
+const IPV6_GROUPS = 8
+const IPV6_NETWORK_GROUPS = 3
+
+/** Addresses and networks such as `10.0.0.0/8`, separated by commas. */
+export class Networks {
+  readonly #list = new BlockList()
+
+  constructor(text: string) {
+    for (const part of text.split(',')) {
+      const [address = '', bits] = part.trim().split('/')
+      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+      if (bits === undefined) this.#list.addAddress(address, family)
+      else this.#list.addSubnet(address, Number(bits), family)
+    }
+  }
+
+  has(address: string): boolean {
+    return isIn(this.#list, address)
+  }
 }
 
 function isIn(list: BlockList, address: string): boolean {

@@ -39,6 +39,8 @@ export type RevokedKey = {
   readonly id: string
   /** When its tokens end at the latest, ISO 8601, while its connections stay open; null if all of them ended at once. */
   readonly tokens_until: string | null
+  /** Only where a node may need it: for records that are sent with a token of the key. */
+  readonly name?: string | undefined
 }
 
 export const RevokeKeyQuery = z.strictObject({

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AutomaticCompaction } from './compaction.ts'
 import { DestinationStatus } from './destination.ts'
 import { Id } from './id.ts'
+import { KeptField, KeptFields } from './kept-fields.ts'
 import { KeptHeaders } from './kept-headers.ts'
 import { mqttLimits, segmentLimits } from './limits.ts'
 import { regionPattern } from './patterns.ts'
@@ -91,6 +92,7 @@ export const CreateEndpoint = z.strictObject({
   mqtt_config: MqttConfig.nullable().optional(),
   compaction: AutomaticCompaction.nullable().optional(),
   kept_headers: KeptHeaders.optional(),
+  kept_fields: KeptFields.optional(),
 })
 export type CreateEndpoint = z.infer<typeof CreateEndpoint>
 
@@ -103,6 +105,7 @@ export const ChangeEndpoint = z.strictObject({
   mqtt_config: ChangeMqttConfig.nullable().optional(),
   compaction: AutomaticCompaction.nullable().optional(),
   kept_headers: KeptHeaders.nullable().optional(),
+  kept_fields: KeptFields.nullable().optional(),
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
@@ -167,5 +170,6 @@ export const Endpoint = z.object({
   mqtt_config: MqttConfig.nullable(),
   compaction: AutomaticCompaction.nullable().meta({ description: 'merges small files by itself; null if it does not' }),
   kept_headers: z.array(z.string()).meta({ description: 'HTTP headers that are kept with the records of a request' }),
+  kept_fields: z.array(KeptField).meta({ description: 'what is kept of the sender of each record' }),
 })
 export type Endpoint = z.infer<typeof Endpoint>

@@ -15,6 +15,10 @@ export type RecordEnvelope = {
   readonly idempotency_key?: string
   /** By lower-case name, the headers of the request that the endpoint keeps. */
   readonly headers?: Readonly<Record<string, string>>
+  /** IPv4 or IPv6 address of the client, or its network if the endpoint masks it. Only if the endpoint keeps it. */
+  readonly address?: string
+  /** Name of the API key with which the record was sent. Only if the endpoint keeps it. */
+  readonly key_name?: string
   /** A name that occurs several times has a list of its values. */
   readonly user_properties?: Readonly<Record<string, string | readonly string[]>>
 }

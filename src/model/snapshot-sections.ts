@@ -54,6 +54,8 @@ export const EndpointSection = z.object({
   mqtt_config: MqttConfig.nullable(),
   /** Lower-case names. */
   kept_headers: z.array(z.string()).default([]),
+  /** Nodes ignore names that they do not know. Missing in what a process of the release before stored. */
+  kept_fields: z.array(z.string()).optional(),
   destination: DestinationTarget.nullable(),
   bindings: z.array(BindingSection),
 })
@@ -68,10 +70,12 @@ export const KeySection = z.object({
   endpoint_ids: z.array(Id).nullable(),
   /** The only origins that a public key may send from; null for other keys. */
   origins: z.array(z.string()).nullable().default(null),
+  /** Missing in what a process of the release before stored. */
+  name: z.string().optional(),
 })
 
 /** A revoked key whose tokens live until they expire, and at most until `tokens_until`. */
-export const ExpiringKey = z.object({ id: Id, tokens_until: Timestamp })
+export const ExpiringKey = z.object({ id: Id, tokens_until: Timestamp, name: z.string().optional() })
 
 const named = { name: z.string().max(sectionNameCharsMax), version: z.string().max(sectionVersionCharsMax) }
 

@@ -12,7 +12,9 @@ export type BoundView = z.infer<typeof BindingSection> & {
   readonly definition: Definition
 }
 
-export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings'> & {
+export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings' | 'kept_fields'> & {
+  /** Facts about the sender that are kept with each record. */
+  kept_fields: string[]
   /** `<label>.<region>.<base domain>`; null if endpoints have no hosts of their own. */
   ingest_host: string | null
   /** Oldest binding first, also detached ones that segments on nodes may need. Empty in a process that does not fetch views. */

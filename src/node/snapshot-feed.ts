@@ -12,7 +12,7 @@ import { type Control, ControlError } from './control-client.ts'
 import { ControlContact } from './control-contact.ts'
 import type { Registration } from './registration.ts'
 import { SnapshotFile } from './snapshot-file.ts'
-import { parseUpdates, printUpdate, SnapshotSections } from './snapshot-sections.ts'
+import { asStored, parseUpdates, printUpdate, SnapshotSections } from './snapshot-sections.ts'
 
 const waitMs = 20_000
 /** A process is cut off after this time without control, which may just be restarting. */
@@ -249,7 +249,7 @@ export class SnapshotFeed implements Service {
 
   async #load(): Promise<void> {
     try {
-      for (const update of await this.#file.load()) this.#sections.apply(update)
+      for (const update of await this.#file.load()) this.#sections.apply(asStored(update))
     } catch (error) {
       this.#options.logger.error({ reason: errorMessage(error) }, 'stored snapshot incomplete; waiting for control')
       this.#sections = new SnapshotSections(this.#options.kinds)

@@ -5,7 +5,7 @@ import type { Section, SectionsEnd } from '#model/snapshot-sections.ts'
 import { aBoundView } from '../../test/support/delivery-node.ts'
 import { aKey, anEndpoint, aSnapshot } from '../../test/support/ingest-node.ts'
 import { snapshotLines } from '../../test/support/snapshot-lines.ts'
-import { parseUpdates, printUpdate, SnapshotSections, type SnapshotUpdate } from './snapshot-sections.ts'
+import { asStored, parseUpdates, printUpdate, SnapshotSections, type SnapshotUpdate } from './snapshot-sections.ts'
 
 const everyKind = ['installation', 'keys', 'endpoints', 'views'] as const
 const end = (change: Partial<SectionsEnd> = {}): SectionsEnd => ({ kind: 'end', epoch: 2, region: 'loc', removed: [], ...change })
@@ -98,6 +98,26 @@ describe('SnapshotSections', () => {
     expect(() => sections.apply(broken)).toThrow(/lacks the definition of view/)
     expect(sections.current).toEqual(snapshot)
     expect(sections.versions()).toEqual(versions)
+  })
+
+  test('a stored section without fields of this release has no version, so that control sends it again', () => {
+    const snapshot = aSnapshot({ endpoints: [anEndpoint({ kept_fields: ['address'] })] })
+    const stored = parseUpdates(snapshotLines(snapshot)).map(asStored)
+    const versions = (updates: readonly SnapshotUpdate[]) =>
+      updates.flatMap(({ sections }) => sections.map(({ name, version }) => [name, version]))
+    expect(versions(stored).every(([, version]) => version === 'v1')).toBe(true)
+    // The release before knew neither `name` of a key nor `kept_fields`.
+    const earlier = snapshotLines(snapshot)
+      .toString()
+      .replaceAll(/,"(name":"a key"|kept_fields":\["address"\])/g, '')
+    const asRead = parseUpdates(Buffer.from(earlier)).map(asStored)
+    expect(Object.fromEntries(versions(asRead))).toEqual({
+      ...{ installation: 'v1', 'keys/00': '', 'endpoints/00': '', 'views/00': 'v1' },
+    })
+    const sections = new SnapshotSections(everyKind)
+    for (const update of asRead) sections.apply(update)
+    expect(sections.current?.endpoints[0]?.kept_fields).toEqual([])
+    expect(sections.current?.keys).toEqual([{ ...aKey(), name: undefined }])
   })
 
   test('forget keeps the current snapshot but starts the next one from nothing', () => {

@@ -129,8 +129,9 @@ export class SnapshotSections {
       ),
     )
     return ofKind(sections, 'endpoints').flatMap(({ endpoints }) =>
-      endpoints.map(({ label, bindings, ...endpoint }) => ({
+      endpoints.map(({ label, bindings, kept_fields = [], ...endpoint }) => ({
         ...endpoint,
+        kept_fields,
         ingest_host: baseDomain === null ? null : `${label}.${region}.${baseDomain}`,
         views: this.#hasViews ? bindings.map((binding) => bind(binding, views)) : [],
         committed_seq: this.#committed[endpoint.id] ?? -1,
@@ -140,8 +141,8 @@ export class SnapshotSections {
 }
 
 function revokedKeysOf({ revoked_keys, expiring_keys }: Extract<Section, { kind: 'keys' }>): RevokedKey[] {
-  const ends = new Map(expiring_keys.map(({ id, tokens_until }) => [id, tokens_until]))
-  return revoked_keys.map((id) => ({ id, tokens_until: ends.get(id) ?? null }))
+  const expiring = new Map(expiring_keys.map((key) => [key.id, key]))
+  return revoked_keys.map((id) => expiring.get(id) ?? { id, tokens_until: null })
 }
 
 function bind(binding: Omit<BoundView, keyof BoundDefinition>, views: ReadonlyMap<string, BoundDefinition>): BoundView {
@@ -152,6 +153,19 @@ function bind(binding: Omit<BoundView, keyof BoundDefinition>, views: ReadonlyMa
 
 function ofKind<Kind extends Section['kind']>(sections: Sections, kind: Kind): Extract<Section, { kind: Kind }>[] {
   return [...sections.values()].filter((section): section is Extract<Section, { kind: Kind }> => section.kind === kind)
+}
+
+/**
+ * Returns the update as a start uses it. The process that stored it may have been of the release before, which left out fields that it did
+ * not know. Sections that lack one lose their version, so that control sends them again.
+ */
+export function asStored({ sections, end }: SnapshotUpdate): SnapshotUpdate {
+  return { sections: sections.map((section) => (isComplete(section) ? section : { ...section, version: '' })), end }
+}
+
+function isComplete(section: Section): boolean {
+  if (section.kind === 'keys') return section.keys.every(({ name }) => name !== undefined)
+  return section.kind !== 'endpoints' || section.endpoints.every(({ kept_fields }) => kept_fields !== undefined)
 }
 
 /** Parses the updates in these bytes. Ignores an incomplete update at the end. Throws for anything else. */

@@ -126,6 +126,8 @@ describe('values', () => {
     ['TIMESTAMP', '"t"', '$$.ingested_at', '2023-11-14 22:13:20+00'],
     ['TIMESTAMP', '"t"', '$$.received_at', '2023-11-14 22:13:20+00'],
     ['VARCHAR', '"t"', '$$.content_type', 'text/plain'],
+    ['VARCHAR', '"t"', '$$.address', '2001:db8:1::'],
+    ['VARCHAR', '"t"', '$$.key_name', 'plant "7"'],
     ['VARCHAR', '"t"', '$$.user_properties.site', 'north'],
     ['VARCHAR', '"t"', '$$.user_properties["a b"]', '["1","2"]'],
     ['VARCHAR', '"t"', "$$.user_properties['0']", 'digit'],

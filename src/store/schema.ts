@@ -165,8 +165,9 @@ export type Database = {
     compaction: string | null
     /** Files sealed before were merged, or had nothing to be merged with. */
     compacted_until: number | null
-    /** JSON of the names; null for none. */
+    /** JSON of the names; null for none. Also `kept_fields`. */
     kept_headers: string | null
+    kept_fields: string | null
     destination_id: string | null
     since_epoch: number
     /** When draining started. */

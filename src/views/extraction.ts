@@ -252,7 +252,9 @@ function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
     case 'ingested_at':
       return `strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ')`
     case 'content_type':
-      return attribute('content_type')
+    case 'address':
+    case 'key_name':
+      return attribute(path.field)
     case 'user_property':
       return attribute('user_properties', path.name)
     case 'header':

@@ -27,9 +27,12 @@ describe('paths', () => {
     expect(path.from === 'record' && duckDbPath(path.steps)).toBe(expected)
   })
 
-  test.each(['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'])('$$.%s names a field of the envelope', (field) => {
-    expect(parsePath(`$$.${field}`)).toEqual({ from: 'envelope', field })
-  })
+  test.each(['topic', 'client_id', 'ingested_at', 'protocol', 'content_type', 'address', 'key_name'])(
+    '$$.%s names a field of the envelope',
+    (field) => {
+      expect(parsePath(`$$.${field}`)).toEqual({ from: 'envelope', field })
+    },
+  )
 
   test('$$.received_at is another name of $$.ingested_at', () => {
     expect(parsePath('$$.received_at')).toEqual({ from: 'envelope', field: 'ingested_at' })

@@ -5,7 +5,7 @@
  */
 export type Step = { readonly key: string } | { readonly index: number } | 'each'
 
-const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'] as const
+const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol', 'content_type', 'address', 'key_name'] as const
 export type EnvelopeField = (typeof envelopeFields)[number]
 /** Other names of fields. */
 const aliases: ReadonlyMap<string, EnvelopeField> = new Map([['received_at', 'ingested_at']])

@@ -45,6 +45,7 @@ describe('POST /v1/endpoints', () => {
         mqtt_config: null,
         compaction: null,
         kept_headers: [],
+        kept_fields: [],
       },
     })
   })
@@ -60,6 +61,7 @@ describe('POST /v1/endpoints', () => {
       mqtt_config: { enabled: true, max_connections: 1, keepalive_max_s: 10, qos_max: 0 },
       compaction: { period: 'hour', except_views: ['debug'], remove_after_hours: 8760 },
       kept_headers: ['stripe-signature'],
+      kept_fields: ['key_name', 'address'],
     }
     const answer = await account.post('/v1/endpoints', given)
     expect(answer).toMatchObject({ status: 201, body: { ...given, destination_name: 'lake', destination_status: 'pending' } })
@@ -77,6 +79,18 @@ describe('POST /v1/endpoints', () => {
     expect(one).toMatchObject({ status: 200, body: { kept_headers: ['x-event'] } })
     expect(await account.patch(`/v1/endpoints/${id}`, { name: 'github' })).toMatchObject({ body: { kept_headers: ['x-event'] } })
     expect(await account.patch(`/v1/endpoints/${id}`, { kept_headers: null })).toMatchObject({ body: { kept_headers: [] } })
+  })
+
+  test('201 keeps fields of the sender, which PATCH replaces, and null forgets', async ({ account }) => {
+    const { id } = await made(account, { kept_fields: ['address', 'key_name'] })
+    const path = `/v1/endpoints/${id}`
+    expect(await account.get(path)).toMatchObject({ body: { kept_fields: ['address', 'key_name'] } })
+    const masked = { status: 200, body: { kept_fields: ['address_masked'] } }
+    expect(await account.patch(path, { kept_fields: ['address_masked'] })).toMatchObject(masked)
+    expect(await account.patch(path, { name: 'masked' })).toMatchObject(masked)
+    expect(await account.patch(path, { kept_fields: null })).toMatchObject({ status: 200, body: { kept_fields: [] } })
+    expect(await account.patch(path, { kept_fields: ['key_name'] })).toMatchObject({ body: { kept_fields: ['key_name'] } })
+    expect(await account.patch(path, { kept_fields: [] })).toMatchObject({ status: 200, body: { kept_fields: [] } })
   })
 
   test.each(['Authorization', 'proxy-authorization', 'X-API-Key', 'Cookie'])('422 for %s as a header to keep', async (name) => {
@@ -147,6 +161,10 @@ describe('POST /v1/endpoints', () => {
     [{ region: 'loc', kept_headers: ['a'.repeat(65)] }, 'kept_headers.0'],
     [{ region: 'loc', kept_headers: ['x-a', 'X-A'] }, 'kept_headers'],
     [{ region: 'loc', kept_headers: Array.from({ length: 17 }, (_, n) => `x-${n}`) }, 'kept_headers'],
+    [{ region: 'loc', kept_fields: ['client_id'] }, 'kept_fields.0'],
+    [{ region: 'loc', kept_fields: ['key_name', 'key_name'] }, 'kept_fields'],
+    [{ region: 'loc', kept_fields: ['address', 'address_masked'] }, 'kept_fields'],
+    [{ region: 'loc', kept_fields: 'address' }, 'kept_fields'],
     [{ region: 'loc', segmentBytes: 1 }, 'segmentBytes'],
   ])('422 for %j names %s', async (body, path) => {
     const answer = await (await control().newAccount()).post('/v1/endpoints', body)

@@ -334,6 +334,7 @@ describe('POST /internal/v1/snapshot', () => {
           output_formats: ['parquet_views', 'parquet'],
           mqtt_config: null,
           kept_headers: [],
+          kept_fields: [],
         },
         destination: {
           id,
@@ -380,7 +381,7 @@ describe('POST /internal/v1/snapshot', () => {
     const { body } = await account.post(`/v1/keys/${account.key_id}/revoke`)
     expect(await keys()).toEqual([])
     const tokens_until = new Date(Date.parse(body.revoked_at) + 15 * 60_000).toISOString()
-    expect((await node.snapshot()).revoked_keys).toEqual([{ id: account.key_id, tokens_until }])
+    expect((await node.snapshot()).revoked_keys).toEqual([{ id: account.key_id, tokens_until, name: 'test' }])
     await account.post(`/v1/keys/${account.key_id}/revoke?now=true`)
     expect((await node.snapshot()).revoked_keys).toEqual([{ id: account.key_id, tokens_until: null }])
   })

@@ -90,6 +90,7 @@ const settings = {
       fc.constantFrom(null, { period: 'day' }, { period: 'hour', except_views: ['visits', 'orders'], remove_after_hours: 7 }),
     ),
     kept_headers: optional(fc.uniqueArray(fc.constantFrom('X-B', 'x-a', 'Date'))),
+    kept_fields: optional(fc.constantFrom([], ['address'], ['key_name', 'address_masked'], ['address', 'key_name'])),
   }),
   view: fc.record({
     description: optional(text),

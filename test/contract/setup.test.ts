@@ -137,7 +137,7 @@ describe('plan', () => {
     write(
       'shop.yaml',
       shop(region)
-        .replace('segment_max_age_seconds: 5', 'kept_headers: [X-GitHub-Event]')
+        .replace('segment_max_age_seconds: 5', 'kept_headers: [X-GitHub-Event]\n    kept_fields: [key_name, address_masked]')
         .replace('amount > 0', 'amount > 10')
         .replace('bucket: lake', 'bucket: other-lake'),
     )
@@ -149,6 +149,7 @@ describe('plan', () => {
   ~ endpoint shop
       segment_max_age_seconds: 5 → 60
       kept_headers: [] → [x-github-event]
+      kept_fields: [] → [address_masked, key_name]
 
   ~ view orders
       definition:

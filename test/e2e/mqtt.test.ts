@@ -155,9 +155,14 @@ describeWith('objects', 'both protocols', () => {
       { name: 'topic', type: 'VARCHAR', path: '$$.topic' },
       { name: 'client', type: 'VARCHAR', path: '$$.client_id' },
       { name: 'site', type: 'VARCHAR', path: '$$.user_properties.site' },
+      { name: 'address', type: 'VARCHAR', path: '$$.address' },
+      { name: 'key_name', type: 'VARCHAR', path: '$$.key_name' },
+      { name: 'at', type: 'TIMESTAMP', path: '$$.received_at', required: true },
     ]
     const view = { name: 'both', definition: { columns } }
-    const { id, viewName } = await deployment().endpoint({ bucket, view, mqtt_config: {} })
+    const { id, viewName } = await deployment().endpoint({
+      ...{ bucket, view, mqtt_config: {}, kept_fields: ['address_masked', 'key_name'] },
+    })
     const client = await mqtt.connectAsync(deployment().mqttUrl(id), {
       protocolVersion: 5,
       clientId: 'device',
@@ -176,13 +181,15 @@ describeWith('objects', 'both protocols', () => {
     await until('everything to be delivered', async () => (await delivered()) >= 200, 60_000)
     const rows = await readWithDuckDb(await deployment().artifacts(id, `views/${viewName}/v1`))
     expect(rows).toHaveLength(200)
-    for (const { n, ...envelope } of rows) {
+    for (const { n, at: _, ...envelope } of rows) {
       const isMqtt = Number(n) % 2 === 0
       expect(envelope).toEqual({
         protocol: isMqtt ? 'mqtt' : 'http',
         topic: isMqtt ? 't/1' : null,
         client: isMqtt ? 'device' : null,
         site: isMqtt ? 'north' : null,
+        address: '127.0.0.0',
+        key_name: expect.stringMatching(/./),
       })
     }
   })

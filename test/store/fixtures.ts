@@ -82,6 +82,7 @@ export function anEndpoint(change: Partial<NewEndpoint> = {}): NewEndpoint {
     mqtt_config: null,
     compaction: null,
     kept_headers: null,
+    kept_fields: null,
     ...change,
   }
 }

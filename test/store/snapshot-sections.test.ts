@@ -111,12 +111,12 @@ describeStores('sections of a region', (test) => {
     await aStoredEndpoint(store, one)
     const { id, account_id, hash, scopes } = active
     expect(await keysOf(store.db, 'loc', t0 + 100)).toEqual({
-      keys: [{ id, account_id, hash, scopes, endpoint_ids: null, origins: null }],
-      revoked: [{ id: lately.id, tokens_until: iso(t0 + 100 + 15 * 60_000) }],
+      keys: [{ id, account_id, hash, scopes, endpoint_ids: null, origins: null, name: 'ci' }],
+      revoked: [{ id: lately.id, tokens_until: iso(t0 + 100 + 15 * 60_000), name: 'ci' }],
     })
     // Long after its revocation, the connections of a key may still be open.
     await inNewEpoch(store, (db) => revokeApiKey(db, one, longAgo.id, { at: t0 + 200, endsAccess: true }))
-    expect((await keysOf(store.db, 'loc', t0 + 200)).revoked).toEqual([{ id: longAgo.id, tokens_until: null }])
+    expect((await keysOf(store.db, 'loc', t0 + 200)).revoked).toEqual([{ id: longAgo.id, tokens_until: null, name: 'ci' }])
   })
 
   test('listCommittedSeqs returns the highest committed seq of each endpoint on the node', async ({ store }) => {

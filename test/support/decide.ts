@@ -27,6 +27,8 @@ const decidedAt = 1_700_000_000_000_000
 /** Attributes of every third record. */
 const decidedAttributes = JSON.stringify({
   content_type: 'text/plain',
+  address: '2001:db8:1::',
+  key_name: 'plant "7"',
   user_properties: groupProperties([
     ['site', 'north'],
     ['a b', '1'],

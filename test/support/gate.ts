@@ -28,6 +28,7 @@ export function aSender(principal: KeyPrincipal, route: Route = { host: undefine
   return {
     protocol: 'http',
     slot,
+    remote: { address: undefined },
     authenticate: () => principal,
     get host() {
       return route.host
@@ -83,10 +84,12 @@ export function aGate({
       verifyKey,
       verifyUrlKey: verifyKey,
       verifyToken: async (token: string) => verifyKey(token, undefined),
+      keyName: () => 'a key',
       keyStatus: () => 'active' as const,
       revision: 0,
       ...authenticator,
     }),
+    clientAddresses: { find: ({ address }) => address },
     rooms: { room: () => anyRoom, reasons: () => [] },
     allowances,
     keyUse: new Set<string>(),

@@ -58,7 +58,7 @@ export function aKey(change: Partial<SnapshotKey> & { readonly secret?: string; 
   const { secret = secretOf('a'), ...rest } = change
   const { hash } = apiKeyOf(secret)
   const id = `${hash.slice(0, 8)}-${hash.slice(8, 12)}-4${hash.slice(12, 15)}-a${hash.slice(15, 18)}-${hash.slice(18, 30)}`
-  return { id, account_id: accountId('a'), hash, scopes: ['ingest'], endpoint_ids: null, origins: null, ...rest }
+  return { id, account_id: accountId('a'), hash, scopes: ['ingest'], endpoint_ids: null, origins: null, name: 'a key', ...rest }
 }
 
 export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndpoint {
@@ -75,6 +75,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
     output_formats: ['parquet'],
     mqtt_config: null,
     kept_headers: [],
+    kept_fields: [],
     destination: null,
     views: [],
     committed_seq: -1,

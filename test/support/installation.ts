@@ -290,6 +290,7 @@ export type EndpointSettings = {
   readonly segment_max_age_seconds?: number
   readonly mqtt_config?: object
   readonly kept_headers?: readonly string[]
+  readonly kept_fields?: readonly string[]
   readonly segment_bytes?: number
 }
 

@@ -16,7 +16,9 @@ export function snapshotLines(
     {
       ...{ kind: 'keys', name: 'keys/00', version, keys },
       revoked_keys: revoked_keys.map(({ id }) => id),
-      expiring_keys: revoked_keys.flatMap(({ id, tokens_until }) => (tokens_until === null ? [] : [{ id, tokens_until }])),
+      expiring_keys: revoked_keys.flatMap(({ id, tokens_until, name }) =>
+        tokens_until === null ? [] : [{ id, tokens_until, name }],
+      ),
     },
     {
       kind: 'endpoints',

@@ -61,7 +61,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   oidcName: control,
   oidcRole: control,
   addressRequestsPerMinute: control,
-  trustProxy: control,
+  trustProxy: withClients,
   commitsKeptDays: control,
   auditKeptDays: control,
   awsPrincipalArn: control,

@@ -158,6 +158,7 @@ readonly except_views?: (string)[] | undefined
 readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 readonly kept_headers?: (string)[] | null | undefined
+readonly kept_fields?: ("address" | "address_masked" | "key_name")[] | null | undefined
 }
 readonly ChangeMqttConfig: {
 readonly enabled?: boolean | null | undefined
@@ -296,6 +297,8 @@ readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 /** HTTP headers that are kept with the records of a request, such as the signature of a webhook: `$$.headers.<name>` in views. In lower case; none of authorization, proxy-authorization, x-api-key, cookie */
 readonly kept_headers?: (string)[] | undefined
+/** what is kept of the sender of each record: the `address` of the client, or only its network (`address_masked`: the last octet of IPv4 and the last 80 bits of IPv6 are zero), both as `$$.address` in views, and the name of the API key (`key_name`, `$$.key_name`). An address is personal data in many countries */
+readonly kept_fields?: ("address" | "address_masked" | "key_name")[] | undefined
 }
 readonly CreateJoinToken: {
 readonly name: string
@@ -558,6 +561,8 @@ readonly remove_after_hours: number | null
 } | null
 /** HTTP headers that are kept with the records of a request */
 readonly kept_headers: (string)[]
+/** what is kept of the sender of each record */
+readonly kept_fields: ("address" | "address_masked" | "key_name")[]
 }
 readonly EndpointBucket: {
 /** when the bucket begins, in UTC */

@@ -45,7 +45,9 @@ export async function buildSections(
         ...{ kind, name: `${kind}/${shard}` },
         keys: [...keys],
         revoked_keys: revoked_keys.map(({ id }) => id),
-        expiring_keys: revoked_keys.flatMap(({ id, tokens_until }) => (tokens_until === null ? [] : [{ id, tokens_until }])),
+        expiring_keys: revoked_keys.flatMap(({ id, tokens_until, name }) =>
+          tokens_until === null ? [] : [{ id, tokens_until, name }],
+        ),
       }))
     }
     case 'endpoints': {

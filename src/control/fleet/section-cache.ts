@@ -33,6 +33,7 @@ export class SectionCache {
       output_formats: null,
       mqtt_config: null,
       kept_headers: null,
+      kept_fields: null,
     })
     this.#settingsHash = createHash('sha256')
       .update(

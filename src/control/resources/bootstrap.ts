@@ -141,6 +141,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
       mqtt_config: MqttConfig.parse({}),
       compaction: null,
       kept_headers: null,
+      kept_fields: null,
     }
     await insertEndpoint(db, account_id, { ...created.endpoint, ...settings, since_epoch: epoch }, now)
     await attachFirstView(db, account_id, created.endpoint.id, now)

@@ -1,4 +1,5 @@
 import { type MqttConfig, type OutputFormat, outputFormatsDefault } from '#model/endpoint.ts'
+import type { KeptField } from '#model/kept-fields.ts'
 import { segmentLimits } from '#model/limits.ts'
 import type { EndpointSettings } from '#store/endpoints/endpoints.ts'
 
@@ -8,6 +9,7 @@ export type EffectiveSettings = {
   output_formats: OutputFormat[]
   mqtt_config: MqttConfig | null
   kept_headers: string[]
+  kept_fields: KeptField[]
 }
 
 /** Fills in the defaults of this release for settings that the owner did not choose. */
@@ -18,5 +20,6 @@ export function effectiveSettings(settings: Pick<EndpointSettings, keyof Effecti
     output_formats: [...(settings.output_formats ?? outputFormatsDefault)],
     mqtt_config: settings.mqtt_config,
     kept_headers: [...(settings.kept_headers ?? [])],
+    kept_fields: [...(settings.kept_fields ?? [])],
   }
 }

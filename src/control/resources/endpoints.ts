@@ -144,6 +144,7 @@ function newEndpoint(region: string, settings: Omit<CreateEndpoint, 'region'>) {
     mqtt_config: settings.mqtt_config ?? null,
     compaction: settings.compaction ?? null,
     kept_headers: settings.kept_headers ?? null,
+    kept_fields: settings.kept_fields ?? null,
   }
 }
 

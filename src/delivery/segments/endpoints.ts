@@ -89,6 +89,7 @@ const unowned = {
   output_formats: ['segments', 'parquet'] as SnapshotEndpoint['output_formats'],
   mqtt_config: null,
   kept_headers: [],
+  kept_fields: [],
   views: [],
   committed_seq: -1,
 }

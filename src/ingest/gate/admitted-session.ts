@@ -10,8 +10,10 @@ import { recordLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Allowance, NodeQuota } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
+import type { Remote } from './client-addresses.ts'
 import type { GateContext } from './context.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
+import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import { gateLimits } from './limits.ts'
 import type { Room } from './node-room.ts'
 import { Rejection } from './rejection.ts'
@@ -43,6 +45,7 @@ export type SessionAdmission = {
   readonly keyId: string
   readonly revision: number
   readonly protocol: Protocol
+  readonly remote: Remote
 }
 
 export type SessionRecord = {
@@ -60,6 +63,10 @@ export class AdmittedSession {
   readonly #client: SessionClient
   readonly #protocol: Protocol
   readonly #allowance: Allowance
+  readonly #remote: Remote
+  /** As of the connection: the key may be revoked later. */
+  readonly #keyName: string | undefined
+  #keptSender: KeptSender | undefined
   #endpoint: SnapshotEndpoint
   #revision: number
   /** The key was revoked so that open connections stay. */
@@ -73,7 +80,7 @@ export class AdmittedSession {
   #records = 0
   #bytes = 0
 
-  constructor(context: GateContext, { client, endpoint, keyId, revision, protocol }: SessionAdmission) {
+  constructor(context: GateContext, { client, endpoint, keyId, revision, protocol, remote }: SessionAdmission) {
     this.#context = context
     this.#client = client
     this.#protocol = protocol
@@ -82,11 +89,20 @@ export class AdmittedSession {
     this.#allowance = context.allowances.of(endpoint.account_id)
     this.keyId = keyId
     this.room = context.rooms.room(endpoint.id)
+    this.#remote = remote
+    this.#keyName = context.authenticator.keyName(keyId)
+    this.#keptSender = this.#findKeptSender()
   }
 
   /** As the last recheck found it. */
   get endpoint(): SnapshotEndpoint {
     return this.#endpoint
+  }
+
+  /** Facts about the sender that the endpoint keeps, for the envelope of a record. The same object until they change; undefined if there are none. */
+  get keptSender(): KeptSender | undefined {
+    if (this.#revision !== this.#context.authenticator.revision) this.recheck()
+    return this.#keptSender
   }
 
   /** Records that are not durable yet. */
@@ -159,8 +175,10 @@ export class AdmittedSession {
 
   #findRefusal(): Rejection | undefined {
     const { configuration, authenticator } = this.#context
+    const { kept_fields } = this.#endpoint
     try {
       this.#endpoint = configuration.endpoints?.recheck(this.#endpoint) ?? this.#endpoint
+      if (kept_fields.join() !== this.#endpoint.kept_fields.join()) this.#keptSender = this.#findKeptSender()
     } catch (error) {
       if (error instanceof Rejection) return error
       throw error
@@ -169,6 +187,13 @@ export class AdmittedSession {
     if (status === 'expiring') this.#outlivesKey = true
     const hasAccess = status !== 'ended' && (status !== 'unknown' || this.#outlivesKey)
     return hasAccess ? undefined : new Rejection('unauthorized', 'the API key was revoked; connect with another one')
+  }
+
+  #findKeptSender(): KeptSender | undefined {
+    return keptSenderOf(this.#endpoint, {
+      address: () => this.#context.clientAddresses.find(this.#remote),
+      keyName: () => this.#keyName,
+    })
   }
 
   async #appendOnce(key: string, frame: FrameInput): Promise<unknown> {

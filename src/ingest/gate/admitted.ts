@@ -13,6 +13,7 @@ import { AdmittedSession, type SessionClient } from './admitted-session.ts'
 import type { Allowance } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
 import type { GateContext } from './context.ts'
+import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import type { Room } from './node-room.ts'
 import type { Stored } from './receipt.ts'
 import { rethrowAsRejection, type Sender, verify } from './sender.ts'
@@ -76,6 +77,15 @@ export class Admitted {
     this.#allowance = context.allowances.of(endpoint.account_id)
   }
 
+  /** Returns the facts about the sender that the endpoint keeps, for the envelope of its records; undefined if there are none. */
+  keptSender(): KeptSender | undefined {
+    const { authenticator, clientAddresses } = this.#context
+    return keptSenderOf(this.endpoint, {
+      address: () => clientAddresses.find(this.#sender.remote),
+      keyName: () => authenticator.keyName(this.keyId),
+    })
+  }
+
   /** Throws Rejection if there is no room for bytes that the sender announces. Reserves nothing: they may never arrive. */
   announce(bytes: number): void {
     this.#room.admit(bytes)
@@ -103,7 +113,7 @@ export class Admitted {
     this.#consume()
     return new AdmittedSession(this.#context, {
       ...{ client, endpoint: this.endpoint, keyId: this.keyId, revision: this.#revision },
-      protocol: this.#sender.protocol,
+      ...{ protocol: this.#sender.protocol, remote: this.#sender.remote },
     })
   }
 

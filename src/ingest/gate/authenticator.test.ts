@@ -24,3 +24,17 @@ test('an open connection is told what became of its key, and its end if a revoca
   authenticator.update(snapshot)
   expect(statuses()).toEqual([active, expiring, ended, unknown])
 })
+
+test('a key has its name as long as it, or a token of it, is accepted', () => {
+  const contact = { mayLackChanges: false, ageMs: 0 }
+  const authenticator = new Authenticator({ contact, publicKeys: false, clock: systemClock })
+  const [active, older] = [aKey({ name: 'plant' }), { ...aKey(), id: 'stored by an earlier release', name: undefined }]
+  const names = () => [active.id, older.id, 'unknown'].map((id) => authenticator.keyName(id))
+  authenticator.update(aSnapshot({ keys: [active, older] }))
+  expect(names()).toEqual(['plant', undefined, undefined])
+  const expiring = { id: active.id, tokens_until: '2026-11-20T08:15:00.000Z', name: 'plant' }
+  authenticator.update(aSnapshot({ keys: [], revoked_keys: [expiring] }))
+  expect(names()).toEqual(['plant', undefined, undefined])
+  authenticator.update(aSnapshot({ keys: [], revoked_keys: [{ id: active.id, tokens_until: null }] }))
+  expect(names()).toEqual([undefined, undefined, undefined])
+})

@@ -30,6 +30,8 @@ export class Authenticator {
   readonly #publicKeys: boolean
   /** Keys revoked lately: whether their connections stay open. */
   #revoked: ReadonlyMap<string, 'expiring' | 'ended'> = new Map()
+  /** Names of keys whose tokens may outlive them, by id. */
+  #expiringNames: ReadonlyMap<string, string | undefined> = new Map()
   #missedRevocations = false
   #revision = 0
 
@@ -44,6 +46,7 @@ export class Authenticator {
   /** Clears all cached verifications, so that revoked keys are rejected from now on. */
   update({ keys, jwks, revoked_keys, token_issuer }: Snapshot): void {
     this.#revoked = new Map(revoked_keys.map(({ id, tokens_until }) => [id, tokens_until === null ? 'ended' : 'expiring']))
+    this.#expiringNames = new Map(revoked_keys.map(({ id, name }) => [id, name]))
     this.#missedRevocations = this.#contact.ageMs > gateLimits.revocationsMissedAfterMs
     this.#keys.update(keys)
     this.#tokens.update(jwks, revoked_keys, token_issuer)
@@ -59,6 +62,11 @@ export class Authenticator {
   keyStatus(keyId: string): KeyStatus {
     if (this.#keys.isActive(keyId)) return 'active'
     return this.#revoked.get(keyId) ?? (this.#missedRevocations ? 'ended' : 'unknown')
+  }
+
+  /** Returns the name of a key that was verified; undefined if it is no longer known. */
+  keyName(keyId: string): string | undefined {
+    return this.#keys.nameOf(keyId) ?? this.#expiringNames.get(keyId)
   }
 
   /** `origin` names the web page that sends, if one does. Throws AppError unauthorized, or Rejection. */

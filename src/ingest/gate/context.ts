@@ -5,6 +5,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { LogWriter } from '#log/log-writer.ts'
 import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
+import type { ClientAddresses } from './client-addresses.ts'
 import type { EndpointCounts } from './endpoint-counters.ts'
 import type { EndpointTable } from './endpoint-table.ts'
 import type { Rooms } from './node-room.ts'
@@ -16,7 +17,8 @@ import type { Protocol, Verifier } from './sender.ts'
 export type GateOptions = {
   /** `endpoints` is undefined until the first snapshot. */
   readonly configuration: { readonly endpoints: EndpointTable | undefined }
-  readonly authenticator: Verifier & Pick<Authenticator, 'keyStatus' | 'revision'>
+  readonly authenticator: Verifier & Pick<Authenticator, 'keyName' | 'keyStatus' | 'revision'>
+  readonly clientAddresses: Pick<ClientAddresses, 'find'>
   readonly rooms: Rooms
   readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
   readonly keyUse: Pick<KeyUse, 'add'>

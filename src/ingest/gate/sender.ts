@@ -1,6 +1,7 @@
 import { AppError } from '#errors.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { Authenticator } from './authenticator.ts'
+import type { Remote } from './client-addresses.ts'
 import type { ConnectionSlot } from './connection-budget.ts'
 import type { Route } from './endpoint-table.ts'
 import { Rejection } from './rejection.ts'
@@ -16,6 +17,8 @@ export interface Sender extends Route {
   readonly protocol: Protocol
   /** The place of its connection, which the gate claims for the account. */
   readonly slot: Pick<ConnectionSlot, 'claim' | 'force'>
+  /** Read only if its endpoint keeps the address of clients. Of a session, also after a change of the configuration. */
+  readonly remote: Remote
   /** Verifies its credentials: synchronously for an API key, because the hot path avoids promises. Asked again if they may have changed. */
   authenticate(verifier: Verifier): KeyPrincipal | Promise<KeyPrincipal>
   /** Whether its connection replaces another one to this endpoint. Its place is then not refused. */

@@ -15,9 +15,11 @@ import type { KeyPrincipal } from '#model/principal.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Admitted, Responder } from '../gate/admitted.ts'
+import { forwardedForOf, type Remote } from '../gate/client-addresses.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Gate } from '../gate/gate.ts'
 import { readIdempotencyKey } from '../gate/idempotency-key.ts'
+import type { KeptSender } from '../gate/kept-sender.ts'
 import type { Receipt, Stored } from '../gate/receipt.ts'
 import type { Rejection } from '../gate/rejection.ts'
 import type { Sender, Verifier } from '../gate/sender.ts'
@@ -130,6 +132,11 @@ export class Exchange implements Receiving, Sender, Responder {
     return this.#connection.slot
   }
 
+  get remote(): Remote {
+    const { socket, headers } = this.#request
+    return { address: socket.remoteAddress, forwardedFor: forwardedForOf(headers) }
+  }
+
   authenticate(verifier: Verifier): KeyPrincipal | Promise<KeyPrincipal> {
     return authenticate(this.#request.headers, verifier, this.#urlKey)
   }
@@ -219,7 +226,7 @@ export class Exchange implements Receiving, Sender, Responder {
     const request = this.#request
     const key = request.headers['idempotency-key']
     if (typeof key === 'string') this.#idempotencyKey = readIdempotencyKey(key)
-    this.#envelope = envelopeOf(request, admitted.endpoint, this.#idempotencyKey)
+    this.#envelope = envelopeOf(request, admitted.endpoint, this.#idempotencyKey, admitted.keptSender())
     const format = this.#format()
     const declared = declaredBytes(request)
     admitted.announce(declared ?? 0)
@@ -368,13 +375,19 @@ export class Exchange implements Receiving, Sender, Responder {
 }
 
 /** Throws AppError headers_too_large. */
-function envelopeOf({ headers }: IncomingMessage, { kept_headers }: SnapshotEndpoint, key: string | undefined): Uint8Array {
+function envelopeOf(
+  { headers }: IncomingMessage,
+  { kept_headers }: SnapshotEndpoint,
+  key: string | undefined,
+  sender: KeptSender | undefined,
+): Uint8Array {
   const kept = kept_headers.length === 0 ? undefined : keptHeadersOf(headers, kept_headers)
-  if (key === undefined && kept === undefined) return plainEnvelope
+  if (key === undefined && kept === undefined && sender === undefined) return plainEnvelope
   return encodeEnvelope({
     protocol: 'http',
     ...(key === undefined ? {} : { idempotency_key: key }),
     ...(kept === undefined ? {} : { headers: kept }),
+    ...sender,
   })
 }
 

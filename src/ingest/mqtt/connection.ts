@@ -223,7 +223,7 @@ export class Connection implements WireReader, SessionConnection {
 
   #connect(bytes: Buffer): void {
     const { counters, clock, onOpen } = this.#context
-    const result = handleConnect(bytes, { route: this.#route, slot: this.#slot }, this.#context)
+    const result = handleConnect(bytes, { route: this.#route, slot: this.#slot, remote: this.#wire }, this.#context)
     if (result.terms === undefined) {
       const { error, ...client } = result
       this.#refuse(error.reason, error.message, client)

@@ -92,7 +92,7 @@ export class MessageReceiver {
     messageId: number,
     receivedAtMicros: number,
   ): boolean {
-    const envelope = this.#envelopes.encode(topic, properties)
+    const envelope = this.#envelopes.encode(topic, properties, this.#admitted.keptSender)
     const key = properties?.userProperties.find(([name]) => name === idempotencyProperty)?.[1]
     const isTaken = this.#admitted.append({ envelope, payload, key }, messageId, receivedAtMicros)
     if (isTaken) this.#backpressure.check(this.#admitted.room)

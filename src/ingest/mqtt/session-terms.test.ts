@@ -24,6 +24,7 @@ const endpoint: SnapshotEndpoint = {
   segment_max_age_seconds: 1,
   output_formats: [],
   kept_headers: [],
+  kept_fields: [],
   mqtt_config: { enabled: true, max_connections: 2, keepalive_max_s: 100, qos_max: 1 },
   destination: null,
   views: [],
@@ -46,7 +47,7 @@ const context = (change: Partial<ConnectContext> = {}): ConnectContext => ({
 const slot = manyConnections().accept(new Socket())
 assert(slot !== undefined, 'the budget has a place')
 const agree = (asked: IConnectPacket, query: string, to: ConnectContext) =>
-  agreeTerms(asked, { route: { host: undefined, query }, slot }, to).terms
+  agreeTerms(asked, { route: { host: undefined, query }, slot, remote: { address: undefined } }, to).terms
 const packet = (change: Partial<IConnectPacket> = {}): IConnectPacket => ({
   cmd: 'connect',
   protocolId: 'MQTT',

@@ -7,6 +7,7 @@
 import { type Random, randomUuid } from '#lib/random.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { Admitted } from '../gate/admitted.ts'
+import type { Remote } from '../gate/client-addresses.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Route } from '../gate/endpoint-table.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -44,7 +45,7 @@ export type SessionTerms = {
 }
 
 /** How a client reached this node. */
-export type Connecting = { readonly route: Route; readonly slot: ConnectionSlot }
+export type Connecting = { readonly route: Route; readonly slot: ConnectionSlot; readonly remote: Remote }
 
 /** Throws MqttError. */
 export function agreeTerms(
@@ -106,12 +107,12 @@ function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
   }
 }
 
-function admit(packet: IConnectPacket, { route, slot }: Connecting, { gate, isConnected }: ConnectContext): Admitted {
+function admit(packet: IConnectPacket, { route, slot, remote }: Connecting, { gate, isConnected }: ConnectContext): Admitted {
   const { host, origin } = route
   try {
     return gate.admit({
       protocol: 'mqtt',
-      ...{ host, origin, query: queryOf(packet, route), slot },
+      ...{ host, origin, query: queryOf(packet, route), slot, remote },
       authenticate: (verifier) => verifier.verifyKey(packet.password?.toString('utf8') ?? '', origin),
       replaces: (endpointId) => isConnected(endpointId, packet.clientId),
     })

@@ -7,6 +7,7 @@ import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { forwardedForOf } from '../gate/client-addresses.ts'
 import type { Upgraded, UpgradeRoute } from '../http/upgrade-route.ts'
 import type { Sessions } from './sessions.ts'
 import { WebSocketWire } from './wire/websocket.ts'
@@ -62,7 +63,7 @@ export class WebSocketRoute implements UpgradeRoute {
       `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: ${subprotocol}\r\n\r\n`,
     )
     if (head.length > 0) socket.unshift(head)
-    const wire = new WebSocketWire(socket, this.#clock)
+    const wire = new WebSocketWire(socket, this.#clock, forwardedForOf(request.headers))
     wire.listen(this.#sessions.open(wire, { host, query, origin }, slot))
   }
 }

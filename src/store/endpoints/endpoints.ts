@@ -3,6 +3,7 @@ import { AppError } from '#errors.ts'
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
+import type { KeptField } from '#model/kept-fields.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { inChunks } from '../chunks.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
@@ -26,6 +27,7 @@ export type EndpointSettings = {
   readonly mqtt_config: MqttConfig | null
   readonly compaction: AutomaticCompaction | null
   readonly kept_headers: readonly string[] | null
+  readonly kept_fields: readonly KeptField[] | null
 }
 
 export type NewEndpoint = EndpointSettings & {
@@ -76,6 +78,7 @@ export async function insertEndpoint(
     mqtt_config: toJsonOrNull(endpoint.mqtt_config),
     compaction: toJsonOrNull(endpoint.compaction),
     kept_headers: toJsonOrNull(endpoint.kept_headers),
+    kept_fields: toJsonOrNull(endpoint.kept_fields),
   }
   await touchKeysUnlessServed(db, account_id, region)
   await translateErrors(db.insertInto('endpoints').values(values).execute(), {
@@ -235,6 +238,7 @@ export async function updateEndpoint(
     mqtt_config: change.mqtt_config && toJsonOrNull(change.mqtt_config),
     compaction: change.compaction && toJsonOrNull(change.compaction),
     kept_headers: change.kept_headers && toJsonOrNull(change.kept_headers),
+    kept_fields: change.kept_fields && toJsonOrNull(change.kept_fields),
   } satisfies Record<keyof EndpointSettings, unknown>
   const values = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined))
   if (Object.keys(values).length > 0) {
@@ -367,6 +371,7 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     mqtt_config: fromJsonOrNull(row.mqtt_config),
     compaction: fromJsonOrNull(row.compaction),
     kept_headers: fromJsonOrNull(row.kept_headers),
+    kept_fields: fromJsonOrNull(row.kept_fields),
     since_epoch: row.since_epoch,
     created_at: toTime(row.created_at),
     provisioned_at: toTimeOrNull(row.provisioned_at),

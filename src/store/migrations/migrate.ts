@@ -46,6 +46,7 @@ import * as jobsInViewMetrics from './0037-jobs-in-view-metrics.ts'
 import * as scrubFindings from './0038-scrub-findings.ts'
 import * as listFormOfDrafts from './0039-list-form-of-drafts.ts'
 import * as databaseGeneration from './0040-database-generation.ts'
+import * as keptFields from './0041-kept-fields.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -91,6 +92,7 @@ const released: readonly Migration[] = [
   { version: 38, name: 'scrub-findings', up: scrubFindings.up },
   { version: 39, name: 'list-form-of-drafts', up: listFormOfDrafts.up },
   { version: 40, name: 'database-generation', up: databaseGeneration.up },
+  { version: 41, name: 'kept-fields', up: keptFields.up },
 ]
 
 /** An arbitrary number, the same in every release. */

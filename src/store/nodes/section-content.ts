@@ -42,7 +42,7 @@ export async function listRegionKeys(
 ): Promise<ReadonlyMap<string, RegionKeys>> {
   const rows = await db
     .selectFrom('api_keys')
-    .select(['id', 'account_id', 'hash', 'scopes', 'endpoint_ids', 'origins', 'revoked_at', 'access_ended_at'])
+    .select(['id', 'account_id', 'name', 'hash', 'scopes', 'endpoint_ids', 'origins', 'revoked_at', 'access_ended_at'])
     .where(shard('id'), 'in', shards)
     .where(({ eb, or }) =>
       or([eb('revoked_at', 'is', null), eb('revoked_at', '>=', revokedSince), eb('access_ended_at', '>=', revokedSince)]),
@@ -69,7 +69,7 @@ export async function listRegionKeys(
             ]
           : [],
       ),
-      revoked_keys: some.flatMap((row) => (row.revoked_at === null ? [] : [toRevokedKey(row)])),
+      revoked_keys: some.flatMap((row) => (row.revoked_at === null ? [] : [{ ...toRevokedKey(row), name: row.name }])),
     }),
   )
 }

@@ -17,6 +17,13 @@ export const periods = [
 ] as const
 type Period = (typeof periods)[number]['value']
 
+export const addresses = [
+  { value: '', label: 'Do not keep it' },
+  { value: 'address_masked', label: 'Keep its network: the last octet, or the last 80 bits, are zero' },
+  { value: 'address', label: 'Keep it whole: personal data in many countries' },
+] as const
+type AddressChoice = (typeof addresses)[number]['value']
+
 export type SettingTexts = ReturnType<typeof textsOf>
 
 export function textsOf({ name, destination_id, compaction, ...endpoint }: Endpoint) {
@@ -30,6 +37,8 @@ export function textsOf({ name, destination_id, compaction, ...endpoint }: Endpo
     except_views: (compaction?.except_views ?? []).join(', '),
     remove_after_hours: String(compaction?.remove_after_hours ?? ''),
     kept_headers: endpoint.kept_headers.join(', '),
+    address: (endpoint.kept_fields.find((field) => field !== 'key_name') ?? '') as AddressChoice,
+    keeps_key_name: endpoint.kept_fields.includes('key_name'),
   }
 }
 
@@ -50,6 +59,7 @@ export function settingsOf(texts: SettingTexts) {
             remove_after_hours: remove_after_hours === '' ? null : Number(remove_after_hours),
           },
     kept_headers: namesIn(texts.kept_headers),
+    kept_fields: [...(texts.address === '' ? [] : [texts.address]), ...(texts.keeps_key_name ? (['key_name'] as const) : [])],
   } satisfies EndpointChange
 }
 

@@ -7,6 +7,7 @@ import { useChange } from '../../shell/use-change.ts'
 import { type Fields, useFields } from '../../shell/use-fields.ts'
 import { destinationChoices, UnvalidatedNote } from './destination-choices.tsx'
 import {
+  addresses,
   changedSettings,
   type Format,
   formats,
@@ -67,6 +68,7 @@ export function SettingsForm({ account, endpoint, readOnly }: SettingsFormProps)
             error={listError(errorOf, 'kept_headers', values.kept_headers)}
             hint="Kept with each record that is sent from then on, such as the signature of a webhook: $$.headers.<name> in views. Separate names with commas."
           />
+          {senderFields(fields, errorOf, disabled)}
         </>
       )}
     </CallForm>
@@ -86,6 +88,28 @@ function formatFields({ values, field }: Fields<SettingTexts>, errorOf: ErrorOf,
       error={format === 'segments' ? errorOf('output_formats') : undefined}
     />
   ))
+}
+
+function senderFields({ values, field }: Fields<SettingTexts>, errorOf: ErrorOf, disabled: boolean) {
+  return (
+    <>
+      <SelectField
+        label="Address of the client"
+        {...field('address')}
+        disabled={disabled}
+        error={errorOf('kept_fields')}
+        hint="Kept with each record that is sent from then on: $$.address in views."
+        choices={addresses}
+      />
+      <CheckboxField
+        label="Keep the name of the API key"
+        hint="With each record that is sent from then on: $$.key_name in views."
+        checked={values.keeps_key_name}
+        onChange={field('keeps_key_name').onChange}
+        disabled={disabled}
+      />
+    </>
+  )
 }
 
 function compactionFields({ values, field }: Fields<SettingTexts>, errorOf: ErrorOf, disabled: boolean) {

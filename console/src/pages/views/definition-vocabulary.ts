@@ -63,6 +63,8 @@ export const envelopePaths = {
   '$$.client_id': 'MQTT client',
   '$$.content_type': 'of an MQTT 5 message',
   '$$.headers.': 'HTTP header that the endpoint keeps',
+  '$$.address': 'address of the client, if the endpoint keeps it',
+  '$$.key_name': 'name of the API key, if the endpoint keeps it',
 } as const
 
 /** Words of conditions that are used most. docs/views.md lists all. */

@@ -16,13 +16,23 @@ const defaults = {
   mqtt_config: null,
   compaction: null,
   kept_headers: [],
+  kept_fields: [],
 }
 
 /** `region` is not a setting, because it never changes. */
 type EndpointSettings = Omit<DeclaredEndpoint, 'name' | 'region'>
 
 function settingsOf(endpoint: EndpointSettings): Settings {
-  const { destination, segment_bytes, segment_max_age_seconds, output_formats, mqtt_config, compaction, kept_headers } = endpoint
+  const {
+    destination,
+    segment_bytes,
+    segment_max_age_seconds,
+    output_formats,
+    mqtt_config,
+    compaction,
+    kept_headers,
+    kept_fields,
+  } = endpoint
   return {
     destination,
     segment_bytes: segment_bytes ?? defaults.segment_bytes,
@@ -31,6 +41,7 @@ function settingsOf(endpoint: EndpointSettings): Settings {
     mqtt_config: mqtt_config ?? null,
     compaction: compaction ? { ...compaction, except_views: compaction.except_views.toSorted() } : null,
     kept_headers: kept_headers?.toSorted() ?? defaults.kept_headers,
+    kept_fields: kept_fields?.toSorted() ?? defaults.kept_fields,
   } satisfies Record<keyof EndpointSettings, unknown>
 }
 

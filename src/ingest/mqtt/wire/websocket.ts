@@ -11,6 +11,7 @@ import { closeCodes, encodeClose, encodeFrame, FrameReader, type FrameVisitor, o
 import type { Wire, WireReader } from './wire.ts'
 
 export class WebSocketWire implements Wire, FrameVisitor {
+  readonly forwardedFor: string | undefined
   readonly #socket: Socket
   readonly #clock: Clock
   readonly #frames = new FrameReader(this)
@@ -21,7 +22,8 @@ export class WebSocketWire implements Wire, FrameVisitor {
   #hasSentClose = false
   #isEnding = false
 
-  constructor(socket: Socket, clock: Clock) {
+  constructor(socket: Socket, clock: Clock, forwardedFor: string | undefined) {
+    this.forwardedFor = forwardedFor
     this.#socket = socket
     this.#clock = clock
     socket.setTimeout(0)

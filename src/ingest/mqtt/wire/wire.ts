@@ -4,6 +4,8 @@ import type { Buffer } from 'node:buffer'
 export interface Wire {
   /** Address of the client, or of the proxy in front of it. */
   readonly address: string | undefined
+  /** `X-Forwarded-For` of the handshake of a WebSocket. */
+  readonly forwardedFor?: string | undefined
   /** Bytes that were written and not yet read by the client. */
   readonly unsentBytes: number
   write(bytes: Buffer): void

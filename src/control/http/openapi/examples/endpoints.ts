@@ -31,6 +31,7 @@ const endpoint = {
   mqtt_config,
   compaction: { period: 'day', except_views: [], remove_after_hours: 168 },
   kept_headers: ['x-hub-signature-256', 'x-github-event', 'x-github-delivery'],
+  kept_fields: ['address_masked', 'key_name'],
 }
 
 const forcedDeletion = {
@@ -92,6 +93,7 @@ export const endpointsExamples: Examples = {
       mqtt_config: {},
       compaction: { period: 'day' },
       kept_headers: ['X-Hub-Signature-256', 'X-GitHub-Event', 'X-GitHub-Delivery'],
+      kept_fields: ['address_masked', 'key_name'],
     },
     response: deploying,
   },

@@ -1,0 +1,56 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Networks, shortAddress } from '#lib/ip-addresses.ts'
+
+/** Where a connection comes from. */
+export interface Remote {
+  /** The other end of the connection: the client, or a proxy in front of it. */
+  readonly address: string | undefined
+  /** `X-Forwarded-For` of the request, which anybody can send. */
+  readonly forwardedFor?: string | undefined
+}
+
+/** A request that names more proxies was not sent by ours. */
+const hopsMax = 32
+
+/** A connection keeps the header as long as it is open. */
+const forwardedForCharsMax = 2048
+
+/** Returns what the proxies in front of this node say. A header that is too long is no address. */
+export function forwardedForOf({ 'x-forwarded-for': header }: IncomingHttpHeaders): string | undefined {
+  const forwardedFor = Array.isArray(header) ? header.join() : header
+  return forwardedFor !== undefined && forwardedFor.length > forwardedForCharsMax ? 'too long' : forwardedFor
+}
+
+/** Finds the addresses of clients, behind proxies that the operator trusts. */
+export class ClientAddresses {
+  readonly #proxies: Networks | undefined
+
+  /** `trusted`: addresses and networks, separated by commas. */
+  constructor(trusted: string | null) {
+    this.#proxies = trusted === null ? undefined : new Networks(trusted)
+  }
+
+  /**
+   * Returns the address of the client: the last one that no trusted proxy has. Undefined if the connection is closed, or if a proxy names
+   * something that is no address.
+   */
+  find({ address, forwardedFor = '' }: Remote): string | undefined {
+    let found = shortAddress(address ?? '')
+    let end = forwardedFor.length
+    for (let hops = 0; end > 0 && found !== undefined && this.#proxies?.has(found) === true; hops += 1) {
+      if (hops === hopsMax) return undefined
+      // Each proxy appends the address that it sees, so only those behind a trusted one are true.
+      const comma = forwardedFor.lastIndexOf(',', end - 1)
+      const named = forwardedFor.slice(comma + 1, end).trim()
+      end = comma
+      if (named !== '') found = shortAddress(withoutPort(named))
+    }
+    return found
+  }
+}
+
+/** Some proxies append the port: `192.0.2.1:5000`, `[2001:db8::1]:5000`. */
+function withoutPort(named: string): string {
+  const [, inBrackets, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(named) ?? []
+  return inBrackets ?? ipv4 ?? named
+}
