@@ -29,7 +29,22 @@ const mayImport: Record<string, readonly string[]> = {
   delivery: ['node', 'objects', 'records', 'views', 'log', 'model', 'lib'],
   naming: ['store', 'model', 'lib'],
   control: ['auth', 'naming', 'objects', 'pages', 'preview', 'query', 'store', 'model', 'lib'],
-  cli: ['auth', 'client', 'control', 'delivery', 'duckdb', 'ingest', 'node', 'objects', 'query', 'store', 'log', 'model', 'lib'],
+  cli: [
+    'auth',
+    'client',
+    'control',
+    'delivery',
+    'duckdb',
+    'ingest',
+    'node',
+    'objects',
+    'preview',
+    'query',
+    'store',
+    'log',
+    'model',
+    'lib',
+  ],
 }
 
 /** Files of `src` itself, and the folders that may import them. */

@@ -132,6 +132,18 @@ export const previewLimits = {
   perAccountMax: 4,
 } as const
 
+/** Tests of views, which run on the machine of whoever wrote them, or in CI on files of a pull request. */
+export const viewTestLimits = {
+  casesMax: 1_000,
+  recordsMax: 1_000,
+  rowsMax: 10_000,
+  nameCharsMax: 1_024,
+  /** The records of one view together, as text. */
+  bytesMax: 8 * MiB,
+  /** How long the records of one view may take. */
+  timeoutMs: 10_000,
+} as const
+
 /** Delivered records, and dead letters, that are shown as samples: how many, how much of a payload, and what is read for them. */
 export const recordSampleLimits = {
   max: 100,

@@ -127,7 +127,7 @@ describe('the page', () => {
     writeFileSync(join(place, 'first-api-key'), account.api_key)
     const { code, out, err } = await run(blocks.join('\n'), { INLET_ADDRESS: control().url })
     expect({ code, err, out }).toMatchObject({ code: 0 })
-    expect(outputs).toHaveLength(1)
+    expect(outputs).toHaveLength(2)
     for (const shown of outputs) expect(out).toContain(shown)
     expect(out).toMatch(/^checkout$/m)
     expect(out).toContain('Done: 0 created, 0 changed, 3 deleted.')

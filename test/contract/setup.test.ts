@@ -329,6 +329,19 @@ describe('--prune', () => {
   })
 })
 
+test('tests of views are no part of a set-up, and a set-up in a file of that name is a problem', async () => {
+  const { write, plan, inlet, files } = await newPlace()
+  write('shop.yaml', `endpoints: [{ name: shop, region: ${newRegion()} }]`)
+  write('views/orders.test.yaml', 'cases: nonsense')
+  expect((await plan('--prune')).counts).toEqual({ create: 1, change: 0, delete: 0 })
+  write('views/orders.test.yml', '# A comment\nviews: []')
+  const { code, err } = await inlet('plan', '-f', files)
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining('orders.test.yml:2:1: views: is not read from a file whose name ends in'),
+  ])
+})
+
 describe('what others do', () => {
   test('a change between plan and apply is not overwritten', async () => {
     const place = await newPlace()

@@ -69,3 +69,18 @@ export const schemaCommand = command(
   {},
   'Prints the JSON Schema of the files, for editors. inlet export writes it beside them; with a file of your own, begin it with the line:\n\n# yaml-language-server: $schema=setup.schema.json',
 )
+
+export const testCommand = command(
+  'test the views of files on records beside them, without a server',
+  async () => (await import('../view-tests/command.ts')).test,
+  {
+    flags: {},
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, brief: 'directory of the set-up', placeholder: 'DIR', default: 'setup' }],
+    },
+  },
+  `Compiles every view of the files, and decides the records of each NAME.test.yaml as delivery would: rows, dropped records and dead letters. Shows what differs, and changes nothing. docs/setup-in-git.md describes the files.
+
+Exit codes: 0 all cases passed, 1 a case failed or the files have problems, 2 wrong usage.`,
+)

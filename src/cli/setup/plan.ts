@@ -16,7 +16,7 @@ import { planEndpoints, removalOfEndpoint } from './kinds/endpoints.ts'
 import { planKeys, removalOfKey, undeclaredKeys } from './kinds/keys.ts'
 import { setupLimits } from './kinds/limits.ts'
 import { Problems } from './kinds/problems.ts'
-import { readSetupFiles } from './kinds/read-files.ts'
+import { readSetupFiles, rejectMisnamed } from './kinds/read-files.ts'
 import type { Environment } from './kinds/variables.ts'
 import { bodyOfDefinition, planViews, removalOfView } from './kinds/views.ts'
 import { checkQuotas } from './quotas.ts'
@@ -45,7 +45,9 @@ export type PlanOptions = {
 /** Throws a UserError that lists all problems. */
 export async function makePlan({ client, apiKey, environment, paths, prune }: PlanOptions): Promise<Plan> {
   const problems = new Problems()
-  const setup = readDeclared(await readSetupFiles(paths, problems), environment, problems)
+  const { files, tests } = await readSetupFiles(paths, problems)
+  rejectMisnamed(tests, problems)
+  const setup = readDeclared(files, environment, problems)
   const account = await readAccount(client)
   const notes: string[] = []
   const views = planViews(setup, account)
@@ -63,7 +65,7 @@ export async function makePlan({ client, apiKey, environment, paths, prune }: Pl
   const surplus = findSurplus(setup, account)
   const isPruned = ({ kind, key }: Surplus) => prune && setup.kinds.has(kind) && !(key !== undefined && apiKey.startsWith(key))
   if (prune) reportPruned(setup, surplus.filter(isPruned), problems)
-  problems.throwIfAny()
+  problems.throwIfAny('Nothing was changed.')
   const kept = surplus.filter((each) => !isPruned(each))
   for (const { kind, name, key } of kept)
     if (prune && key !== undefined && setup.kinds.has(kind))

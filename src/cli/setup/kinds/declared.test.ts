@@ -14,7 +14,7 @@ function read(text: string, environment: Readonly<Record<string, string>> = {}) 
   const setup = readDeclared([{ name: 'a.yaml', text }], environment, problems)
   let message = ''
   try {
-    problems.throwIfAny()
+    problems.throwIfAny('Nothing was changed.')
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     message = error.message

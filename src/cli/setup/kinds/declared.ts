@@ -53,10 +53,20 @@ export class Source {
   get place(): Place {
     return { file: this.#file, position: this.#part.positionOf(this.#path) }
   }
+
+  /** The source of a part of it. */
+  at(...path: readonly string[]): Source {
+    return new Source(this.#file, this.#part, [...this.#path, ...path])
+  }
 }
 
-/** Problems are added, and what has none is returned. */
-export function readDeclared(files: readonly SetupFile[], environment: Environment, problems: Problems): DeclaredSetup {
+/** Problems are added, and what has none is returned. Entries of other kinds than `wanted` are not looked at. */
+export function readDeclared(
+  files: readonly SetupFile[],
+  environment: Environment,
+  problems: Problems,
+  wanted: readonly SetupKind[] = setupKinds,
+): DeclaredSetup {
   const found: Record<SetupKind, Declared<unknown>[]> = { destinations: [], endpoints: [], views: [], bindings: [], keys: [] }
   const named = Object.fromEntries(setupKinds.map((kind) => [kind, new Set<string>()])) as Record<SetupKind, Set<string>>
   const kinds = new Set<SetupKind>()
@@ -64,6 +74,7 @@ export function readDeclared(files: readonly SetupFile[], environment: Environme
     for (const { part, value: content } of readParts(file, problems)) {
       for (const [kind, entries] of listsOf(new Source(file.name, part, []), content, problems)) {
         kinds.add(kind)
+        if (!wanted.includes(kind)) continue
         for (const [index, entry] of entries.entries()) {
           const source = new Source(file.name, part, [kind, String(index)])
           const name = nameOf(entry)
@@ -81,7 +92,8 @@ export function readDeclared(files: readonly SetupFile[], environment: Environme
   return setup
 }
 
-function readParts({ name, text }: SetupFile, problems: Problems): readonly { part: YamlPart; value: unknown }[] {
+/** Returns the documents of a file. */
+export function readParts({ name, text }: SetupFile, problems: Problems): readonly { part: YamlPart; value: unknown }[] {
   try {
     return readYamlStream(text, setupLimits.yaml).map((part) => ({ part, value: part.toValue() }))
   } catch (error) {

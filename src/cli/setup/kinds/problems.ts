@@ -20,8 +20,8 @@ export class Problems {
     return this.#list.length
   }
 
-  /** Throws a UserError that lists every problem in the order of the files. */
-  throwIfAny(): void {
+  /** Throws a UserError that lists every problem in the order of the files. `consequence` is a sentence. */
+  throwIfAny(consequence: string): void {
     if (this.#list.length === 0) return
     const sorted = this.#list.toSorted((a, b) => compare(a.place, b.place))
     const { problemsMax } = setupLimits
@@ -29,7 +29,7 @@ export class Problems {
     const more = sorted.length - lines.length
     const count = sorted.length === 1 ? 'There is a problem' : `There are ${sorted.length} problems`
     throw new UserError(
-      `${count} with the set-up. Nothing was changed.\n\n${lines.join('\n')}${more > 0 ? `\n… and ${more} more` : ''}`,
+      `${count} with the set-up. ${consequence}\n\n${lines.join('\n')}${more > 0 ? `\n… and ${more} more` : ''}`,
     )
   }
 }

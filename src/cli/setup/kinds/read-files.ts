@@ -11,18 +11,47 @@ import { buffer } from 'node:stream/consumers'
 import { MiB } from '#lib/bytes.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
+import { setupKinds } from '#model/setup.ts'
 import { setupLimits } from './limits.ts'
 import type { Problems } from './problems.ts'
 
 export type SetupFile = { readonly name: string; readonly text: string }
 
+/** `tests` are the files with tests of views, which stand beside the others. */
+export type SetupFiles = { readonly files: readonly SetupFile[]; readonly tests: readonly SetupFile[] }
+
 const { filesMax, depthMax, fileBytesMax, totalBytesMax } = setupLimits
 
 /** Reads each path: a file, a directory with all that is below it, or `-` for standard input. Throws a UserError if nothing is there. */
-export async function readSetupFiles(paths: readonly string[], problems: Problems): Promise<readonly SetupFile[]> {
+export async function readSetupFiles(paths: readonly string[], problems: Problems): Promise<SetupFiles> {
   const reading = new Reading(problems)
   for (const path of paths) await (path === '-' ? reading.readInput() : reading.readNamed(path))
-  return reading.files
+  const [tests, files] = [
+    reading.files.filter(({ name }) => isTestFile(name)),
+    reading.files.filter(({ name }) => !isTestFile(name)),
+  ]
+  return { files, tests }
+}
+
+/**
+ * Adds a problem for each test file that looks like a set-up, and returns the others: what it declares would not be read, and --prune would delete
+ * it.
+ */
+export function rejectMisnamed(tests: readonly SetupFile[], problems: Problems): readonly SetupFile[] {
+  return tests.filter(({ name, text }) => {
+    const [, kind] = declaration.exec(text) ?? []
+    if (kind === undefined) return true
+    const line = text.slice(0, text.search(declaration)).split('\n').length
+    const message = 'is not read from a file whose name ends in .test.yaml, which has tests of views: rename the file'
+    problems.add({ file: name, position: { line, column: 1 } }, kind, message)
+    return false
+  })
+}
+
+const declaration = new RegExp(`^["']?(${setupKinds.join('|')})["']?:`, 'm')
+
+function isTestFile(name: string): boolean {
+  return /\.test\.ya?ml$/.test(name)
 }
 
 /** Whether a directory keeps its entry for Inlet. Those that begin with a dot are for other programs. */

@@ -1,0 +1,332 @@
+/** `inlet test`: the tests of views in files, run by the real program. */
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const program = resolve(import.meta.dirname, '../../src/main.ts')
+const directory = mkdtempSync(join(tmpdir(), 'inlet-view-tests-'))
+afterAll(() => rmSync(directory, { recursive: true }))
+
+let places = 0
+
+/** A directory with these files. */
+function newPlace(files: Readonly<Record<string, string>>) {
+  const place = join(directory, String(places++))
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(place, name)), { recursive: true })
+    writeFileSync(join(place, name), text)
+  }
+  return place
+}
+
+type Result = { readonly code: number | string; readonly out: string; readonly err: string }
+
+function execute(file: string, args: readonly string[], cwd: string): Promise<Result> {
+  const env = { PATH: process.env['PATH'], HOME: cwd, NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
+  return new Promise((done) => {
+    execFile(file, args, { cwd, env, timeout: 60_000 }, (error, out, err) =>
+      done({ code: error === null ? 0 : (error.code ?? String(error.signal)), out, err }),
+    )
+  })
+}
+
+/** Runs `inlet test` on files of the directory `setup`. */
+function testFiles(files: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Result> {
+  const named = Object.entries(files).map(([name, text]) => [`setup/${name}`, text])
+  return execute(process.execPath, [program, 'test', ...args], newPlace(Object.fromEntries(named)))
+}
+
+const orders = `views:
+  - name: orders
+    definition:
+      columns:
+        - { name: order_id, type: BIGINT, path: $.order.id, required: true }
+        - { name: amount, type: "DECIMAL(12,2)", path: $.order.amount, cast_failures: dlq }
+        - { name: at, type: TIMESTAMP, path: $.at }
+        - { name: skus, type: "VARCHAR[]", path: "$.items[*].sku" }
+        - { name: extra, type: JSON, path: $.extra }
+        - { name: topic, type: VARCHAR, path: $$.topic }
+        - { name: site, type: VARCHAR, path: $$.user_properties.site }
+        - { name: request, type: VARCHAR, path: $$.headers.x-request-id }
+        - { name: protocol, type: VARCHAR, path: $$.protocol }
+        - { name: seen, type: TIMESTAMP, path: $$.ingested_at }
+      filters:
+        - condition: amount > 0
+`
+const oneOrder = (tests: string) => ({ 'views/orders.yaml': orders, 'views/orders.test.yaml': tests })
+
+describe('a case passes', () => {
+  test.each([
+    [
+      'with the values of previews',
+      'rows: [{ order_id: "7", amount: "9.50", at: "2026-11-20T07:15:30.000000Z", skus: [a, null] }]',
+    ],
+    ['with values as people write them', 'rows: [{ order_id: 7, amount: 9.5, at: 2026-11-20T08:15:30+01:00, skus: [a, null] }]'],
+    ['with some columns', 'rows: [{ amount: 9.50 }]'],
+    ['with NULL', 'rows: [{ topic: null }]'],
+    ['with JSON as a value', 'rows: [{ extra: { b: [1, x] } }]'],
+    ['with JSON as text, beside a value that is read', `rows: [{ order_id: 7, extra: '{"b":[1,"x"]}' }]`],
+  ])('%s', async (_, expected) => {
+    const record = '{ order: { id: 7, amount: "9.50" }, at: 2026-11-20T07:15:30Z, items: [{ sku: a }, {}], extra: { b: [1, x] } }'
+    const tests = `cases:\n  - name: one\n    records: [${record}]\n    ${expected}\n`
+    expect(await testFiles(oneOrder(tests))).toEqual({ code: 0, out: '1 case passed.\n', err: '' })
+  })
+
+  test('with broken JSON, dead letters, filters, and numbers with all digits', async () => {
+    const tests = `cases:
+  - name: dead letters are in the order of their records
+    records:
+      - '{"order":'
+      - { order: { amount: 3 } }
+      - { order: { id: 1, amount: much } }
+    dead_letters:
+      - { error_code: invalid_json, message: the record is not valid JSON }
+      - { error_code: missing_required, column: order_id }
+      - { error_code: cast_failed, column: amount }
+  - name: filters drop
+    records: [{ order: { id: 1, amount: 0 } }, { order: { id: 2 } }, { order: { id: 3, amount: 1 } }]
+    rows: [{ order_id: 3 }]
+    dropped: 2
+  - name: text is sent as it is
+    records: ['{"order":{"id":9007199254740993,"amount":"1234567890.12"}}']
+    rows: [{ order_id: "9007199254740993", amount: "1234567890.12" }]
+  - name: a record may be any JSON
+    records: [3, null, [], '"text"']
+    dead_letters: [${Array(4).fill('{ error_code: missing_required }').join(', ')}]
+`
+    expect(await testFiles(oneOrder(tests))).toEqual({ code: 0, out: '4 cases passed.\n', err: '' })
+  })
+
+  test('with an envelope', async () => {
+    const tests = `cases:
+  - name: MQTT
+    envelope: { topic: plant/7, client_id: sensor, user_properties: { site: north }, received_at: 2026-11-20T08:15:30+01:00 }
+    records: [&record { order: { id: 1, amount: 1 } }]
+    rows: [{ topic: plant/7, site: north, request: null, protocol: mqtt, seen: 2026-11-20T07:15:30Z }]
+  - name: HTTP
+    envelope: { headers: { X-Request-Id: r7 } }
+    records: [*record]
+    rows: [{ topic: null, request: r7, protocol: http, seen: 2026-01-01T00:00:00Z }]
+`
+    expect(await testFiles(oneOrder(tests))).toEqual({ code: 0, out: '2 cases passed.\n', err: '' })
+  })
+
+  test('with computed columns, and hidden ones in dead letters alone', async () => {
+    const view = `views: [{ name: orders, definition: { columns: [
+      { name: cents, type: INTEGER, path: $.cents, hidden: true, cast_failures: dlq },
+      { name: euros, type: "DECIMAL(12,2)", value: cents * 0.01 }] } }]`
+    const tests = (column: string) => `cases:
+  - name: a
+    records: [{ cents: 950 }, { cents: much }]
+    rows: [{ ${column}: 9.5 }]
+    dead_letters: [{ error_code: cast_failed, column: cents }]
+`
+    const passed = { code: 0, out: '1 case passed.\n' }
+    expect(await testFiles({ 'views/orders.yaml': view, 'views/orders.test.yaml': tests('euros') })).toMatchObject(passed)
+    const { err } = await testFiles({ 'views/orders.yaml': view, 'views/orders.test.yaml': tests('cents') })
+    expect(err).toContain('cases[0].rows[0].cents: names cents, which is no column of the view: the view has euros')
+  })
+
+  test('for the view beside it, of its name, or that it names; in several documents', async () => {
+    const view = (name: string) => `{ name: ${name}, definition: { columns: [{ name: ${name}_id, type: INTEGER, path: $.id }] } }`
+    const tests = (column: string) => `cases: [{ name: one, records: [{ id: 1 }], rows: [{ ${column}: 1 }] }]\n`
+    const result = await testFiles({
+      'one.yaml': `views: [${view('a')}]`,
+      'one.test.yaml': tests('a_id'),
+      'several.yaml': `views: [${view('b')}, ${view('c')}, ${view('d')}, ${view('e')}]`,
+      'deep/b.test.yml': tests('b_id'),
+      'several.test.yaml': `view: c\n${tests('c_id')}---\nview: d\n${tests('d_id')}`,
+    })
+    expect(result).toEqual({ code: 0, out: '4 cases passed.\nViews without a test: e.\n', err: '' })
+  })
+})
+
+test('a case that fails shows each column and record that differs', async () => {
+  const long = `${'a'.repeat(300)}X${'b'.repeat(300)}`
+  const result = await testFiles({
+    ...oneOrder(`cases:
+  - name: passes
+    records: [{ order: { id: 1, amount: 1 } }]
+    rows: [{ order_id: 1 }]
+  - name: columns differ
+    records:
+      - { order: { id: 1, amount: "9.50" }, items: [{ sku: a }, { sku: b }] }
+      - { order: { id: 2, amount: 0 } }
+      - { order: { id: 3, amount: 7 }, extra: ${long} }
+    rows:
+      - { order_id: 1, amount: 9.49, skus: [a] }
+      - { order_id: 3, extra: '"${long.replace('X', 'Y')}"' }
+  - name: "rows and dead letters are missing, or too many\\e[31m"
+    records:
+      - { order: { id: 1, amount: 1 } }
+      - { order: { id: 2, amount: 2 } }
+      - { order: { id: 3, amount: much } }
+    rows:
+      - { order_id: 2, topic: null }
+      - { order_id: 4 }
+    dropped: 1
+  - name: the code of a dead letter
+    records: [broken, {}]
+    dead_letters:
+      - { error_code: invalid_json }
+      - { error_code: cast_failed, column: amount }
+      - { error_code: cast_failed }
+`),
+  })
+  expect(result).toEqual({
+    code: 1,
+    err: '',
+    out: `FAIL orders: columns differ (setup/views/orders.test.yaml:5:5)
+  rows[0].amount, of records[0]
+    - "9.49"
+    + "9.50"
+  rows[0].skus, of records[0]
+    - ["a"]
+    + ["a", "b"]
+  rows[1].extra, of records[2]
+    - …${'a'.repeat(40)}Y${'b'.repeat(119)}…
+    + …${'a'.repeat(40)}X${'b'.repeat(119)}…
+  dropped, of records[1]
+    - 0
+    + 1
+
+FAIL orders: rows and dead letters are missing, or too many\\u001b[31m (setup/views/orders.test.yaml:13:5)
+  rows: one more, of records[0]
+    + { order_id: "1", amount: "1.00", at: null, skus: null, extra: null, topic: null, site: null, request: null, protocol: "http", seen: "2026-01-01T00:00:00.000000Z…
+  rows[1]: is missing
+    - { order_id: "4" }
+  dropped
+    - 1
+    + 0
+  dead_letters: one more, of records[2]: the value "much" of column "amount" is not of type DECIMAL(12,2)
+    + { error_code: "cast_failed", column: "amount" }
+
+FAIL orders: the code of a dead letter (setup/views/orders.test.yaml:22:5)
+  dead_letters[1].error_code, of records[1]
+    - "cast_failed"
+    + "missing_required"
+  dead_letters[1].column, of records[1]
+    - "amount"
+    + "order_id"
+  dead_letters[2]: is missing
+    - { error_code: "cast_failed" }
+
+- expected  + came out
+
+3 of 4 cases failed.
+`,
+  })
+})
+
+test('all problems of all files are shown at once, with their places', async () => {
+  const result = await testFiles({
+    ...oneOrder(`cases:
+  - { name: a, records: [], rows: [] }
+  - { name: b, records: [1], droped: 3 }
+  - { name: c, records: [1] }
+  - { name: d, records: [12345678901234567890, { a: [.inf] }], dropped: 2 }
+  - { name: e, records: [1], rows: [{ amoun: 1 }], dead_letters: [{ error_code: cast_failed, column: id }] }
+  - { name: e, records: [1], dropped: 1 }
+  - { name: f, records: [{ order: { id: 1, amount: 1 } }], rows: [{ order_id: x, amount: 1.005, at: 7, skus: 1, extra: "{" }] }
+  - { name: g, envelope: { topics: a, received_at: yesterday }, records: [1], dropped: 1 }
+`),
+    'views/broken.yaml':
+      'views: [{ name: broken, definition: { columns: [{ name: a, type: INT, path: $.a }], filters: [{ condition: b > 1 }] } }]',
+    'views/broken.test.yaml': 'cases: [{ name: a, records: [1], dropped: 1 }]',
+    'empty.test.yaml': '# nothing yet\n',
+    'list.test.yaml': '- name: a\n',
+    'lost.test.yaml': 'cases: [{ name: a, records: [1], dropped: 1 }]\n',
+    'unknown.test.yaml': 'view: order\ncases: [{ name: a, records: [1], dropped: 1 }]\n',
+    'two.yaml': 'views: []',
+    'syntax.test.yaml': 'cases: [\n',
+    'set-up.test.yaml': '# a set-up\nendpoints: []\n',
+    // Only views are looked at.
+    'other.yaml': `endpoints: [{ name: "\${UNSET}", region: nowhere at all }]`,
+  })
+  expect(result).toMatchObject({ code: 1, out: '' })
+  const [count, , ...lines] = result.err.trimEnd().split('\n')
+  expect(count).toBe('There are 22 problems with the set-up. No test was run.')
+  const number = 'is a number that YAML cannot keep exactly: write it in quotes; for a record, write all of its JSON in quotes'
+  const value = 'write a value that the column can have, or null'
+  expect(lines).toEqual(
+    [
+      'empty.test.yaml: has no cases: begin with "cases:" and a list of name, records and rows, or delete the file',
+      'list.test.yaml:1:1: has no cases: begin with "cases:" and a list of name, records and rows, or delete the file',
+      'lost.test.yaml:1:1: has no view beside it: add "view: NAME", or name the file after the file of its view (the files declare broken, orders)',
+      'set-up.test.yaml:2:1: endpoints: is not read from a file whose name ends in .test.yaml, which has tests of views: rename the file',
+      'syntax.test.yaml:2:1: is not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]',
+      'unknown.test.yaml:1:7: view: is no view of the files: did you mean orders?',
+      'views/broken.yaml:1:108: views[0].definition.filters[0].condition: "b" is not a column of this view',
+      'views/orders.test.yaml:2:25: cases[0].records: must be a list of 1 to 1000 entries',
+      'views/orders.test.yaml:3:38: cases[1].droped: is not a known field: known are name, envelope, records, rows, dropped, dead_letters',
+      'views/orders.test.yaml:4:5: cases[2]: says nothing about the result: add rows, dropped or dead_letters',
+      `views/orders.test.yaml:5:26: cases[3].records[0]: ${number}`,
+      `views/orders.test.yaml:5:54: cases[3].records[1].a[0]: ${number}`,
+      'views/orders.test.yaml:6:46: cases[4].rows[0].amoun: names amoun, which is no column of the view: did you mean amount?',
+      'views/orders.test.yaml:6:102: cases[4].dead_letters[0].column: names id, which is no column of the view: the view has order_id, amount, at, skus, extra, topic, site, request, protocol, seen',
+      'views/orders.test.yaml:7:13: cases[5].name: is the name of another case: each needs its own',
+      `views/orders.test.yaml:8:79: cases[6].rows[0].order_id: is not of type BIGINT: ${value}`,
+      'views/orders.test.yaml:8:90: cases[6].rows[0].amount: is "1.01" as DECIMAL(12,2): write that',
+      `views/orders.test.yaml:8:101: cases[6].rows[0].at: is not of type TIMESTAMP: ${value}`,
+      `views/orders.test.yaml:8:110: cases[6].rows[0].skus: is not of type VARCHAR[]: ${value}`,
+      `views/orders.test.yaml:8:120: cases[6].rows[0].extra: is not of type JSON: ${value}`,
+      'views/orders.test.yaml:9:36: cases[7].envelope.topics: is not a known field: known are protocol, topic, client_id, content_type, headers, user_properties, received_at',
+      'views/orders.test.yaml:9:52: cases[7].envelope.received_at: must be a time in ISO 8601 with Z or an offset (example: 2026-11-20T08:15:30Z)',
+    ].map((line) => `setup/${line}`),
+  )
+})
+
+test('a directory without tests says what to do', async () => {
+  expect(await testFiles({ 'views/orders.yaml': orders })).toEqual({
+    code: 1,
+    out: '',
+    err: 'setup has no tests: write one beside a view, such as views/orders.test.yaml\n',
+  })
+  expect(await testFiles({ 'views/orders.yaml': orders }, 'nowhere')).toMatchObject({
+    code: 1,
+    err: 'there is no file or directory nowhere\n',
+  })
+  expect(await testFiles({ 'views/orders.yaml': orders }, 'a', 'b')).toMatchObject({ code: 2 })
+})
+
+describe('hostile files', () => {
+  test.each([
+    [
+      'a record that aliases make long',
+      `a: &a ${JSON.stringify('x'.repeat(9_000))}\ncases:\n  - name: a\n    records: [[${'*a, '.repeat(150)}]]\n    dropped: 1\n`,
+    ],
+    ['a record that is long', `cases: [{ name: a, records: [${'x'.repeat(1_048_577)}], dropped: 1 }]`],
+  ])('%s', async (_, tests) => {
+    const result = await testFiles(oneOrder(tests))
+    expect(result).toMatchObject({ code: 1, out: '' })
+    expect(result.err).toContain('cases[0].records[0]: is longer than 1 MiB')
+  })
+
+  test('a filter that is expensive ends in time', async () => {
+    const view = `views: [{ name: orders, definition: { columns: [{ name: a, type: VARCHAR, path: $.a }], filters: [{ condition: "regexp_matches(a, '(x+x+)+y')" }] } }]`
+    const record = JSON.stringify({ a: 'x'.repeat(500_000) })
+    const tests = `cases: [{ name: a, records: ['${record}'], dropped: 1 }]`
+    expect(await testFiles({ 'views/orders.yaml': view, 'views/orders.test.yaml': tests })).toMatchObject({ code: 0 })
+  })
+})
+
+test('a hundred cases take less than a second of the processor, with the start of the program', async () => {
+  const cases = Array.from({ length: 100 }, (_, index) => {
+    const record = `{ order: { id: ${index}, amount: "${index + 1}.5" }, at: 2026-11-20T08:15:30Z, items: [{ sku: a }] }`
+    return `  - name: case ${index}\n    records: [${record}]\n    rows: [{ order_id: ${index}, amount: ${index + 1}.5, at: 2026-11-20T08:15:30Z, skus: [a] }]\n`
+  })
+  const place = newPlace({ 'setup/views/orders.yaml': orders, 'setup/views/orders.test.yaml': `cases:\n${cases.join('')}` })
+  const script = `TIMEFORMAT='%R %U %S'; time "$0" "$1" test`
+  let fastest = Number.POSITIVE_INFINITY
+  // A busy machine may need some tries: threads that share a core with others take more of it.
+  for (let tries = 0; tries < 10 && fastest >= 1; tries += 1) {
+    const { code, out, err } = await execute('bash', ['-c', script, process.execPath, program], place)
+    expect([code, out]).toEqual([0, '100 cases passed.\n'])
+    const [elapsed = 0, user = 0, system = 0] = err.trim().split(' ').map(Number)
+    fastest = Math.min(fastest, user + system)
+    console.log(`100 cases: ${elapsed} s, ${(user + system).toFixed(2)} s of the processor`)
+  }
+  expect(fastest).toBeLessThan(1)
+})
