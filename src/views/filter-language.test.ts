@@ -42,6 +42,14 @@ const examples = [
   ...['month(t) = 11', 'week(t) = 47', 'day(t) = 20', 'dayofweek(t) = 5', 'isodow(t) = 5', 'dayofyear(t) = 324', 'hour(t) = 8'],
   ...['minute(t) = 15', 'second(t) = 30', 'epoch(t) = 1795162530.5', 'epoch_ms(t) = 1795162530500'],
   ...["epoch_s(i) = '1970-01-01T00:00:07Z'", 'epoch_ms(i) = epoch_us(i * 1000)', 'epoch_ns(n) < t', "strptime('26', '%y') < t"],
+  ...[
+    "split_part(s, 'b', 2) = 'c '",
+    "left(sha256(s), 4) <> ''",
+    'mask_ip(s) IS NULL',
+    'url_host(s) IS NULL',
+    'url_path(s) IS NULL',
+  ],
+  ...["url_param(s, 'b') IS NULL", `list_contains(json_keys('{"b":1}'), 'b')`],
   "at_zone(t, 'Europe/Berlin') = '2026-11-20 09:15:30.5'",
   ...["list_contains(l, 'a')", "array_contains(l, 'a')", "list_has(l, 'b')", "list_value('a', 'b') = l", "['a', 'b'] = l"],
   ...["s || '!' || i = ' Abc !7'", "concat(s, NULL, '!', n) = ' Abc !-2.5'", "replace(s, 'bc', '') = ' A '"],
@@ -51,7 +59,7 @@ const examples = [
 
 describe('the allowed functions', () => {
   test('have an example each', () => {
-    const used = new Set(examples.flatMap((example) => [...example.matchAll(/([a-z_]+)\(/g)].map(([, name]) => name)))
+    const used = new Set(examples.flatMap((example) => [...example.matchAll(/([a-z0-9_]+)\(/g)].map(([, name]) => name)))
     expect([...allowedFunctions.keys(), ...ownFunctions.keys()].filter((name) => !used.has(name))).toEqual([])
   })
 
