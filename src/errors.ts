@@ -28,6 +28,10 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+/** The kinds of problems with an expression of a view. */
+export const expressionProblems = ['syntax', 'unknown_name', 'not_allowed', 'wrong_type', 'too_expensive'] as const
+export type ExpressionProblem = (typeof expressionProblems)[number]
+
 /** An invalid field. `path` is dotted (`columns.0.type`), and empty for the whole body. */
 export type FieldError = {
   readonly path: string
@@ -35,6 +39,10 @@ export type FieldError = {
   /** Position in a definition that was sent as text, both counted from 1. */
   readonly line?: number
   readonly column?: number
+  /** For an expression of a view. */
+  readonly code?: ExpressionProblem
+  /** The line of the expression with the problem, and a caret below the place. */
+  readonly excerpt?: string
 }
 
 export type AppErrorOptions = {

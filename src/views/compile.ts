@@ -17,6 +17,7 @@ import type { CompiledColumn, CompiledView, Computed } from './compiled-view.ts'
 import { compileValue, fieldsIn, orderOfComputed, parseValue, type ReadColumn, typeOf } from './computed-columns.ts'
 import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
 import { ConditionBudget, columnSize } from './condition-budget.ts'
+import { excerptOf } from './excerpt.ts'
 import { extractionSql } from './extraction.ts'
 import { compileExpression } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
@@ -86,7 +87,7 @@ async function readColumn(
   const source =
     column.value === undefined
       ? attempt(errors, `${at}.path`, PathError, () => inForm(parsePath(column.path ?? ''), lists))
-      : await attemptLater(errors, `${at}.value`, () => parseValue(connection, column.value ?? ''))
+      : await attemptLater(errors, { path: `${at}.value`, text: column.value }, () => parseValue(connection, column.value ?? ''))
   if (type !== undefined) {
     const form = formProblem(type, column.parquet)
     if (form !== undefined) errors.push({ path: `${at}.parquet`, message: form })
@@ -111,7 +112,8 @@ function inForm(path: Path, lists: ListForm = 'packed'): Path {
   return path.from === 'record' && path.hasEach && lists === 'aligned' ? { ...path, isAligned: true } : path
 }
 
-type ParsedFilter = { readonly at: string; readonly tree: Node }
+type Place = { readonly path: string; readonly text: string }
+type ParsedFilter = Place & { readonly tree: Node }
 
 async function parseFilters(
   connection: Connection,
@@ -120,9 +122,11 @@ async function parseFilters(
 ): Promise<readonly ParsedFilter[]> {
   const parsed: ParsedFilter[] = []
   for (const [index, { condition }] of filters.entries()) {
-    const at = `filters.${index}.condition`
-    const tree = await attemptLater(errors, at, () => parseExpression(connection, condition, definitionLimits.compileTimeoutMs))
-    if (tree !== undefined) parsed.push({ at, tree })
+    const place = { path: `filters.${index}.condition`, text: condition }
+    const tree = await attemptLater(errors, place, () =>
+      parseExpression(connection, condition, definitionLimits.compileTimeoutMs),
+    )
+    if (tree !== undefined) parsed.push({ ...place, tree })
   }
   return parsed
 }
@@ -156,13 +160,13 @@ class Expressions {
 
   async conditions(filters: readonly ParsedFilter[]): Promise<readonly Condition[]> {
     const conditions: Condition[] = []
-    for (const { at, tree } of filters) {
-      const condition = await attemptLater(this.#errors, at, async () => {
+    for (const filter of filters) {
+      const condition = await attemptLater(this.#errors, filter, async () => {
         const options = { connection: this.#connection, columns: this.#columns, budget: this.budget, failedCast: 'null' } as const
-        const { sql } = await compileExpression(tree, options)
-        const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns) : 'BOOLEAN'
+        const { sql } = await compileExpression(filter.tree, options)
+        const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns, filter.tree) : 'BOOLEAN'
         if (type !== 'BOOLEAN')
-          throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`)
+          throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`, 'wrong_type')
         return sql
       })
       if (condition !== undefined) conditions.push(condition)
@@ -172,13 +176,14 @@ class Expressions {
 
   async #values(): Promise<ReadonlyMap<number, Computed>> {
     const values = new Map<number, Computed>()
-    const report = (index: number, message: string) => this.#errors.push({ path: `columns.${index}.value`, message })
+    const report = (index: number, message: string) =>
+      this.#errors.push({ path: `columns.${index}.value`, message, code: 'not_allowed' })
     for (const index of orderOfComputed(this.#read, report)) {
       const { source, type } = this.#read[index] ?? {}
       if (source?.from !== 'columns') continue
       const levels = this.#read.map((_, at) => values.get(at)?.level ?? 0)
       const compiler = { connection: this.#connection, budget: this.budget, isTyped: this.#isTyped }
-      const compiled = await attemptLater(this.#errors, `columns.${index}.value`, () =>
+      const compiled = await attemptLater(this.#errors, { path: `columns.${index}.value`, text: source.text }, () =>
         compileValue(source.tree, type, this.#columns, levels, compiler),
       )
       if (compiled === undefined) continue
@@ -194,12 +199,13 @@ function sizeOfColumn(type: ColumnType | undefined, size: TextSize): TextSize | 
   return type !== undefined && columnSize(type).values > 0 ? size : undefined
 }
 
-async function attemptLater<T>(errors: FieldError[], path: string, work: () => Promise<T>): Promise<T | undefined> {
+async function attemptLater<T>(errors: FieldError[], { path, text }: Place, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ConditionError)) throw error
-    errors.push({ path, message: error.message })
+    const { message, code, at } = error
+    errors.push({ path, message, code, ...(at !== undefined && { excerpt: excerptOf(text, at) }) })
     return undefined
   }
 }

@@ -23,11 +23,11 @@ import { typeProblem } from './type-problem.ts'
 export type ReadColumn = Omit<CompiledColumn, 'source' | 'type'> & {
   readonly type: ColumnType | undefined
   /** Undefined if it could not be parsed. */
-  readonly source: Path | { readonly from: 'columns'; readonly tree: Node } | undefined
+  readonly source: Path | { readonly from: 'columns'; readonly tree: Node; readonly text: string } | undefined
 }
 
 export async function parseValue(connection: Connection, text: string): Promise<ReadColumn['source']> {
-  return { from: 'columns', tree: await parseExpression(connection, text, definitionLimits.compileTimeoutMs) }
+  return { from: 'columns', text, tree: await parseExpression(connection, text, definitionLimits.compileTimeoutMs) }
 }
 
 /** Returns the fields of the envelope that the expressions name, as hidden columns. */
@@ -95,10 +95,10 @@ export async function compileValue(
   const { sql, reads, size } = await compileExpression(tree, { connection, columns, budget, failedCast: 'error' })
   const level = 1 + Math.max(0, ...reads.map((index) => levels[index] ?? 0))
   if (level > definitionLimits.computedLevelsMax) {
-    throw new ConditionError(`needs other computed columns more than ${definitionLimits.computedLevelsMax} deep`)
+    throw new ConditionError(`needs other computed columns more than ${definitionLimits.computedLevelsMax} deep`, 'too_expensive')
   }
   if (!isTyped || type === undefined) return { computed: { from: 'columns', sql, reads, level }, size }
-  const found = await typeOf(connection, sql, columns)
+  const found = await typeOf(connection, sql, columns, tree)
   return { computed: { from: 'columns', sql: toStored(sql, found, type), reads, level }, size }
 }
 
@@ -107,6 +107,7 @@ export async function typeOf(
   connection: Connection,
   expression: Condition,
   columns: readonly ConditionColumn[],
+  tree: Node,
 ): Promise<string> {
   const nulls = columns.map(
     ({ name, type }) =>
@@ -117,9 +118,18 @@ export async function typeOf(
     .query(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`, { timeoutMs: definitionLimits.compileTimeoutMs })
     .catch((error: unknown): never => {
       const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-      throw new ConditionError(typeProblem(line))
+      const { message, function: name } = typeProblem(line)
+      const problem = new ConditionError(message, 'wrong_type')
+      throw problem.in(findCall(tree, name) ?? {})
     })
   return String(rows[0]?.[0])
+}
+
+/** Returns the first call of a function or operator. */
+function findCall(tree: unknown, name: string | undefined): Node | undefined {
+  if (typeof tree !== 'object' || tree === null || name === undefined) return undefined
+  if ((tree as Node)['function_name'] === name) return tree as Node
+  return Object.values(tree).reduce((found: Node | undefined, each) => found ?? findCall(each, name), undefined)
 }
 
 /** Returns the expression in the type that is stored. Throws ConditionError if one of its values may be another than the author meant. */
@@ -130,6 +140,7 @@ function toStored(sql: Condition, found: string, type: ColumnType): Condition {
   if (!fits(from, type)) {
     throw new ConditionError(
       `is of type ${printType(from)}, and the column of type ${printed}: write CAST(… AS ${printed}), whose failures follow cast_failures, or change the type`,
+      'wrong_type',
     )
   }
   if (type.scalar === 'TIMESTAMPTZ') return (column) => inUtc(sql(column), type.depth)
@@ -149,7 +160,7 @@ function readType(found: string, declared: string): ColumnType {
     return parseType(found)
   } catch (error) {
     if (!(error instanceof ColumnTypeError)) throw error
-    throw new ConditionError(`is of type ${found}, which no column can have; the column is of type ${declared}`)
+    throw new ConditionError(`is of type ${found}, which no column can have; the column is of type ${declared}`, 'wrong_type')
   }
 }
 

@@ -31,6 +31,7 @@ export class ConditionBudget {
     if (this.#timeCasts <= timeCastsMax) return
     throw new ConditionError(
       `reads text as a time too often: all expressions of the view may do so at most ${timeCastsMax} times; declare a column with the type`,
+      'too_expensive',
     )
   }
 
@@ -46,6 +47,7 @@ export class ConditionBudget {
     if (this.#values <= textValuesMax && this.#bytes <= textBytesMax) return { values, bytes }
     throw new ConditionError(
       `makes too much text: the functions, operators and casts in all expressions of the view may return at most ${textValuesMax} times the text of a record, and ${textBytesMax} more bytes`,
+      'too_expensive',
     )
   }
 }

@@ -1,4 +1,5 @@
 /** Shared by the parts of the filter compiler: the compiled condition and its parts, the error, and access to DuckDB's tree. */
+import type { ExpressionProblem } from '#errors.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 
 /** Returns the SQL of a condition. `column` returns the name of a column in it. */
@@ -28,10 +29,28 @@ export type PartType = ColumnType | 'number' | 'unknown'
 /** The longest text that a part can be: a multiple of the record's values, and bytes. */
 export type TextSize = { readonly values: number; readonly bytes: number }
 
-/** The message continues a sentence about the condition, or names the offending part. */
+/** The message continues a sentence about the expression, or names the offending part. */
 export class ConditionError extends Error {
   override readonly name = 'ConditionError'
+  readonly code: ExpressionProblem
+  /** Where the offending part begins: a byte of the parsed text. */
+  readonly at: number | undefined
+
+  constructor(message: string, code: ExpressionProblem = 'not_allowed', at?: number) {
+    super(message)
+    this.code = code
+    this.at = at
+  }
+
+  /** Returns the error with the place of a node, unless it has one already. */
+  in({ query_location: location }: Node): ConditionError {
+    const isKnown = this.at !== undefined || typeof location !== 'number'
+    return isKnown ? this : new ConditionError(this.message, this.code, location - beforeExpression.length)
+  }
 }
+
+/** Stands before an expression when it is parsed. */
+export const beforeExpression = 'SELECT '
 
 /** A node of the tree that DuckDB's parser returns as JSON. */
 export type Node = { readonly [key: string]: unknown }

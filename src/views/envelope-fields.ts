@@ -16,6 +16,20 @@ export function withQuotedFields(expression: string): string {
   )
 }
 
+/** Returns the index in the expression for one in the text with quoted fields. */
+export function originalIndex(expression: string, quotedIndex: number): number {
+  let added = 0
+  for (const { 0: whole, 1: field, index } of expression.matchAll(parts)) {
+    if (field === undefined) continue
+    const start = index + added
+    if (quotedIndex < start) break
+    const quotes = 2 + (field.split('"').length - 1)
+    if (quotedIndex < start + whole.length + quotes) return index
+    added += quotes
+  }
+  return quotedIndex - added
+}
+
 type EnvelopePath = Path & { readonly from: 'envelope' }
 
 /** Returns the field that a name in an expression stands for; undefined if it is none. */

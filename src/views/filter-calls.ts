@@ -1,5 +1,6 @@
 /** Prints calls of functions and operators in a condition. */
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { nearestName } from '#lib/nearest-name.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ConditionError, called, joined, listOf, type Node, objectOf, type Part, type PartType, quoted } from './condition.ts'
 import { type ConditionBudget, scalarSize, sizeOfReplaced, sumSizes } from './condition-budget.ts'
@@ -50,13 +51,19 @@ export function printCall(node: Node, context: CallContext): Part {
   if (result === undefined) {
     const kind = isOperator ? 'operator' : 'function'
     throw new ConditionError(
-      reasonIfChanging(name) ?? `the ${kind} ${quoted(name)} is not allowed; docs/views.md lists those that are`,
+      reasonIfChanging(name) ?? `the ${kind} ${quoted(name)} is not allowed; ${hintAt(name)}docs/views.md lists those that are`,
+      'unknown_name',
     )
   }
   countSearch(name, parts, context)
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
   return printFunction(name, result, parts, context)
+}
+
+function hintAt(name: string): string {
+  const near = nearestName(name, [...allowedFunctions.keys()])
+  return near === undefined ? '' : `did you mean ${quoted(near)}? `
 }
 
 function printFunction(name: string, result: FunctionResult, parts: readonly Part[], { values, budget }: CallContext): Part {
@@ -117,12 +124,18 @@ function countSearch(name: string, [text, sought]: readonly Part[], { budget }: 
 function printArithmetic(name: string, parts: readonly Part[]): Part {
   const type = arithmeticType(parts)
   if (!isNumber(type) && parts.some(({ text }) => text !== undefined)) {
-    throw new ConditionError(`${quoted(name)} needs to know the type of a text: cast it, such as CAST('2026-01-01' AS TIMESTAMP)`)
+    throw new ConditionError(
+      `${quoted(name)} needs to know the type of a text: cast it, such as CAST('2026-01-01' AS TIMESTAMP)`,
+      'wrong_type',
+    )
   }
   const text = parts.find((part) => isScalar(part.type, 'VARCHAR', 'JSON'))
   if (text !== undefined) {
     const column = text.column === undefined ? '…' : quoted(text.column)
-    throw new ConditionError(`${quoted(name)} needs numbers, not text or JSON: cast it, such as CAST(${column} AS DOUBLE)`)
+    throw new ConditionError(
+      `${quoted(name)} needs numbers, not text or JSON: cast it, such as CAST(${column} AS DOUBLE)`,
+      'wrong_type',
+    )
   }
   if (
     name === '-' &&
@@ -132,6 +145,7 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
   ) {
     throw new ConditionError(
       'the difference of two timestamps is an interval, which is not allowed: subtract seconds, as in epoch(a) - epoch(b)',
+      'wrong_type',
     )
   }
   const [only] = parts
@@ -199,6 +213,7 @@ function sizeOfPattern(name: string, pattern: string): number {
   if (size <= definitionLimits.patternSizeMax) return size
   throw new ConditionError(
     `the pattern of ${name} is too large: with its repetitions written out its size is ${size}, and at most ${definitionLimits.patternSizeMax} is allowed; repeat less, or match less at once`,
+    'too_expensive',
   )
 }
 

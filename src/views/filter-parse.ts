@@ -1,6 +1,6 @@
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
-import { ConditionError, listOf, type Node, objectOf } from './condition.ts'
+import { beforeExpression, ConditionError, listOf, type Node, objectOf } from './condition.ts'
 import { withQuotedFields } from './envelope-fields.ts'
 
 const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
@@ -9,17 +9,21 @@ const oneExpression = "must be one expression over the view's columns, such as a
 export async function parseExpression(connection: Connection, text: string, timeoutMs: number): Promise<Node> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is rejected
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
-    throw new ConditionError('must not contain control characters')
+    throw new ConditionError('must not contain control characters', 'syntax')
   }
-  if (text.trim() === '') throw new ConditionError(oneExpression)
-  const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${withQuotedFields(text)}`)})`, {
-    timeoutMs,
-  })
+  if (text.trim() === '') throw new ConditionError(oneExpression, 'syntax')
+  const { rows } = await connection.query(
+    `SELECT json_serialize_sql(${quoteLiteral(beforeExpression + withQuotedFields(text))})`,
+    {
+      timeoutMs,
+    },
+  )
   const parsed = readTree(String(rows[0]?.[0]))
   if (parsed['error'] === true) {
-    if (String(parsed['error_message']).includes('Only SELECT')) throw new ConditionError(oneExpression)
+    if (String(parsed['error_message']).includes('Only SELECT')) throw new ConditionError(oneExpression, 'syntax')
     const hint = 'put a column whose name is an SQL keyword in double quotes'
-    throw new ConditionError(`cannot be parsed: ${parsed['error_message']} (${hint})`)
+    const at = parsed['position'] === undefined ? undefined : Number(parsed['position']) - beforeExpression.length
+    throw new ConditionError(`cannot be parsed: ${parsed['error_message']} (${hint})`, 'syntax', at)
   }
   return soleExpression(parsed)
 }
@@ -52,7 +56,7 @@ function soleExpression(parsed: Node): Node {
     listOf(objectOf(node['cte_map'])['map'] ?? []).length === 0 &&
     node['aggregate_handling'] === 'STANDARD_HANDLING'
   if (others.length > 0 || more.length > 0 || !isBare || expression === undefined) {
-    throw new ConditionError(oneExpression)
+    throw new ConditionError(oneExpression, 'syntax')
   }
   if (objectOf(expression)['alias'] !== '') throw new ConditionError('must not give the expression a name')
   return objectOf(expression)

@@ -150,6 +150,7 @@ function checkComparable({ type, column }: Part, target: ColumnType | 'number'):
   if ((isTime(type) && isNumber(target)) || (isNumber(type) && isTime(target))) {
     throw new ConditionError(
       "compares a time with a number: write the time as text, such as '2026-01-01T00:00:00Z', or compare seconds with epoch(…)",
+      'wrong_type',
     )
   }
   if (!isNumber(target) || !isScalar(type, 'VARCHAR', 'JSON')) return
@@ -157,5 +158,6 @@ function checkComparable({ type, column }: Part, target: ColumnType | 'number'):
   const what = name === undefined ? kind : `${name}, which is ${kind},`
   throw new ConditionError(
     `compares ${what} with a number: ${kind === 'text' ? 'write the number in quotes, or ' : ''}cast the ${kind} with CAST(${name ?? '…'} AS DOUBLE)`,
+    'wrong_type',
   )
 }

@@ -10,6 +10,7 @@
  * condition-budget.ts bounds what it returns.
  */
 import type { Connection } from '#duckdb/database.ts'
+import { nearestName } from '#lib/nearest-name.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { printType } from '#model/types/column-type.ts'
 import {
@@ -95,8 +96,19 @@ class Printer {
   }
 
   print(node: Node, depth = 0): Part {
+    try {
+      return this.#print(node, depth)
+    } catch (error) {
+      throw error instanceof ConditionError ? error.in(node) : error
+    }
+  }
+
+  #print(node: Node, depth: number): Part {
     if (depth > definitionLimits.conditionDepthMax) {
-      throw new ConditionError(`is nested too deep: at most ${definitionLimits.conditionDepthMax} levels are allowed`)
+      throw new ConditionError(
+        `is nested too deep: at most ${definitionLimits.conditionDepthMax} levels are allowed`,
+        'too_expensive',
+      )
     }
     const print = (child: unknown): Part => this.print(objectOf(child), depth + 1)
     const printAll = (children: unknown): readonly Part[] => listOf(children).map(print)
@@ -136,15 +148,22 @@ class Printer {
     const { name, type, size } = this.#columns[index] ?? {}
     if (name === undefined) {
       const written = names.join('.')
-      throw new ConditionError(
-        reasonIfChanging(written) ?? problemWithField(written) ?? `${quoted(written)} is not a column of this view`,
-      )
+      throw new ConditionError(reasonIfChanging(written) ?? problemWithField(written) ?? this.#unknown(written), 'unknown_name')
     }
     this.reads.add(index)
     if (type === undefined) return { sql: (column) => column(index), type: 'unknown', size: columnSize('unknown'), column: name }
     const filtered = filteredType(type)
     const sql: Condition = (column) => (filtered === type ? column(index) : `CAST(${column(index)} AS ${printType(filtered)})`)
     return { sql, type: filtered, size: size ?? columnSize(filtered), column: name }
+  }
+
+  #unknown(written: string): string {
+    const near = nearestName(
+      written,
+      this.#columns.map(({ name }) => name),
+    )
+    const hint = near === undefined ? '' : `: did you mean ${quoted(near)}?`
+    return `${quoted(written)} is not a column of this view${hint}`
   }
 
   #case(node: Node, print: (child: unknown) => Part): Part {

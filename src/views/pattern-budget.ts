@@ -55,6 +55,7 @@ export class PatternBudget {
     if (this.problemWith(patternRecordBytesMin) === undefined) return
     throw new ConditionError(
       `takes too long: the patterns of all conditions must be fast enough for records of ${patternRecordBytesMin} bytes; repeat less in ${cost.written}, or use fewer patterns`,
+      'too_expensive',
     )
   }
 }

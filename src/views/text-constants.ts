@@ -68,7 +68,7 @@ export class TextConstants {
       const { rows } = await connection.query(sql, { timeoutMs })
       for (const [index, text] of texts.entries()) {
         const value = rows[index]?.[0] ?? null
-        if (value === null) throw new ConditionError(`the text ${quoted(text)} is not of type ${printType(type)}`)
+        if (value === null) throw new ConditionError(`the text ${quoted(text)} is not of type ${printType(type)}`, 'wrong_type')
         values.set(text, String(value))
       }
     }

@@ -2,14 +2,19 @@
 const mixed = /Cannot (?:compare|mix|combine) (?:values of type|types of) (.+?) and (?:type )?(.+?)(?: in .*)? - an explicit cast/
 const noFunction = /No function matches the given name and argument types '(.+?)\((.*)\)'/
 
-export function typeProblem(line: string): string {
+/** `function` is the one whose arguments do not fit, if it is about one. */
+export function typeProblem(line: string): { readonly message: string; readonly function?: string } {
   const [, one, other] = mixed.exec(line) ?? []
   if (one !== undefined && other !== undefined) {
-    return `does not fit the columns: it uses ${inWords(one)} and ${inWords(other)} as if they had one type: cast one of them, such as CAST(… AS VARCHAR)`
+    const message = `does not fit the columns: it uses ${inWords(one)} and ${inWords(other)} as if they had one type: cast one of them, such as CAST(… AS VARCHAR)`
+    return { message }
   }
   const [, name, types] = noFunction.exec(line) ?? []
-  if (name === undefined || types === undefined) return `does not fit the columns: ${line}`
-  return `does not fit the columns: ${JSON.stringify(name)} does not take (${inWords(types)}): cast to the type that it takes, such as CAST(… AS VARCHAR)`
+  if (name === undefined || types === undefined) return { message: `does not fit the columns: ${line}` }
+  return {
+    message: `does not fit the columns: ${JSON.stringify(name)} does not take (${inWords(types)}): cast to the type that it takes, such as CAST(… AS VARCHAR)`,
+    function: name,
+  }
 }
 
 function inWords(types: string): string {

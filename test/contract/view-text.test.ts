@@ -105,7 +105,7 @@ describe('a definition as text', () => {
       },
       {
         path: 'definition.columns.0.typ',
-        message: 'is not a known field: known are name, type, path, required, cast_failures, parquet',
+        message: 'is not a known field: known are name, type, path, value, hidden, required, cast_failures, parquet',
         line: 3,
         column: 10,
       },

@@ -143,7 +143,9 @@ async function checkDefinitions(
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'validation_error') throw error
       if (error.errors.length === 0) source.report(problems, 'definition', error.message)
-      for (const { path, message } of error.errors) source.report(problems, path, message)
+      for (const { path, message, excerpt } of error.errors) {
+        source.report(problems, path, excerpt === undefined ? message : `${message}\n${excerpt.replace(/^/gm, '    ')}`)
+      }
     }
   })
 }

@@ -615,6 +615,10 @@ readonly message: string
 readonly line?: number | undefined
 /** column in the line, from 1 */
 readonly column?: number | undefined
+/** what is wrong with an expression of a view */
+readonly code?: "syntax" | "unknown_name" | "not_allowed" | "wrong_type" | "too_expensive" | undefined
+/** the line of an expression with the problem, and a caret below the place */
+readonly excerpt?: string | undefined
 }
 readonly Filter: {
 /** names only columns of this definition: docs/views.md */

@@ -8,7 +8,7 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { errorTable, problemLimits } from '#errors.ts'
+import { errorTable, expressionProblems, problemLimits } from '#errors.ts'
 import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import { ApiKey } from '#model/api-key.ts'
 import { AuditEvent } from '#model/audit-event.ts'
@@ -88,6 +88,14 @@ const FieldError = z.object({
   message: z.string(),
   line: z.int().optional().meta({ description: 'line in a statement, or in a definition that was sent as text, from 1' }),
   column: z.int().optional().meta({ description: 'column in the line, from 1' }),
+  code: z.enum(expressionProblems).optional().meta({ description: 'what is wrong with an expression of a view' }),
+  excerpt: z
+    .string()
+    .optional()
+    .meta({
+      description: 'the line of an expression with the problem, and a caret below the place',
+      examples: ['lower(nmae)\n      ^'],
+    }),
 })
 
 const Problem = z.object({

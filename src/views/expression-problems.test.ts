@@ -1,0 +1,99 @@
+/** Keeps what authors of expressions read: the code, the message, and the place. `npx vitest -u` writes the file anew: read what changed. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { AppError } from '#errors.ts'
+import type { Definition } from '#model/definition.ts'
+import { runs } from '../../test/support/thorough.ts'
+import { compileView } from './compile.ts'
+import { originalIndex, withQuotedFields } from './envelope-fields.ts'
+import { excerptOf } from './excerpt.ts'
+
+const columns: Definition['columns'] = [
+  { name: 'amount', type: 'DOUBLE', path: '$.amount' },
+  { name: 'größe', type: 'BIGINT', path: '$.n' },
+  { name: 'name', type: 'VARCHAR', path: '$.name' },
+  { name: 'paid', type: 'TIMESTAMP', path: '$.paid' },
+  { name: 'tags', type: 'VARCHAR[]', path: '$.tags[*]' },
+  { name: 'doc', type: 'JSON', path: '$.doc' },
+]
+
+const values: readonly (readonly [type: string, text: string])[] = [
+  ['DOUBLE', 'round(amonut * 2, 2)'],
+  ['DOUBLE', '"größe" + amonut'],
+  ['VARCHAR', 'lower($$.topic) || upper(nmae)'],
+  ['VARCHAR', "coalesce($$.tpoic, 'x')"],
+  ['DOUBLE', 'amount * 2 +'],
+  ['DOUBLE', 'amount * (2'],
+  ['VARCHAR', 'CASE WHEN amount > 1\n     THEN name\n     ELSE lowr(name)\nEND'],
+  ['VARCHAR', 'repeat(name, 1000)'],
+  ['VARCHAR', "name || (SELECT 'x')"],
+  ['TIMESTAMP', 'now()'],
+  ['BIGINT', 'CAST(name AS BIGNT)'],
+  ['BIGINT', 'name'],
+  ['VARCHAR', 'amount'],
+  ['BIGINT', 'length(amount, 5)'],
+  ['VARCHAR', 'upper(lower(name, name))'],
+  ['BOOLEAN', 'name > 5'],
+  ['BOOLEAN', 'paid > 5'],
+  ['BOOLEAN', "paid > 'yesterday'"],
+  ['DOUBLE', 'name * 2'],
+  ['BIGINT', 'paid - paid'],
+  ['BOOLEAN', "name LIKE lower('X')"],
+  ['BOOLEAN', "regexp_matches(name, '(')"],
+  ['VARCHAR', "regexp_extract(name, 'a', 3)"],
+  ['BOOLEAN', `regexp_matches(name, '(${'a'.repeat(50)}){200}')`],
+  ['VARCHAR', `${'('.repeat(70)}name${')'.repeat(70)} || x`],
+  ['VARCHAR', Array(120).fill('name').join(' || ')],
+  ['VARCHAR', 'name; DROP TABLE records'],
+  ['VARCHAR', 'name AS other'],
+  ['VARCHAR', 'sum(name)'],
+  ['VARCHAR', 'row_number() OVER ()'],
+  ['VARCHAR', 'tags[1][2:3]'],
+  ['VARCHAR', 'name COLLATE NOCASE'],
+  ['DOUBLE', '1e999'],
+  ['VARCHAR', 'c'],
+  ['VARCHAR', '   '],
+]
+
+test('each problem has a code, a message and a place', async () => {
+  const shown: string[] = []
+  for (const [type, value] of values) {
+    const error = await compileView({ columns: [...columns, { name: 'c', type, value }] }).then(
+      () => undefined,
+      (problem: AppError) => problem,
+    )
+    const [{ path = '', code = '', message = '', excerpt = '(no place)' } = {}, ...more] = error?.errors ?? []
+    expect(more).toEqual([])
+    expect([path, value]).toEqual(['columns.6.value', value])
+    const written = value.length > 200 ? `${value.slice(0, 200)}…` : value
+    shown.push(`${type}: ${written}\n${code}: ${message}\n${excerpt.replace(/^/gm, '    ')}\n`)
+  }
+  await expect(shown.join('\n')).toMatchFileSnapshot('./expression-problems.txt')
+})
+
+test('the place is that in the text of the author, whatever stands before it', () => {
+  const word = fc.constantFrom(
+    '$$.topic',
+    "'$$.x'",
+    '"$$.y"',
+    'a',
+    ' ',
+    '\n',
+    'ü',
+    '😀',
+    `$$.headers['x y']`,
+    '$$.user_properties."s"',
+    '-- $$.z\n',
+  )
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 8 }), (words) => {
+      const before = words.join(' ')
+      const text = `${before} HERE`
+      const quoted = withQuotedFields(text)
+      expect(originalIndex(text, quoted.lastIndexOf('HERE'))).toBe(before.length + 1)
+      const [line = '', caret = ''] = excerptOf(text, Buffer.byteLength(quoted.slice(0, quoted.lastIndexOf('HERE')))).split('\n')
+      expect(line.slice(caret.length - 1)).toBe('HERE')
+    }),
+    { numRuns: runs(300, 5_000) },
+  )
+})
