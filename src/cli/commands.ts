@@ -30,7 +30,7 @@ import { scrubCommand } from './commands/scrub.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
-import { applyCommand, exportCommand, planCommand, schemaCommand, testCommand } from './commands/setup.ts'
+import { applyCommand, exportCommand, initCommand, planCommand, schemaCommand, testCommand } from './commands/setup.ts'
 import { signInLinkCommand } from './commands/sign-in-link.ts'
 import { tailCommand } from './commands/tail.ts'
 
@@ -48,6 +48,7 @@ export const commands = buildRouteMap({
     send: sendCommand,
     tail: tailCommand,
     query: queryCommand,
+    init: initCommand,
     test: testCommand,
     plan: planCommand,
     apply: applyCommand,

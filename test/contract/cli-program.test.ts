@@ -47,7 +47,7 @@ function leaves(group: RouteMap<CliContext>, names: readonly string[] = []): rea
 }
 
 const isReading = new Set(
-  'list show files reasons metrics profiles root cat check query tail export quota buckets completion'.split(' '),
+  'list show files reasons metrics profiles root cat check query tail export quota buckets completion test'.split(' '),
 )
 const reading = leaves(commands).filter((names) => isReading.has(names.at(-1) ?? ''))
 

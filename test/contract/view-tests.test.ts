@@ -282,7 +282,7 @@ test('a directory without tests says what to do', async () => {
   expect(await testFiles({ 'views/orders.yaml': orders })).toEqual({
     code: 1,
     out: '',
-    err: 'setup has no tests: write one beside a view, such as views/orders.test.yaml\n',
+    err: 'setup has no tests: write one beside a view, such as views/orders.test.yaml. inlet init writes an example\n',
   })
   expect(await testFiles({ 'views/orders.yaml': orders }, 'nowhere')).toMatchObject({
     code: 1,

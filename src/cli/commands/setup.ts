@@ -1,7 +1,8 @@
 /** The set-up of an account in files. */
 
+import { regionPattern } from '#model/patterns.ts'
 import { command } from './command.ts'
-import { flag, json, optional } from './parameters.ts'
+import { flag, json, optional, withDefault } from './parameters.ts'
 
 const file = {
   kind: 'parsed',
@@ -11,6 +12,11 @@ const file = {
   placeholder: 'PATH',
 } as const
 const prune = flag('delete what is in no file, of the kinds that the files have')
+
+function parseRegion(text: string): string {
+  if (regionPattern.test(text)) return text
+  throw new Error('must be three lower-case letters, such as loc')
+}
 
 export const planCommand = command(
   'show what inlet apply would change',
@@ -83,4 +89,19 @@ export const testCommand = command(
   `Compiles every view of the files, and decides the records of each NAME.test.yaml as delivery would: rows, dropped records and dead letters. Shows what differs, and changes nothing. docs/setup-in-git.md describes the files.
 
 Exit codes: 0 all cases passed, 1 a case failed or the files have problems, 2 wrong usage.`,
+)
+
+export const initCommand = command(
+  'write a set-up that works, with a view, a test and a workflow for CI',
+  async () => (await import('../init/command.ts')).init,
+  {
+    flags: { region: withDefault('loc', 'region of the endpoint: three lower-case letters', 'REGION', parseRegion) },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, brief: 'directory of the set-up', placeholder: 'DIR', default: 'setup' }],
+    },
+  },
+  `Writes an endpoint, a view, a test and the JSON Schema into the directory, and a workflow for GitHub Actions into .github/workflows of the working directory. inlet test then passes, and inlet plan shows what would be created.
+
+No file is replaced, and nothing is written into a directory that has a set-up.`,
 )

@@ -28,7 +28,9 @@ export async function test(this: CliContext, _flags: object, directory: string):
   }
   problems.throwIfAny('No test was run.')
   if (suites.length === 0)
-    throw new UserError(`${directory} has no tests: write one beside a view, such as views/orders.test.yaml`)
+    throw new UserError(
+      `${directory} has no tests: write one beside a view, such as views/orders.test.yaml. inlet init writes an example`,
+    )
   const tested = new Set(suites.map(({ view }) => view.value.name))
   const untested = setup.views.map(({ value }) => value.name).filter((name) => !tested.has(name))
   this.process.stdout.write(describeResults(results, untested, await paintFor(this)))
