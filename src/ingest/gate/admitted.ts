@@ -79,6 +79,8 @@ export class Admitted {
 
   /** Returns the facts about the sender that the endpoint keeps, for the envelope of its records; undefined if there are none. */
   keptSender(): KeptSender | undefined {
+    // Most endpoints keep nothing: no request pays for functions that are not called.
+    if (this.endpoint.kept_fields.length === 0) return undefined
     const { authenticator, clientAddresses } = this.#context
     return keptSenderOf(this.endpoint, {
       address: () => clientAddresses.find(this.#sender.remote),
