@@ -62,7 +62,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
   { party: /^mqtt-packet$/, places: [/^ingest\/mqtt\//, /^cli\/demo\//] },
   { party: /^@bufbuild\/protobuf(\/|$)/, places: [/^ingest\/http\/otlp\//] },
-  { party: /^yaml$/, places: [/^cli\/(resources|setup)\/yaml\.ts$/, /^lib\/yaml-text\.ts$/] },
+  { party: /^yaml$/, places: [/^cli\/(resources|setup|view-tests)\/yaml\.ts$/, /^lib\/yaml-text\.ts$/] },
   { party: /^diff$/, places: [/^cli\/setup\/line-diff\.ts$/] },
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^@?better-auth(\/|$)/, places: [/^auth\/sign-in-(library|provider)\.ts$/] },

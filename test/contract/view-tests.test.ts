@@ -1,6 +1,6 @@
 /** `inlet test`: the tests of views in files, run by the real program. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -261,7 +261,7 @@ test('all problems of all files are shown at once, with their places', async () 
       'views/broken.yaml:1:108: views[0].definition.filters[0].condition: "b" is not a column of this view',
       'views/orders.test.yaml:2:25: cases[0].records: must be a list of 1 to 1000 entries',
       'views/orders.test.yaml:3:38: cases[1].droped: is not a known field: known are name, envelope, records, rows, dropped, dead_letters',
-      'views/orders.test.yaml:4:5: cases[2]: says nothing about the result: add rows, dropped or dead_letters',
+      'views/orders.test.yaml:4:5: cases[2]: says nothing about the result: add rows, dropped or dead_letters, or write them with --update',
       `views/orders.test.yaml:5:26: cases[3].records[0]: ${number}`,
       `views/orders.test.yaml:5:54: cases[3].records[1].a[0]: ${number}`,
       'views/orders.test.yaml:6:46: cases[4].rows[0].amoun: names amoun, which is no column of the view: did you mean amount?',
@@ -289,6 +289,140 @@ test('a directory without tests says what to do', async () => {
     err: 'there is no file or directory nowhere\n',
   })
   expect(await testFiles({ 'views/orders.yaml': orders }, 'a', 'b')).toMatchObject({ code: 2 })
+})
+
+const shop = `# Tests of the shop
+cases:
+  # One passes.
+  - name: passes
+    records: [{ order: { id: 1, amount: 1 } }]
+    rows: [{ amount: 1.00 }]   # as a number
+
+  - name: <one> & "another" fail
+    records:
+      - { order: { id: 1, amount: "9.50" } } # dear
+      - { order: { id: 2, amount: 0 } }
+      - { order: { id: 3, amount: 3 } }
+      - { order: { id: 4, amount: much } }
+      - { order: { amount: 5 } }
+    rows:
+      # The first.
+      - { order_id: 1, amount: 9.49 }   # wrong
+      - order_id: 5
+    dead_letters:
+      - { error_code: invalid_json, column: null } # why?
+---
+view: orders
+cases:
+- name: in another document
+  records: [{ order: { id: 7, amount: 0 } }]
+  rows: [{ order_id: 7 }]
+- name: says nothing
+  records: [{ order: { id: 8, amount: 1 } }, '{']
+`
+
+describe('for programs', () => {
+  const tests = shop.slice(0, shop.indexOf('---'))
+
+  test('--json has every case and difference', async () => {
+    const { code, out, err } = await testFiles(oneOrder(tests), '--json')
+    expect([code, err]).toEqual([1, ''])
+    const { cases, ...others } = JSON.parse(out)
+    expect(others).toEqual({ counts: { passed: 1, failed: 1 }, views_without_tests: [] })
+    const file = 'setup/views/orders.test.yaml'
+    expect(cases).toMatchObject([
+      { view: 'orders', name: 'passes', file, line: 4, column: 5, passed: true, differences: [] },
+      { view: 'orders', file, line: 8, column: 5, passed: false },
+    ])
+    expect(cases[1].differences.slice(0, 3)).toEqual([
+      { path: 'rows[0].amount', records: [0], expected: '9.49', actual: '9.50' },
+      { path: 'rows[1].order_id', records: [2], expected: '5', actual: '3' },
+      { path: 'dropped', records: [1], expected: 0, actual: 1 },
+    ])
+  })
+
+  test('--junit writes XML', async () => {
+    const place = newPlace({ 'setup/views/orders.yaml': orders, 'setup/views/orders.test.yaml': tests })
+    const { code, out } = await execute(process.execPath, [program, 'test', '--junit', 'report.xml'], place)
+    expect([code, out]).toEqual([1, expect.stringContaining('1 of 2 cases failed.')])
+    const report = readFileSync(join(place, 'report.xml'), 'utf8')
+    expect(report).toContain(
+      '<testsuites tests="2" failures="1" errors="0">\n  <testsuite name="orders" tests="2" failures="1" errors="0">\n',
+    )
+    expect(report).toContain('<testcase classname="orders" name="passes" file="setup/views/orders.test.yaml" line="4"/>')
+    expect(report).toContain('name="&lt;one&gt; &amp; &quot;another&quot; fail"')
+    expect(report).toContain('<failure message="rows[0].amount, rows[1].order_id, dropped,')
+    expect(report.match(/<[a-z]/g)?.length).toBe((report.match(/<\/|\/>/g) ?? []).length)
+  })
+})
+
+describe('--update', () => {
+  test('shows what differs, writes what came out, and keeps everything else', async () => {
+    const place = newPlace({ 'setup/views/orders.yaml': orders, 'setup/views/orders.test.yaml': shop })
+    const inlet = (...args: readonly string[]) => execute(process.execPath, [program, 'test', ...args], place)
+    const { code, out, err } = await inlet('--update')
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toContain('    - "9.49"\n    + "9.50"\n')
+    expect(out).toMatch(/3 of 4 cases failed\.\nUpdated 3 cases in setup\/views\/orders\.test\.yaml\.\n$/)
+    expect(readFileSync(join(place, 'setup/views/orders.test.yaml'), 'utf8')).toBe(`# Tests of the shop
+cases:
+  # One passes.
+  - name: passes
+    records: [{ order: { id: 1, amount: 1 } }]
+    rows: [{ amount: 1.00 }] # as a number
+
+  - name: <one> & "another" fail
+    records:
+      - { order: { id: 1, amount: "9.50" } } # dear
+      - { order: { id: 2, amount: 0 } }
+      - { order: { id: 3, amount: 3 } }
+      - { order: { id: 4, amount: much } }
+      - { order: { amount: 5 } }
+    rows:
+      # The first.
+      - { order_id: 1, amount: "9.50" } # wrong
+      - order_id: "3"
+    dead_letters:
+      - { error_code: cast_failed, column: amount } # why?
+      - { error_code: missing_required, column: order_id }
+    dropped: 1
+---
+view: orders
+cases:
+- name: in another document
+  records: [{ order: { id: 7, amount: 0 } }]
+  dropped: 1
+- name: says nothing
+  records: [{ order: { id: 8, amount: 1 } }, '{']
+  rows:
+  - order_id: "8"
+    amount: "1.00"
+    at: null
+    skus: null
+    extra: null
+    topic: null
+    site: null
+    request: null
+    protocol: http
+    seen: 2026-01-01T00:00:00.000000Z
+  dead_letters:
+  - { error_code: invalid_json }
+`)
+    expect(await inlet()).toEqual({ code: 0, out: '4 cases passed.\n', err: '' })
+    expect(await inlet('--update')).toEqual({ code: 0, out: '4 cases passed.\n', err: '' })
+  })
+
+  test('writes nothing if an alias needs what would be replaced', async () => {
+    const tests = `cases:
+  - { name: a, records: [{ order: { id: 1, amount: 1 } }], rows: [&row { order_id: 1 }, { order_id: 2 }], dropped: 0 }
+  - { name: b, records: [{ order: { id: 2, amount: 0 } }], rows: [&gone { order_id: 2 }] }
+  - { name: c, records: [{ order: { id: 2, amount: 2 } }], rows: [*gone] }
+`
+    const place = newPlace({ 'setup/views/orders.yaml': orders, 'setup/views/orders.test.yaml': tests })
+    const { code, err } = await execute(process.execPath, [program, 'test', '--update'], place)
+    expect([code, err]).toEqual([1, expect.stringContaining('orders.test.yaml cannot be updated, because its aliases need')])
+    expect(readFileSync(join(place, 'setup/views/orders.test.yaml'), 'utf8')).toBe(tests)
+  })
 })
 
 describe('hostile files', () => {

@@ -80,7 +80,11 @@ export const testCommand = command(
   'test the views of files on records beside them, without a server',
   async () => (await import('../view-tests/command.ts')).test,
   {
-    flags: {},
+    flags: {
+      update: flag('write what came out into the cases that failed, after showing it'),
+      junit: optional('file that gets the results as XML in the form of JUnit, for CI', 'FILE'),
+      json,
+    },
     positional: {
       kind: 'tuple',
       parameters: [{ parse: String, brief: 'directory of the set-up', placeholder: 'DIR', default: 'setup' }],

@@ -37,6 +37,7 @@ views:
 `
 
 const tests = `# Records, and all that becomes of them: rows, dropped records and dead letters. What a case leaves out is none.
+# inlet test --update writes what comes out.
 cases:
   - name: an order becomes a row
     records:

@@ -3,6 +3,17 @@
 import type { ExpectedDeadLetter, ViewCase } from '#model/view-test.ts'
 import type { ReadValue, RecordOutcome } from '#preview/decide-records.ts'
 
+/** An entry of a list in the case, and the entry that came out. A side that is undefined has none. */
+export type Pairing = {
+  readonly expected: number | undefined
+  readonly actual: Fields | undefined
+  /** Names of the fields that differ. */
+  readonly differing: readonly string[]
+}
+
+/** The expectations with which a case passes. */
+export type Present = { readonly rows: readonly Pairing[]; readonly dropped: number; readonly deadLetters: readonly Pairing[] }
+
 /** One difference. `path` is within the case; a side that is undefined has nothing there. */
 export type Difference = {
   readonly path: string
@@ -19,27 +30,51 @@ type Actual = { readonly record: number; readonly fields: Fields; readonly messa
 /** Above this many comparisons, rows are paired by their order alone. */
 const comparisonsMax = 1_000_000
 
-/** `read` returns the expected value in the form of previews; undefined if it has no other. */
-export function compareCase(
-  { rows = [], dropped = 0, dead_letters: deadLetters = [] }: ViewCase,
-  outcomes: readonly RecordOutcome[],
-  read: (row: number, column: string) => ReadValue | undefined,
-): readonly Difference[] {
-  const actualRows = outcomes.flatMap((outcome): readonly Actual[] =>
-    'row' in outcome ? [{ record: outcome.record, fields: outcome.row }] : [],
-  )
-  const actualLetters = outcomes.flatMap((outcome): readonly Actual[] => {
-    if (!('deadLetter' in outcome)) return []
-    const { message, ...fields } = outcome.deadLetter
-    return [{ record: outcome.record, fields: { ...fields, message }, message }]
-  })
-  const records = outcomes.flatMap((outcome) => ('droppedBy' in outcome ? [outcome.record] : []))
-  const expectedRows = rows.map((row, index) => withReadValues(row, (column) => read(index, column)))
+/** Returns the expected value in the form of previews; undefined if it has no other. */
+export type ReadExpected = (row: number, column: string) => ReadValue | undefined
+
+export function compareCase(value: ViewCase, outcomes: readonly RecordOutcome[], read: ReadExpected): readonly Difference[] {
+  const { rows, actualRows, letters, actualLetters, droppedRecords: records } = sidesOf(value, outcomes, read)
+  const { dropped = 0 } = value
   return [
-    ...compareLists('rows', expectedRows, actualRows),
+    ...compareLists('rows', rows, actualRows),
     ...(records.length === dropped ? [] : [{ path: 'dropped', records, expected: dropped, actual: records.length }]),
-    ...compareLists('dead_letters', deadLetters.map(withoutUnset), actualLetters),
+    ...compareLists('dead_letters', letters, actualLetters),
   ]
+}
+
+/** Returns what the case should say instead, beside what it says. */
+export function presentOf(value: ViewCase, outcomes: readonly RecordOutcome[], read: ReadExpected): Present {
+  const { rows, actualRows, letters, actualLetters, droppedRecords } = sidesOf(value, outcomes, read)
+  const pairings = (expected: readonly Fields[], actual: readonly Actual[]): readonly Pairing[] =>
+    pair(expected, actual).map(([at, other]) => {
+      const [wanted, found] = [
+        at === undefined ? undefined : expected[at],
+        other === undefined ? undefined : actual[other]?.fields,
+      ]
+      return {
+        expected: at,
+        actual: found,
+        differing: wanted === undefined || found === undefined ? [] : differing(wanted, found),
+      }
+    })
+  return { rows: pairings(rows, actualRows), dropped: droppedRecords.length, deadLetters: pairings(letters, actualLetters) }
+}
+
+function sidesOf({ rows = [], dead_letters = [] }: ViewCase, outcomes: readonly RecordOutcome[], read: ReadExpected) {
+  return {
+    rows: rows.map((row, index) => withReadValues(row, (column) => read(index, column))),
+    actualRows: outcomes.flatMap((outcome): readonly Actual[] =>
+      'row' in outcome ? [{ record: outcome.record, fields: outcome.row }] : [],
+    ),
+    letters: dead_letters.map(withoutUnset),
+    actualLetters: outcomes.flatMap((outcome): readonly Actual[] => {
+      if (!('deadLetter' in outcome)) return []
+      const { message, ...fields } = outcome.deadLetter
+      return [{ record: outcome.record, fields: { ...fields, message }, message }]
+    }),
+    droppedRecords: outcomes.flatMap((outcome) => ('droppedBy' in outcome ? [outcome.record] : [])),
+  }
 }
 
 function withReadValues(row: Fields, read: (column: string) => ReadValue | undefined): Fields {
@@ -64,15 +99,17 @@ function compareLists(path: string, expected: readonly Fields[], actual: readonl
       return [{ path, records: [record], actual: message === undefined ? fields : brief(fields), ...(message && { message }) }]
     }
     if (found === undefined) return [{ path: `${path}[${at}]`, records: [], expected: wanted }]
-    return Object.keys(wanted)
-      .filter((name) => !areEqual(wanted[name], found.fields[name]))
-      .map((name) => ({
-        path: `${path}[${at}].${name}`,
-        records: [found.record],
-        expected: wanted[name],
-        actual: found.fields[name] ?? null,
-      }))
+    return differing(wanted, found.fields).map((name) => ({
+      path: `${path}[${at}].${name}`,
+      records: [found.record],
+      expected: wanted[name],
+      actual: found.fields[name] ?? null,
+    }))
   })
+}
+
+function differing(expected: Fields, actual: Fields): readonly string[] {
+  return Object.keys(expected).filter((name) => !areEqual(expected[name], actual[name]))
 }
 
 function brief({ message: _, ...fields }: Fields): Fields {
@@ -121,7 +158,7 @@ function commonOf(expected: readonly Fields[], actual: readonly Actual[]): reado
 }
 
 function matches(expected: Fields, actual: Fields): boolean {
-  return Object.keys(expected).every((name) => areEqual(expected[name], actual[name]))
+  return differing(expected, actual).length === 0
 }
 
 /** Values of cells are text, numbers, booleans, null, and lists of them. */

@@ -1,6 +1,6 @@
 /** Shows the results of tests to people and to programs. */
 import { countNoun } from '#lib/count-noun.ts'
-import type { Paint } from '../setup/describe-plan.ts'
+import { type Paint, plain } from '../setup/describe-plan.ts'
 import { printable, printPlace } from '../setup/kinds/problems.ts'
 import type { Difference } from './compare.ts'
 import type { CaseResult } from './run-tests.ts'
@@ -23,8 +23,52 @@ export function describeResults(results: readonly CaseResult[], untested: readon
   return `${parts.join('\n\n')}\n${without}`
 }
 
-function describeFailure({ view, name, source, differences }: CaseResult, paint: Paint): string {
-  const head = `FAIL ${view}: ${printable(name)} (${printPlace(source.place)})`
+/** For programs: every case, with its place. */
+export function resultsToJson(results: readonly CaseResult[], untested: readonly string[]) {
+  const cases = results.map(({ suite, testCase: { value, source }, differences }) => {
+    const { file, position } = source.place
+    const passed = differences.length === 0
+    return { view: suite.view.value.name, name: value.name, file, ...position, passed, differences }
+  })
+  const passed = cases.filter((each) => each.passed).length
+  return { counts: { passed, failed: cases.length - passed }, cases, views_without_tests: untested }
+}
+
+/** For CI: JUnit's XML, with a suite for each view. */
+export function resultsToJunit(results: readonly CaseResult[]): string {
+  const counts = (some: readonly CaseResult[]) => {
+    const failed = some.filter(({ differences }) => differences.length > 0).length
+    return `tests="${some.length}" failures="${failed}" errors="0"`
+  }
+  const suites = [...Map.groupBy(results, ({ suite }) => suite.view.value.name)].map(([view, own]) => {
+    const cases = own.map((result) => describeInJunit(view, result))
+    return `  <testsuite name="${escapeXml(view)}" ${counts(own)}>\n${cases.join('')}  </testsuite>\n`
+  })
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts(results)}>\n${suites.join('')}</testsuites>\n`
+}
+
+function describeInJunit(view: string, result: CaseResult): string {
+  const { value, source } = result.testCase
+  const { file, position } = source.place
+  const names = `classname="${escapeXml(view)}" name="${escapeXml(value.name)}" file="${escapeXml(file)}" line="${position?.line}"`
+  if (result.differences.length === 0) return `    <testcase ${names}/>\n`
+  const paths = result.differences.map(({ path }) => path).join(', ')
+  const text = escapeXml(describeFailure(result, plain))
+  return `    <testcase ${names}>\n      <failure message="${escapeXml(paths)}">${text}</failure>\n    </testcase>\n`
+}
+
+/** XML has no control characters, not even as references. */
+function escapeXml(text: string): string {
+  const lines = text.split('\n').map(printable).join('\n')
+  const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+  return lines
+    .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
+    .replaceAll(/[\ufffe\uffff]/g, '\ufffd')
+    .toWellFormed()
+}
+
+function describeFailure({ suite: { view }, testCase: { value, source }, differences }: CaseResult, paint: Paint): string {
+  const head = `FAIL ${view.value.name}: ${printable(value.name)} (${printPlace(source.place)})`
   return [head, ...differences.flatMap((difference) => describeDifference(difference, paint))].join('\n')
 }
 

@@ -14,25 +14,49 @@ import { type Declared, type DeclaredSetup, readParts, Source } from '../setup/k
 import type { Problems } from '../setup/kinds/problems.ts'
 import type { SetupFile } from '../setup/kinds/read-files.ts'
 
-/** A case, and its records as they are sent. */
-export type TestCase = Declared<ViewCase> & { readonly records: readonly string[] }
+/** A case, its index in the document, and its records as they are sent. */
+export type TestCase = Declared<ViewCase> & { readonly index: number; readonly records: readonly string[] }
+
+/** `mayBeOpen`: a case may say nothing about the result, which is written later. */
+export type ReadOptions = { readonly mayBeOpen: boolean }
 
 /** The tests of one view in one document. */
-export type Suite = { readonly view: Declared<DeclaredView>; readonly source: Source; readonly cases: readonly TestCase[] }
+export type Suite = {
+  readonly view: Declared<DeclaredView>
+  readonly source: Source
+  readonly file: SetupFile
+  /** The index of the document in the file. */
+  readonly document: number
+  readonly cases: readonly TestCase[]
+}
 
 /** Problems are added, and what has none is returned. */
-export function readTests(tests: readonly SetupFile[], setup: DeclaredSetup, problems: Problems): readonly Suite[] {
+export function readTests(
+  tests: readonly SetupFile[],
+  setup: DeclaredSetup,
+  problems: Problems,
+  options: ReadOptions,
+): readonly Suite[] {
   return tests.flatMap((file) => {
     const before = problems.count
-    const parts = readParts(file, problems).filter(({ value }) => value !== null && value !== undefined)
+    const parts = [...readParts(file, problems).entries()].filter(([, { value }]) => value !== null && value !== undefined)
     if (parts.length === 0 && problems.count === before) problems.add({ file: file.name }, '', noCases)
-    return parts.flatMap(({ part, value }) => readSuite(new Source(file.name, part, []), value, setup, problems))
+    return parts.flatMap(([document, { part, value }]) => {
+      const source = new Source(file.name, part, [])
+      return readSuite(source, value, setup, problems, options).map((suite) => ({ ...suite, file, document }))
+    })
   })
 }
 
 const noCases = 'has no cases: begin with "cases:" and a list of name, records and rows, or delete the file'
 
-function readSuite(source: Source, content: unknown, setup: DeclaredSetup, problems: Problems): readonly Suite[] {
+function readSuite(
+  source: Source,
+  content: unknown,
+  setup: DeclaredSetup,
+  problems: Problems,
+  options: ReadOptions,
+): readonly Omit<Suite, 'file' | 'document'>[] {
   if (typeof content !== 'object' || content === null || !('cases' in content)) {
     source.report(problems, '', noCases)
     return []
@@ -45,17 +69,23 @@ function readSuite(source: Source, content: unknown, setup: DeclaredSetup, probl
   const allowance = new Allowance()
   const cases = entries.flatMap((entry, index) => {
     const own = source.at('cases', String(index))
-    const found = readCase(entry, own, allowance, problems)
+    const found = readCase(entry, own, allowance, problems, options)
     if (found === undefined) return []
     if (names.has(found.value.name)) own.report(problems, 'name', 'is the name of another case: each needs its own')
     names.add(found.value.name)
-    return [found]
+    return [{ ...found, index }]
   })
   return view === undefined ? [] : [{ view, source, cases }]
 }
 
 /** Returns undefined for a case that has problems. */
-function readCase(entry: unknown, source: Source, allowance: Allowance, problems: Problems): TestCase | undefined {
+function readCase(
+  entry: unknown,
+  source: Source,
+  allowance: Allowance,
+  problems: Problems,
+  { mayBeOpen }: ReadOptions,
+): Omit<TestCase, 'index'> | undefined {
   const before = problems.count
   const parsed = parseFields(ViewCase, entry)
   if (parsed.errors !== undefined) {
@@ -63,7 +93,8 @@ function readCase(entry: unknown, source: Source, allowance: Allowance, problems
     return undefined
   }
   const { value } = parsed
-  if (!isComplete(value)) source.report(problems, '', 'says nothing about the result: add rows, dropped or dead_letters')
+  if (!mayBeOpen && !isComplete(value))
+    source.report(problems, '', 'says nothing about the result: add rows, dropped or dead_letters, or write them with --update')
   for (const [at, row] of (value.rows ?? []).entries()) checkNumbers(row, source.at('rows', String(at)), problems)
   const records = readRecords(value.records, source, allowance, problems)
   return problems.count === before ? { value, source, records } : undefined

@@ -2,18 +2,18 @@
 import { AppError } from '#errors.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { writtenColumns } from '#model/definition.ts'
-import { CaseEnvelope, type ViewCase } from '#model/view-test.ts'
+import { CaseEnvelope } from '#model/view-test.ts'
 import { type ReadValue, type RecordDecider, type RecordOutcome, UndecidedRecords } from '#preview/decide-records.ts'
-import type { Declared, DeclaredSetup, Source } from '../setup/kinds/declared.ts'
+import type { DeclaredSetup } from '../setup/kinds/declared.ts'
 import type { Problems } from '../setup/kinds/problems.ts'
-import { compareCase, type Difference } from './compare.ts'
+import { compareCase, type Difference, type Present, presentOf, type ReadExpected } from './compare.ts'
 import type { Suite, TestCase } from './read-tests.ts'
 
 export type CaseResult = {
-  readonly view: string
-  readonly name: string
-  readonly source: Source
-  readonly outcomes: readonly RecordOutcome[]
+  readonly suite: Suite
+  readonly testCase: TestCase
+  /** The expectations with which it passes. */
+  readonly present: () => Present
   /** None: the case passed. */
   readonly differences: readonly Difference[]
 }
@@ -42,31 +42,28 @@ export async function compileViews(
 
 /** Expected values that can be none of their column are problems. */
 export async function runSuite(
-  { view: { value: view }, source, cases }: Suite,
+  suite: Suite,
   compiled: CompiledView,
   decider: RecordDecider,
   problems: Problems,
 ): Promise<readonly CaseResult[]> {
+  const { cases, source } = suite
   for (const testCase of cases) reportUnknownColumns(testCase, compiled, problems)
   try {
     const outcomes = await decideCases(cases, compiled, decider)
-    const results = cases.map(({ value, source: own }, index): CaseResult => {
+    const failed = cases.flatMap(({ value }, index) =>
+      compareCase(value, outcomes[index] ?? [], () => undefined).some(isAboutRows) ? [index] : [],
+    )
+    const expected = await readExpected(failed, cases, compiled, decider, problems)
+    return cases.map((testCase, index): CaseResult => {
+      const { value } = testCase
+      const read: ReadExpected = (row, column) => expected.get(index)?.[row]?.get(column)
       const ofCase = outcomes[index] ?? []
       return {
-        view: view.name,
-        name: value.name,
-        source: own,
-        outcomes: ofCase,
-        differences: compareCase(value, ofCase, () => undefined),
+        ...{ suite, testCase },
+        differences: compareCase(value, ofCase, read),
+        present: () => presentOf(value, ofCase, read),
       }
-    })
-    const failed = results.flatMap(({ differences }, index) => (differences.some(isAboutRows) ? [index] : []))
-    const read = await readExpected(failed, cases, compiled, decider, problems)
-    return results.map((result, index) => {
-      const values = read.get(index)
-      const { value } = cases[index] as Declared<ViewCase>
-      if (values === undefined) return result
-      return { ...result, differences: compareCase(value, result.outcomes, (row, column) => values[row]?.get(column)) }
     })
   } catch (error) {
     if (!(error instanceof UndecidedRecords)) throw error
