@@ -47,6 +47,7 @@ const shared = {
   isolate: false,
   setupFiles,
   experimental: { viteModuleRunner: false },
+  expect: { poll: { timeout: 10_000 } },
 }
 const isolated = { ...shared, isolate: true }
 

@@ -77,7 +77,8 @@ async function look(page: Page, path: string): Promise<readonly string[]> {
 async function loaded(page: Page, path: string): Promise<void> {
   await page.locator('h1').first().waitFor()
   // Not `waitForFunction`: it evaluates a text again and again inside the page, whose policy forbids that.
-  await until(`${path} to be loaded`, async () => (await page.locator('[aria-busy="true"]').count()) === 0)
+  const isLoaded = async () => (await page.locator('[aria-busy="true"]').count()) === 0
+  await until(`${path} to be loaded`, isLoaded, 30_000)
 }
 
 async function linksOf(page: Page): Promise<readonly string[]> {
