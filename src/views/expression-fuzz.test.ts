@@ -153,7 +153,7 @@ test('no text of a definition becomes part of a statement', { timeout: 600_000 }
         const ofExpressions = errors.filter(({ path }) => path.endsWith('value') || path.endsWith('condition'))
         for (const each of ofExpressions.filter(({ code: known }) => known !== undefined))
           expect(expressionProblems).toContain(each.code)
-        expect(JSON.stringify(errors)).not.toMatch(/Binder Error|Catalog Error|INTERNAL/)
+        expect(JSON.stringify(errors)).not.toMatch(/[A-Z]\w+ Error: |INTERNAL/)
         return
       }
       compiled += 1
@@ -166,5 +166,5 @@ test('no text of a definition becomes part of a statement', { timeout: 600_000 }
     }),
     { numRuns: runs(400, 30_000) },
   )
-  expect(compiled).toBeGreaterThan(runs(10, 1_000))
+  expect(compiled).toBeGreaterThan(runs(3, 300))
 })

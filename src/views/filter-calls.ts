@@ -55,6 +55,9 @@ export function printCall(node: Node, context: CallContext): Part {
       'unknown_name',
     )
   }
+  // An empty list is a call, too.
+  if (parts.length === 0 && name !== 'list_value')
+    throw new ConditionError(`${quoted(name)} needs a value: write ${name}(…)`, 'wrong_type')
   countSearch(name, parts, context)
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
