@@ -1,4 +1,4 @@
-/** Whatever a definition has as expressions: it is refused with a clear problem, or the statement has nothing of its text but quoted names and texts. */
+/** Hostile expressions are refused with a clear problem, or only their quoted names and texts are in the statement. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { AppError, expressionProblems } from '#errors.ts'

@@ -2,8 +2,10 @@
 export const engineLimits = {
   /** Connections to Postgres per process. */
   poolConnectionsMax: 10,
-  /** How long a caller waits for a connection. */
+  /** How long a caller waits for a connection: for a free one, or for a new one. */
   connectTimeoutMs: 5_000,
+  /** How long a new connection takes at most. */
+  openMs: 2_000,
   statementTimeoutMs: 30_000,
   /** Postgres ends a transaction whose process is silent for this long, so that its locks do not hold up heartbeats at other processes. */
   idleTransactionMs: 2_000,

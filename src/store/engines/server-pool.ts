@@ -19,6 +19,16 @@ export type ServerPoolOptions = {
   readonly onConnectionLost: (error: Error) => void
 }
 
+/**
+ * A connection that opens soon, or not at all. The system repeats a lost packet after 1, 3 and 7 seconds: an attempt that began during a cut
+ * would go on long after its end.
+ */
+class QuickClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: engineLimits.openMs })
+  }
+}
+
 export class ServerPool {
   readonly #options: ServerPoolOptions
   readonly #pool: pg.Pool
@@ -30,6 +40,7 @@ export class ServerPool {
     this.#options = options
     this.#pool = new pg.Pool({
       ...connectionOptions(options.url),
+      Client: QuickClient,
       max: engineLimits.poolConnectionsMax,
       connectionTimeoutMillis: engineLimits.connectTimeoutMs,
       statement_timeout: engineLimits.statementTimeoutMs,
