@@ -38,6 +38,16 @@ export const Column = z
       .max(definitionLimits.pathCharsMax)
       .optional()
       .meta({ description: 'a JSONPath, or $$.<field> of the envelope: docs/views.md', examples: ['$.user.id'] }),
+    format: z
+      .string()
+      .min(1)
+      .max(definitionLimits.formatCharsMax)
+      .optional()
+      .meta({
+        description:
+          'how times at the path are written if not in ISO 8601: `epoch_s`, `epoch_ms`, `epoch_us` or `epoch_ns` for numbers since 1970, or a format of strptime',
+        examples: ['epoch_ms'],
+      }),
     value: z
       .string()
       .min(1)
@@ -56,7 +66,14 @@ export const Column = z
         'how Parquet stores the column; if not set, in a form that every engine reads. `native` stores a UUID, TIME, JSON or unsigned integer as such, `naive` a TIMESTAMP that is not marked as UTC',
     }),
   })
-  .superRefine(({ path, value }, context) => {
+  .superRefine(({ path, value, format }, context) => {
+    if (format !== undefined && value !== undefined) {
+      context.addIssue({
+        code: 'custom',
+        path: ['format'],
+        message: 'must be beside a path, not a value: use a function such as epoch_ms(…)',
+      })
+    }
     if (path !== undefined && value !== undefined) {
       context.addIssue({ code: 'custom', path: ['value'], message: 'must not be beside a path: give one of the two' })
     } else if (path === undefined && value === undefined) {
@@ -166,7 +183,9 @@ const onlyForNewerNodes: Definition = { columns: [{ name: 'computed', type: 'VAR
 export function toSentView<View extends { readonly definition: Definition }>(
   view: View,
 ): View & Pick<SentView, 'lists' | 'computed'> {
-  const isKnownToOlder = view.definition.columns.every(({ value, hidden }) => value === undefined && hidden === undefined)
+  const isKnownToOlder = view.definition.columns.every(
+    ({ value, hidden, format }) => value === undefined && hidden === undefined && format === undefined,
+  )
   if (!isKnownToOlder) return { ...view, definition: onlyForNewerNodes, computed: view.definition }
   const { lists, ...definition } = view.definition
   return { ...view, definition, ...(lists === undefined ? {} : { lists }) }

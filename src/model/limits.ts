@@ -93,6 +93,8 @@ export const definitionLimits = {
   filtersMax: 100,
   conditionCharsMax: 4_096,
   pathCharsMax: 1_024,
+  /** Characters of a format for times. */
+  formatCharsMax: 128,
   /** For a definition sent as text: its length, words and punctuation marks, indentation, nesting, and aliases. */
   textCharsMax: 256 * KiB,
   textTokensMax: 100_000,

@@ -13,6 +13,7 @@ import { parseFields } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType } from '#model/types/column-type.ts'
 import { formProblem } from '#model/types/file-form.ts'
+import { checkFormat } from './column-format.ts'
 import type { CompiledColumn, CompiledView, Computed } from './compiled-view.ts'
 import { compileValue, fieldsIn, orderOfComputed, parseValue, type ReadColumn, typeOf } from './computed-columns.ts'
 import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
@@ -84,9 +85,15 @@ async function readColumn(
 ): Promise<ReadColumn> {
   const at = `columns.${index}`
   const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
+  const { format } = column
+  if (format !== undefined)
+    await attemptLater(errors, { path: `${at}.format`, text: format }, () => checkFormat(connection, format, type))
   const source =
     column.value === undefined
-      ? attempt(errors, `${at}.path`, PathError, () => inForm(parsePath(column.path ?? ''), lists))
+      ? attempt(errors, `${at}.path`, PathError, () => ({
+          ...inForm(parsePath(column.path ?? ''), lists),
+          ...(format === undefined ? {} : { format }),
+        }))
       : await attemptLater(errors, { path: `${at}.value`, text: column.value }, () => parseValue(connection, column.value ?? ''))
   if (type !== undefined) {
     const form = formProblem(type, column.parquet)

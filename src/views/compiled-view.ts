@@ -15,9 +15,12 @@ export type Computed = {
   readonly level: number
 }
 
+/** A path, and how times that it finds are written if not in ISO 8601. */
+export type ColumnPath = Path & { readonly format?: string }
+
 export type CompiledColumn = {
   readonly name: string
-  readonly source: Path | Computed
+  readonly source: ColumnPath | Computed
   readonly type: ColumnType
   readonly required: boolean
   /** A value that cannot be cast to the type becomes NULL, or its row goes to the DLQ. */

@@ -10,20 +10,19 @@ import type { Connection } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
-import type { CompiledColumn, Computed } from './compiled-view.ts'
+import type { ColumnPath, CompiledColumn, Computed } from './compiled-view.ts'
 import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
 import type { ConditionBudget } from './condition-budget.ts'
 import { fieldOf } from './envelope-fields.ts'
 import { columnIndex, compileExpression, namesIn } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
-import type { Path } from './json-path.ts'
 import { typeProblem } from './type-problem.ts'
 
 /** A column of a definition as far as it could be read. */
 export type ReadColumn = Omit<CompiledColumn, 'source' | 'type'> & {
   readonly type: ColumnType | undefined
   /** Undefined if it could not be parsed. */
-  readonly source: Path | { readonly from: 'columns'; readonly tree: Node; readonly text: string } | undefined
+  readonly source: ColumnPath | { readonly from: 'columns'; readonly tree: Node; readonly text: string } | undefined
 }
 
 export async function parseValue(connection: Connection, text: string): Promise<ReadColumn['source']> {

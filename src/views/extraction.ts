@@ -11,7 +11,8 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { acceptsAnyText, castList, castText, portable } from './cast-sql.ts'
-import type { CompiledColumn, Computed, ViewRules } from './compiled-view.ts'
+import { formattedTime } from './column-format.ts'
+import type { ColumnPath, CompiledColumn, Computed, ViewRules } from './compiled-view.ts'
 import { duckDbPath, type Path } from './json-path.ts'
 
 /** The outcome for a row. Positive numbers are errors of column `i`: `missing(i)` or `castFailed(i)`. */
@@ -266,7 +267,7 @@ function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
   }
 }
 
-function readSlot(value: string, path: Path, type: ColumnType, texts: Texts): Slot {
+function readSlot(value: string, path: ColumnPath, type: ColumnType, texts: Texts): Slot {
   const { text, make } = readText(path, type, texts)
   // A list that [*] made is quoted as JSON.
   const shown = shortText(path.from === 'record' && path.hasEach ? `to_json(${text})` : text)
@@ -274,10 +275,12 @@ function readSlot(value: string, path: Path, type: ColumnType, texts: Texts): Sl
   return { value, type, level: 0, make, failed, shown }
 }
 
-function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
+function readText(path: ColumnPath, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
+  const { format } = path
+  const cast = (text: string): string => (format === undefined ? castText(text, type) : formattedTime(text, format, type))
   if (path.from === 'envelope') {
     const text = texts.envelope(path)
-    return { text, make: castText(text, type) }
+    return { text, make: cast(text) }
   }
   const { readsJson = false } = descriptorOf(type.scalar)
   if (path.hasEach) {
@@ -294,7 +297,7 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
     return { text: json, make: `CASE WHEN ${json} <> 'null' THEN ${json} END` }
   }
   const text = texts.text(location)
-  return { text, make: castText(text, type) }
+  return { text, make: cast(text) }
 }
 
 /** SQL for the list that a path with [*] finds. Columns with the same array share its elements. */

@@ -6,76 +6,22 @@
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { portable } from './cast-sql.ts'
-import { ConditionError, type Part, type PartType, quoted } from './condition.ts'
+import { ConditionError, type Part, quoted } from './condition.ts'
 import { scalarSize } from './condition-budget.ts'
 import { instantType, isNumber, isScalar } from './filter-types.ts'
 import { checkText, computedFrom, kindOf, type OwnCall, type OwnFunction, takeArguments, writtenAs } from './own-function.ts'
 import { patternSize } from './pattern-size.ts'
+import { epochUnits, formatCheck, offsetPatternOf, timeOfNumber, timeOfText } from './time-formats.ts'
 
-/** Microseconds from 1970 to the first moment that a TIMESTAMP column can have, and to the first after the last. */
-const [FIRST, END] = ['-62135596800000000', '253402300800000000']
-
-/** SQL for the microseconds of a number, which is a BIGINT, a DOUBLE, or a DECIMAL that has each BIGINT and nine digits of a second. */
-type Unit = {
-  /** Microseconds in one, or ones in a microsecond. */
-  readonly whole: (x: string) => string
-  readonly double: (x: string) => string
-  readonly decimal: (x: string) => string
-  /** The bounds of the numbers: the first, and the first that is too large. */
-  readonly bounds: readonly [string, string]
-}
-
-const scaled = (factor: number): Omit<Unit, 'bounds'> => ({
-  whole: (x) => `${x} * ${factor}`,
-  double: (x) => `round(${x} * ${factor})`,
-  decimal: (x) => `floor(${x} * ${factor})`,
-})
-
-const units: Readonly<Record<string, Unit>> = {
-  epoch_s: { ...scaled(1_000_000), bounds: [FIRST.slice(0, -6), END.slice(0, -6)] },
-  epoch_ms: { ...scaled(1_000), bounds: [FIRST.slice(0, -3), END.slice(0, -3)] },
-  epoch_us: { ...scaled(1), bounds: [FIRST, END] },
-  epoch_ns: {
-    whole: (x) => `(${x} // 1000 - CASE WHEN ${x} % 1000 < 0 THEN 1 ELSE 0 END)`,
-    double: (x) => `round(${x} / 1000)`,
-    decimal: (x) => `floor(${x} * 0.001)`,
-    bounds: [`${FIRST}000`, `${END}000`],
-  },
-}
-
-const decimalType = 'DECIMAL(38,9)'
-
-const epochFunctions = Object.entries(units).map(([name, unit]): [string, OwnFunction] => [
+const epochFunctions = Object.entries(epochUnits).map(([name, unit]): [string, OwnFunction] => [
   name,
   (call) => {
     const [number] = takeArguments(call, 1, `one number, such as ${name}(sent_at)`) as readonly [Part]
     checkNumber(call, number)
     call.budget.add(scalarSize)
-    return { sql: (column) => timeOf(number.sql(column), number.type, unit), type: instantType, size: scalarSize }
+    return { sql: (column) => timeOfNumber(number.sql(column), number.type, unit), type: instantType, size: scalarSize }
   },
 ])
-
-/** SQL for the time of a number. Decimals are exact but ten times as slow as whole numbers and doubles. */
-function timeOf(value: string, type: PartType, { whole, double, decimal, bounds }: Unit): string {
-  // Nanoseconds of a BIGINT cannot reach the bounds, and those of larger types do not fit into one.
-  const isNanoseconds = bounds[1].length > 19
-  const [first, end] = bounds.map((bound) => `CAST('${bound}' AS ${decimalType})`)
-  const ofDecimal = `CASE WHEN x >= ${first} AND x < ${end} THEN make_timestamp(CAST(${decimal('x')} AS BIGINT)) END`
-  const inTime = isNanoseconds ? 'x IS NOT NULL' : `x >= ${bounds[0]} AND x < ${bounds[1]}`
-  if (isScalar(type, 'TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'UTINYINT', 'USMALLINT', 'UINTEGER')) {
-    return computedFrom(`CAST(${value} AS BIGINT)`, () => `CASE WHEN ${inTime} THEN make_timestamp(${whole('x')}) END`)
-  }
-  const ofDouble = (x: string): string =>
-    computedFrom(double(x), () => `CASE WHEN x >= ${FIRST} AND x < ${END} THEN make_timestamp(CAST(x AS BIGINT)) END`)
-  if (isScalar(type, 'DOUBLE', 'FLOAT')) return ofDouble(`CAST(${value} AS DOUBLE)`)
-  if (typeof type === 'object') return computedFrom(`TRY_CAST(${value} AS ${decimalType})`, () => ofDecimal)
-  // Only DuckDB knows the type.
-  const either = computedFrom(`TRY_CAST(x AS ${decimalType})`, () => ofDecimal)
-  return computedFrom(
-    value,
-    (x) => `CASE WHEN typeof(${x}) IN ('DOUBLE', 'FLOAT') THEN ${ofDouble(`CAST(${x} AS DOUBLE)`)} ELSE ${either} END`,
-  )
-}
 
 function checkNumber({ name }: OwnCall, part: Part): void {
   if (part.type === 'unknown' || isNumber(part.type)) return
@@ -134,49 +80,11 @@ function strptime(call: OwnCall): Part {
     throw new ConditionError(`the format of ${quoted(call.name)} must be a text constant, such as '%d/%m/%Y %H:%M:%S'`)
   }
   checkText(call, text)
-  const { offset, zulu } = readFormat(format)
-  call.values.check({
-    sql: `SELECT try_strptime('', ${quoteLiteral(format)})`,
-    problemWith: () => undefined,
-    failed: (reason) => `the format ${quoted(format)} cannot be read: ${reason}`,
-  })
+  const offset = offsetPatternOf(format)
+  call.values.check(formatCheck(format))
   call.budget.countTimeCast()
   if (offset !== undefined) call.budget.patterns.countFunction(call.name, patternSize(offset), text.size)
-  // Without digits DuckDB reads words such as infinity as 1900-01-01.
-  const guards = ['[0-9]', ...(offset === undefined ? [] : [offset])].map((regex) => ['x', quoteLiteral(regex)].join(', '))
-  const read = (each: string): string => `make_timestamp(epoch_us(try_strptime(x, ${quoteLiteral(each)})))`
-  const time = zulu === undefined ? read(format) : `coalesce(${read(format)}, ${read(zulu)})`
-  const guarded = `CASE WHEN ${guards.map((each) => `regexp_matches(${each})`).join(' AND ')} THEN ${time} END`
-  return {
-    sql: (column) =>
-      computedFrom(
-        computedFrom(text.sql(column), () => guarded),
-        (x) => portable(x, instantType),
-      ),
-    type: instantType,
-    size: scalarSize,
-  }
-}
-
-/** Offsets that text of a TIMESTAMP column may have. DuckDB would read any digits. */
-const offsetPattern = '(?:Z|[+-](?:(?:0[0-9]|1[0-3])(?::?[0-5][0-9])?|14(?::?00)?))'
-
-/** Returns a pattern for the offset and all after it if the format has an offset, and the format for UTC written as Z. */
-function readFormat(format: string): { readonly offset?: string; readonly zulu?: string } {
-  const parts = [...format.matchAll(/%-?.|[^%]+|%/gs)].map(([part]) => part)
-  if (parts.includes('%Z')) {
-    throw new ConditionError('a format cannot have %Z, because names of zones are ambiguous: use %z for an offset, or at_zone(…)')
-  }
-  if (parts.includes('%n')) throw new ConditionError('a format cannot have %n, because times have microseconds: use %f')
-  const at = parts.indexOf('%z')
-  if (at === -1) return {}
-  if (at !== parts.lastIndexOf('%z')) throw new ConditionError('a format can have one %z')
-  const rest = parts.slice(at + 1)
-  const matching = rest.map((part) => (part.startsWith('%') ? '[^+-]*' : part.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&')))
-  return {
-    offset: `${offsetPattern}${matching.join('')}\\s*$`,
-    zulu: [...parts.slice(0, at), 'Z', ...rest].join(''),
-  }
+  return { sql: (column) => timeOfText(text.sql(column), format), type: instantType, size: scalarSize }
 }
 
 export const timeFunctions: readonly (readonly [string, OwnFunction])[] = [

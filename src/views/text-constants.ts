@@ -54,13 +54,7 @@ export class TextConstants {
 
   /** Throws ConditionError for a text that is not a value of its type, or that a check refuses. */
   async read(connection: Connection, timeoutMs: number): Promise<void> {
-    for (const { sql, problemWith, failed } of this.#checks.values()) {
-      const { rows } = await connection.query(sql, { timeoutMs }).catch((error: unknown) => {
-        throw failed === undefined ? error : new ConditionError(failed(duckdbReason(error)))
-      })
-      const problem = problemWith(rows[0]?.[0])
-      if (problem !== undefined) throw new ConditionError(problem)
-    }
+    for (const check of this.#checks.values()) await checkConstant(connection, check, timeoutMs)
     for (const { type, values } of this.#byType.values()) {
       const texts = [...values.keys()]
       const given = texts.map((text, index) => `(${index}, ${quoteLiteral(text)})`).join(', ')
@@ -73,6 +67,16 @@ export class TextConstants {
       }
     }
   }
+}
+
+/** Throws ConditionError if the constant cannot be used. */
+export async function checkConstant(connection: Connection, check: ConstantCheck, timeoutMs: number): Promise<void> {
+  const { sql, problemWith, failed } = check
+  const { rows } = await connection.query(sql, { timeoutMs }).catch((error: unknown) => {
+    throw failed === undefined ? error : new ConditionError(failed(duckdbReason(error)))
+  })
+  const problem = problemWith(rows[0]?.[0])
+  if (problem !== undefined) throw new ConditionError(problem)
 }
 
 /** SQL for the value of a text. A list may be in DuckDB's notation, which includes JSON. */

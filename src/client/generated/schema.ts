@@ -191,6 +191,8 @@ readonly name: string
 readonly type: string
 /** a JSONPath, or $$.<field> of the envelope: docs/views.md */
 readonly path?: string | undefined
+/** how times at the path are written if not in ISO 8601: `epoch_s`, `epoch_ms`, `epoch_us` or `epoch_ns` for numbers since 1970, or a format of strptime */
+readonly format?: string | undefined
 /** instead of `path`: an expression over other columns of this definition and $$.<field> of the envelope: docs/views.md */
 readonly value?: string | undefined
 /** other columns and filters can use it, but it is not written */

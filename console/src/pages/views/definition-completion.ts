@@ -5,7 +5,15 @@
  */
 import type { Completion, CompletionResult } from '@codemirror/autocomplete'
 import type { DefinitionFormat } from '../../api/views.ts'
-import { columnKeys, conditionWords, definitionKeys, envelopePaths, filterKeys, types } from './definition-vocabulary.ts'
+import {
+  columnKeys,
+  conditionWords,
+  definitionKeys,
+  envelopePaths,
+  epochFormats,
+  filterKeys,
+  types,
+} from './definition-vocabulary.ts'
 import type { SamplePath } from './samples.ts'
 
 /** Facts from the samples and the rest of the definition. */
@@ -20,7 +28,8 @@ export function completeDefinition(before: string, after: string, context: Compl
 }
 
 /** The key whose value the cursor is in, and what is written of the value. */
-const inValue = /["']?\b(type|path|value|hidden|required|cast_failures|parquet|lists|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+const inValue =
+  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(before: string, { format, paths, columns }: CompletionContext): CompletionResult | null {
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
@@ -33,6 +42,8 @@ function completeValue(before: string, { format, paths, columns }: CompletionCon
       return { from, options: types.map((type, index) => option(type, 'type', { apply: quoted(type), boost: -index })) }
     case 'path':
       return { from, options: pathOptions(paths).map((each) => ({ ...each, apply: quoted(each.label) })) }
+    case 'format':
+      return { from, options: epochFormats.map((word) => option(word, 'constant', { apply: quoted(word) })) }
     case 'hidden':
     case 'required':
       return { from, options: ['true', 'false'].map((word) => option(word, 'constant')) }

@@ -13,6 +13,7 @@ export const columnKeys = {
   name: 'name of the column',
   type: 'type of the values: each is read as text and cast',
   path: 'where the value is in the record: $.a.b, or $$.topic of the envelope',
+  format: 'how times are written: epoch_ms, or a format such as %d/%m/%Y',
   value: 'instead of a path: SQL over other columns and $$.… of the envelope',
   hidden: 'whether only other columns and filters use it: it is not written',
   required: 'whether a record without a value is a dead letter',
@@ -24,6 +25,9 @@ export const filterKeys = {
   condition: 'SQL over the columns of this view',
   description: 'for people: what the filter is for',
 } as const satisfies Words<Schemas['Filter']>
+
+/** Formats of times that are numbers. */
+export const epochFormats = ['epoch_ms', 'epoch_s', 'epoch_us', 'epoch_ns'] as const
 
 /** docs/views.md, “Types and values”. */
 export const types = [

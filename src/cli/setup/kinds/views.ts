@@ -39,10 +39,11 @@ function settingsAsIn(file: ViewSettings, version: View): ViewSettings {
   return { ...settings, definition: { ...settings.definition, lists: 'packed' } }
 }
 
-function plainColumn({ name, type, path, value, hidden, required, cast_failures, ...rest }: Column): Column {
+function plainColumn({ name, type, path, format, value, hidden, required, cast_failures, ...rest }: Column): Column {
   return {
     ...{ name, type },
     ...(path === undefined ? {} : { path }),
+    ...(format === undefined ? {} : { format }),
     ...(value === undefined ? {} : { value }),
     ...(hidden === true ? { hidden } : {}),
     ...(required === true ? { required } : {}),
