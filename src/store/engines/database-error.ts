@@ -37,7 +37,7 @@ const connectionCodes: ReadonlySet<string> = new Set([
   'ETIMEDOUT',
 ])
 const connectionMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout)/
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Query read timeout)/
 
 /** Extended codes from https://www.sqlite.org/rescode.html. BUSY and LOCKED match by their primary code. */
 const sqliteCodes: Readonly<Record<number, DatabaseErrorKind>> = {
