@@ -62,7 +62,8 @@ async function requirePostgresVersion(db: Db): Promise<void> {
 }
 
 function hasConnectTimedOut(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Connection terminated due to connection timeout'
+  const messages = ['Connection terminated due to connection timeout', 'timeout expired']
+  return error instanceof Error && messages.includes(error.message)
 }
 
 /** Advice by SQLSTATE. After any other error Postgres is probably not running. */
