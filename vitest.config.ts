@@ -63,7 +63,7 @@ const slow = [
   'src/preview/{preview,preview-workers,suggest}.test.ts',
   'src/query/query-workers.test.ts',
   'src/records/*.test.ts',
-  'src/views/{filter-language,text-functions,values-in-parquet}.test.ts',
+  'src/views/{column-format,computed-columns,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
 ]
 
 /** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */

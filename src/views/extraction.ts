@@ -118,7 +118,7 @@ function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>,
   const byLevel = [...columns.entries()].toSorted(([, a], [, b]) => levelOf(a) - levelOf(b))
   for (const [index, { source, type }] of byLevel) {
     const nameOf = (column: number) => ofColumns[column]?.value ?? ''
-    const key = `${source.from === 'columns' ? source.sql(nameOf) : JSON.stringify(source)} ${printType(type)}`
+    const key = `${source.from === 'columns' ? keyOf(source, columns, nameOf) : JSON.stringify(source)} ${printType(type)}`
     const value = `value_${slots.size}`
     const slot =
       slots.get(key) ??
@@ -127,6 +127,11 @@ function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>,
     ofColumns[index] = slot
   }
   return ofColumns
+}
+
+/** The names are part of it: a dead letter says them. */
+function keyOf({ sql, reads }: Computed, columns: readonly CompiledColumn[], nameOf: ComputedIn['nameOf']): string {
+  return JSON.stringify([sql(nameOf), reads.map((index) => columns[index]?.name)])
 }
 
 function levelOf({ source }: CompiledColumn): number {
