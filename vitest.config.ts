@@ -152,7 +152,7 @@ export default defineConfig({
     ],
     reporters: [new ProgressReporter()],
     sequence: { sequencer: LongestFirst },
-    // Many tests wait for processes that they started: two workers for each of two processors keep both busy.
-    maxWorkers: Math.max(4, availableParallelism()),
+    // Many tests wait for processes that they started: one worker more than two processors keeps both busy.
+    maxWorkers: Math.max(3, availableParallelism()),
   },
 })
