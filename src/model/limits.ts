@@ -103,6 +103,8 @@ export const definitionLimits = {
   textAliasesMax: 200,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
+  /** Fields of the envelope that expressions of a view name. */
+  fieldsMax: 20,
   /** Computed columns that need each other: how many, one above the other. */
   computedLevelsMax: 16,
   /** Size of a regular expression with its repetitions written out. */

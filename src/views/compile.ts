@@ -60,7 +60,12 @@ async function compileWith(connection: Connection, definition: Definition): Prom
   }
   const filters = await parseFilters(connection, definition.filters ?? [], errors)
   const trees = declared.flatMap(({ source }) => (source?.from === 'columns' ? [source.tree] : []))
-  const columns = [...declared, ...fieldsIn([...trees, ...filters.map(({ tree }) => tree)], declared)]
+  const fields = fieldsIn([...trees, ...filters.map(({ tree }) => tree)], declared)
+  if (fields.length > definitionLimits.fieldsMax) {
+    const message = `its expressions name ${fields.length} fields of the envelope: at most ${definitionLimits.fieldsMax} are allowed; read the others by columns with a path`
+    throw invalid([...errors, { path: '', message, code: 'too_expensive' }])
+  }
+  const columns = [...declared, ...fields]
   const expressions = new Expressions(connection, columns, errors)
   const compiled = await expressions.columns()
   const conditions = await expressions.conditions(filters)

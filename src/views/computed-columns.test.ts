@@ -87,6 +87,32 @@ describe('values', () => {
   })
 })
 
+describe('fields of the envelope', () => {
+  test.each([
+    [String.raw`s <> E'\'' AND s = '$$.topic'`],
+    ["s = '$$.topic' /* a /* b */ ' */ AND s = '$$.topic'"],
+    ["s = '$$.topic' -- '\n AND $$.protocol = 'mqtt'"],
+    ["DATE'2026-01-01' < t AND s = '$$.topic'"],
+  ])('texts and comments are none: %s', async (condition) => {
+    const { rows } = await decide({ columns: [s, t], filters: [{ condition }] }, ['{"s":"$$.topic","at":"2026-11-20"}'])
+    expect(rows).toHaveLength(1)
+  })
+
+  test('user properties that differ by case are two', async () => {
+    const columns = [value('c', 'BOOLEAN', "$$.user_properties.site = 'north' AND $$.user_properties.Site IS NULL")]
+    const { rows } = await decide({ columns }, ['{}'])
+    expect(rows).toEqual([[true]])
+  })
+
+  test('at most twenty', async () => {
+    const naming = (count: number) => Array.from({ length: count }, (_, index) => `$$.headers.x${index}`).join(', ')
+    expect(await problems([value('c', 'VARCHAR', `coalesce(${naming(definitionLimits.fieldsMax)})`)])).toEqual([])
+    expect(await problems([value('c', 'VARCHAR', `coalesce(${naming(definitionLimits.fieldsMax + 1)})`)])).toEqual([
+      ': its expressions name 21 fields of the envelope: at most 20 are allowed; read the others by columns with a path',
+    ])
+  })
+})
+
 describe('failures', () => {
   const bad = '{"s":"twelve","a":9223372036854775807}'
 

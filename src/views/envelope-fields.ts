@@ -6,9 +6,16 @@
 import { quoted } from './condition.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'
 
+const notInComment = String.raw`(?:(?!\*/|/\*)[\s\S])`
+/** Comments can be nested. */
+const comment = [1, 2, 3].reduce((inner) => String.raw`/\*(?:${notInComment}|${inner})*\*/`, String.raw`/\*${notInComment}*\*/`)
+const field = String.raw`\$\$\.[a-z_]+(?:\.(?:[\w-]+|"[^"]*")|\[\s*(?:'[^']*'|"[^"]*")\s*\])?`
+
 /** A text, a quoted name, or a comment, which may contain anything; or a field. */
-const parts =
-  /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\$\.[a-z_]+(?:\.(?:[\w-]+|"[^"]*")|\[\s*(?:'[^']*'|"[^"]*")\s*\])?)/gi
+const parts = new RegExp(
+  String.raw`(?<!\w)E'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|${comment}|(${field})`,
+  'gi',
+)
 
 export function withQuotedFields(expression: string): string {
   return expression.replace(parts, (whole, field: string | undefined) =>

@@ -18,7 +18,7 @@ import {
 import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, listType, textType } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
 import { ownFunctions } from './own-functions.ts'
-import { countGroups, patternSize, searchSize } from './pattern-size.ts'
+import { countGroups, matchesBytes, patternSize, searchSize } from './pattern-size.ts'
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
 
@@ -212,6 +212,9 @@ function printMatch(kind: Pattern, [text, ...constants]: readonly unknown[], { p
 
 /** Throws if the pattern is too large. */
 function sizeOfPattern(name: string, pattern: string): number {
+  if (matchesBytes(pattern)) {
+    throw new ConditionError(`the pattern of ${name} has \\C, which matches a part of a character: write . for a whole one`)
+  }
   const size = patternSize(pattern)
   if (size <= definitionLimits.patternSizeMax) return size
   throw new ConditionError(

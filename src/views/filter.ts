@@ -218,6 +218,9 @@ class Printer {
 
 /** Returns -1 if there is no such column. */
 export function columnIndex(columns: readonly { readonly name: string }[], name: string): number {
+  // User properties of MQTT have a case.
+  const exact = columns.findIndex((column) => column.name === name)
+  if (exact !== -1 || name.startsWith('$$.')) return exact
   return columns.findIndex((column) => column.name.toLowerCase() === name.toLowerCase())
 }
 

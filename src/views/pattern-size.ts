@@ -34,6 +34,11 @@ export function patternSize(pattern: string): number {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
+/** Whether a pattern can match a part of a character, which would be no text. */
+export function matchesBytes(pattern: string): boolean {
+  return pattern.matchAll(token).some(([text]) => text === '\\C' || (text.startsWith('[') && text.includes('\\C')))
+}
+
 /** Returns the number of groups that capture. */
 export function countGroups(pattern: string): number {
   const opened = [...pattern.matchAll(token)].filter(([text]) => text === '(')

@@ -334,11 +334,32 @@ test('tests of views are no part of a set-up, and a set-up in a file of that nam
   write('shop.yaml', `endpoints: [{ name: shop, region: ${newRegion()} }]`)
   write('views/orders.test.yaml', 'cases: nonsense')
   expect((await plan('--prune')).counts).toEqual({ create: 1, change: 0, delete: 0 })
-  write('views/orders.test.yml', '# A comment\nviews: []')
+  for (const [text, place] of [
+    ['# A comment\nviews: []', '2:8: views'],
+    ['{"endpoints": []}', '1:15: endpoints'],
+    ['? endpoints\n: []', '2:3: endpoints'],
+    ['cases: []\n---\n  "endpoin\\x74s" : []', '3:20: endpoints'],
+  ] as const) {
+    write('views/orders.test.yml', text)
+    const { code, err } = await inlet('plan', '-f', files)
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining(`orders.test.yml:${place}: is not read from a file whose name ends in`),
+    ])
+  }
+})
+
+test('an expression that is wrong is shown with its place', async () => {
+  const { write, inlet, files } = await newPlace()
+  const column = '{ name: c, type: VARCHAR, value: "lower(nmae)" }'
+  write(
+    'views.yaml',
+    `views:\n  - name: orders\n    definition: { columns: [{ name: name, type: VARCHAR, path: $.n }, ${column}] }`,
+  )
   const { code, err } = await inlet('plan', '-f', files)
   expect([code, err]).toEqual([
     1,
-    expect.stringContaining('orders.test.yml:2:1: views: is not read from a file whose name ends in'),
+    expect.stringContaining('"nmae" is not a column of this view: did you mean "name"?\n    lower(nmae)\n          ^'),
   ])
 })
 

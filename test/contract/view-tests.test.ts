@@ -1,6 +1,6 @@
 /** `inlet test`: the tests of views in files, run by the real program. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -246,7 +246,9 @@ test('all problems of all files are shown at once, with their places', async () 
     'other.yaml': `endpoints: [{ name: "\${UNSET}", region: nowhere at all }]`,
   })
   expect(result).toMatchObject({ code: 1, out: '' })
-  const [count, , ...lines] = result.err.trimEnd().split('\n')
+  const [count, , ...all] = result.err.trimEnd().split('\n')
+  const [lines, excerpt] = [all.filter((line) => !line.startsWith(' ')), all.filter((line) => line.startsWith(' '))]
+  expect(excerpt).toEqual(['    b > 1', '    ^'])
   expect(count).toBe('There are 22 problems with the set-up. No test was run.')
   const number = 'is a number that YAML cannot keep exactly: write it in quotes; for a record, write all of its JSON in quotes'
   const value = 'write a value that the column can have, or null'
@@ -255,7 +257,7 @@ test('all problems of all files are shown at once, with their places', async () 
       'empty.test.yaml: has no cases: begin with "cases:" and a list of name, records and rows, or delete the file',
       'list.test.yaml:1:1: has no cases: begin with "cases:" and a list of name, records and rows, or delete the file',
       'lost.test.yaml:1:1: has no view beside it: add "view: NAME", or name the file after the file of its view (the files declare broken, orders)',
-      'set-up.test.yaml:2:1: endpoints: is not read from a file whose name ends in .test.yaml, which has tests of views: rename the file',
+      'set-up.test.yaml:2:12: endpoints: is not read from a file whose name ends in .test.yaml, which has tests of views: rename the file',
       'syntax.test.yaml:2:1: is not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]',
       'unknown.test.yaml:1:7: view: is no view of the files: did you mean orders?',
       'views/broken.yaml:1:108: views[0].definition.filters[0].condition: "b" is not a column of this view',
@@ -422,6 +424,17 @@ cases:
     const { code, err } = await execute(process.execPath, [program, 'test', '--update'], place)
     expect([code, err]).toEqual([1, expect.stringContaining('orders.test.yaml cannot be updated, because its aliases need')])
     expect(readFileSync(join(place, 'setup/views/orders.test.yaml'), 'utf8')).toBe(tests)
+  })
+
+  test('leaves the file as it was if the disk takes no more', async () => {
+    const one = `  - { name: long, records: [{ order: { id: 1, amount: 1 }, extra: ${'x'.repeat(9_000)} }], rows: [{ order_id: 2 }] }`
+    const tests = `cases:\n${one}\n`
+    const place = newPlace({ 'setup/views/orders.yaml': orders, 'setup/views/orders.test.yaml': tests })
+    const limited = `trap '' XFSZ; ulimit -f 4; exec "$0" "$1" test --update`
+    const { code, err } = await execute('sh', ['-c', limited, process.execPath, program], place)
+    expect([code, err]).toEqual([1, expect.stringMatching(/cannot write .*orders\.test\.yaml: EFBIG/)])
+    expect(readFileSync(join(place, 'setup/views/orders.test.yaml'), 'utf8')).toBe(tests)
+    expect(readdirSync(join(place, 'setup/views')).toSorted()).toEqual(['orders.test.yaml', 'orders.yaml'])
   })
 })
 

@@ -111,6 +111,8 @@ jobs:
         env:
           INLET_URL: \${{ vars.INLET_URL }}
           INLET_API_KEY: \${{ secrets.INLET_READ_KEY }}
+        # With it the step fails if the plan does, and not only if tee does.
+        shell: bash
         run: inlet plan -f ${folder} | tee "$GITHUB_STEP_SUMMARY"
 `
 

@@ -10,13 +10,13 @@ import type { SetupKind } from '#model/setup.ts'
 import { type Account, readAccount } from './kinds/account.ts'
 import { planBindings, removalOfBinding, undeclaredAttachments } from './kinds/bindings.ts'
 import type { Change } from './kinds/change.ts'
-import { type DeclaredSetup, readDeclared, type Source } from './kinds/declared.ts'
+import { type DeclaredSetup, readDeclared, rejectMisnamed, type Source } from './kinds/declared.ts'
 import { planDestinations, removalOfDestination } from './kinds/destinations.ts'
 import { planEndpoints, removalOfEndpoint } from './kinds/endpoints.ts'
 import { planKeys, removalOfKey, undeclaredKeys } from './kinds/keys.ts'
 import { setupLimits } from './kinds/limits.ts'
 import { Problems } from './kinds/problems.ts'
-import { readSetupFiles, rejectMisnamed } from './kinds/read-files.ts'
+import { readSetupFiles } from './kinds/read-files.ts'
 import type { Environment } from './kinds/variables.ts'
 import { bodyOfDefinition, planViews, removalOfView } from './kinds/views.ts'
 import { checkQuotas } from './quotas.ts'
@@ -143,9 +143,7 @@ async function checkDefinitions(
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'validation_error') throw error
       if (error.errors.length === 0) source.report(problems, 'definition', error.message)
-      for (const { path, message, excerpt } of error.errors) {
-        source.report(problems, path, excerpt === undefined ? message : `${message}\n${excerpt.replace(/^/gm, '    ')}`)
-      }
+      for (const { path, message, excerpt } of error.errors) source.report(problems, path, message, excerpt)
     }
   })
 }

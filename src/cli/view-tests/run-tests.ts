@@ -34,7 +34,7 @@ export async function compileViews(
       if (!(error instanceof AppError)) throw error
       const { errors = [] } = error
       if (errors.length === 0) source.report(problems, 'definition', error.message)
-      for (const { path, message } of errors) source.report(problems, path, message)
+      for (const { path, message, excerpt } of errors) source.report(problems, path, message, excerpt)
     }
   }
   return compiled

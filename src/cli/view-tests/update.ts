@@ -1,5 +1,6 @@
 /** Writes what came out into the files of tests. */
-import { readFile, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { countNoun } from '#lib/count-noun.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -18,7 +19,7 @@ export async function updateTests(results: readonly CaseResult[]): Promise<reado
   for (const { name, text, edited, count } of files) {
     try {
       if ((await readFile(name, 'utf8')) !== text) throw new UserError(`${name} has changed meanwhile: run the command again`)
-      await writeFile(name, edited)
+      await replaceFile(name, edited)
     } catch (error) {
       if (error instanceof UserError) throw error
       throw new UserError(`cannot write ${name}: ${errorCode(error) ?? error}`)
@@ -26,6 +27,19 @@ export async function updateTests(results: readonly CaseResult[]): Promise<reado
     lines.push(`Updated ${countNoun(count, 'case')} in ${printable(name)}.`)
   }
   return lines
+}
+
+/** A write that fails leaves the file as it was. A link stays one. */
+async function replaceFile(name: string, text: string): Promise<void> {
+  const path = await realpath(name)
+  const written = `${path}.${randomUUID()}.new`
+  try {
+    await writeFile(written, text, { mode: (await stat(path)).mode, flush: true })
+    await rename(written, path)
+  } catch (error) {
+    await rm(written, { force: true })
+    throw error
+  }
 }
 
 function tryEdit(name: string, edit: () => string): string {

@@ -15,10 +15,13 @@ const hopsMax = 32
 /** A connection keeps the header as long as it is open. */
 const forwardedForCharsMax = 2048
 
-/** Returns what the proxies in front of this node say. A header that is too long is no address. */
+/** Returns what the proxies in front of this node say. Only the end of a long header, which is what they appended, is kept. */
 export function forwardedForOf({ 'x-forwarded-for': header }: IncomingHttpHeaders): string | undefined {
   const forwardedFor = Array.isArray(header) ? header.join() : header
-  return forwardedFor !== undefined && forwardedFor.length > forwardedForCharsMax ? 'too long' : forwardedFor
+  if (forwardedFor === undefined || forwardedFor.length <= forwardedForCharsMax) return forwardedFor
+  const end = forwardedFor.slice(-forwardedForCharsMax)
+  // The first part is cut, and no address.
+  return `cut${end.slice(Math.max(0, end.indexOf(',')))}`
 }
 
 /** Finds the addresses of clients, behind proxies that the operator trusts. */

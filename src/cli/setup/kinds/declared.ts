@@ -13,7 +13,7 @@ import {
   setupKinds,
 } from '#model/setup.ts'
 import { setupLimits } from './limits.ts'
-import { type Place, type Problems, printPlace } from './problems.ts'
+import { type Place, Problems, printPlace } from './problems.ts'
 import type { SetupFile } from './read-files.ts'
 import { type Environment, replaceVariables } from './variables.ts'
 
@@ -45,9 +45,9 @@ export class Source {
   }
 
   /** Adds a problem of a field, by its dotted path; empty for the whole entry. */
-  report(problems: Problems, field: string, message: string): void {
+  report(problems: Problems, field: string, message: string, excerpt?: string): void {
     const path = [...this.#path, ...(field === '' ? [] : field.split('.'))]
-    problems.add({ file: this.#file, position: this.#part.positionOf(path) }, printPath(path), message)
+    problems.add({ file: this.#file, position: this.#part.positionOf(path) }, printPath(path), message, excerpt)
   }
 
   get place(): Place {
@@ -101,6 +101,24 @@ export function readParts({ name, text }: SetupFile, problems: Problems): readon
     problems.add({ file: name, position: error.position }, '', error.message)
     return []
   }
+}
+
+/**
+ * Adds a problem for each test file that looks like a set-up, and returns the others: what it declares would not be read, and --prune would delete
+ * it.
+ */
+export function rejectMisnamed(tests: readonly SetupFile[], problems: Problems): readonly SetupFile[] {
+  return tests.filter((file) => {
+    // `inlet test` says what else is wrong with the file.
+    const found = readParts(file, new Problems()).flatMap(({ part, value }) =>
+      setupKinds
+        .filter((kind) => typeof value === 'object' && value !== null && Object.hasOwn(value, kind))
+        .map((kind) => ({ part, kind })),
+    )
+    const message = 'is not read from a file whose name ends in .test.yaml, which has tests of views: rename the file'
+    for (const { part, kind } of found) problems.add({ file: file.name, position: part.positionOf([kind]) }, kind, message)
+    return found.length === 0
+  })
 }
 
 /** Returns the lists of a document by kind. */

@@ -6,14 +6,20 @@ import { setupLimits } from './limits.ts'
 
 export type Place = { readonly file: string; readonly position?: TextPosition | undefined }
 
-type Problem = { readonly place: Place | undefined; readonly path: string; readonly message: string }
+type Problem = {
+  readonly place: Place | undefined
+  readonly path: string
+  readonly message: string
+  /** Lines that show the place in an expression. */
+  readonly excerpt?: string | undefined
+}
 
 export class Problems {
   readonly #list: Problem[] = []
 
   /** `path` names the field: `endpoints[0].region`. */
-  add(place: Place | undefined, path: string, message: string): void {
-    this.#list.push({ place, path, message })
+  add(place: Place | undefined, path: string, message: string, excerpt?: string): void {
+    this.#list.push({ place, path, message, excerpt })
   }
 
   get count(): number {
@@ -34,8 +40,15 @@ export class Problems {
   }
 }
 
-function describe({ place, path, message }: Problem): string {
-  return `${place === undefined ? '' : `${printPlace(place)}: `}${path === '' ? '' : `${printable(path)}: `}${printable(message)}`
+function describe({ place, path, message, excerpt = '' }: Problem): string {
+  const shown =
+    excerpt === ''
+      ? ''
+      : `\n${excerpt
+          .split('\n')
+          .map((line) => `    ${printable(line)}`)
+          .join('\n')}`
+  return `${place === undefined ? '' : `${printPlace(place)}: `}${path === '' ? '' : `${printable(path)}: `}${printable(message)}${shown}`
 }
 
 export function printPlace({ file, position }: Place): string {

@@ -11,7 +11,6 @@ import { buffer } from 'node:stream/consumers'
 import { MiB } from '#lib/bytes.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
-import { setupKinds } from '#model/setup.ts'
 import { setupLimits } from './limits.ts'
 import type { Problems } from './problems.ts'
 
@@ -32,23 +31,6 @@ export async function readSetupFiles(paths: readonly string[], problems: Problem
   ]
   return { files, tests }
 }
-
-/**
- * Adds a problem for each test file that looks like a set-up, and returns the others: what it declares would not be read, and --prune would delete
- * it.
- */
-export function rejectMisnamed(tests: readonly SetupFile[], problems: Problems): readonly SetupFile[] {
-  return tests.filter(({ name, text }) => {
-    const [, kind] = declaration.exec(text) ?? []
-    if (kind === undefined) return true
-    const line = text.slice(0, text.search(declaration)).split('\n').length
-    const message = 'is not read from a file whose name ends in .test.yaml, which has tests of views: rename the file'
-    problems.add({ file: name, position: { line, column: 1 } }, kind, message)
-    return false
-  })
-}
-
-const declaration = new RegExp(`^["']?(${setupKinds.join('|')})["']?:`, 'm')
 
 function isTestFile(name: string): boolean {
   return /\.test\.ya?ml$/.test(name)
