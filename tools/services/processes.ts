@@ -71,7 +71,8 @@ export async function freePort(): Promise<number> {
     const server = createServer().listen(port, '127.0.0.1')
     try {
       await once(server, 'listening')
-    } catch {
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
       continue
     }
     server.close()
