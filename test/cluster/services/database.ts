@@ -13,6 +13,9 @@ const attachMsMax = 30_000
 
 type Server = { readonly host: Host; postgres: Postgres }
 
+/** A standby looks for its primary again after 5 s by default, and until then no change is confirmed: docs/operations.md. */
+const common = { durable: true, settings: { wal_retrieve_retry_interval: '200ms' } } as const
+
 export class DatabasePair implements AsyncDisposable {
   #primary: Server
   #standby: Server
@@ -24,8 +27,8 @@ export class DatabasePair implements AsyncDisposable {
 
   static async start(hosts: readonly [Host, Host]): Promise<DatabasePair> {
     const [first, second] = hosts
-    const postgres = await startPostgres({ durable: true, place: first.place })
-    const standby = await startPostgres({ durable: true, place: second.place, standbyOf: postgres.url })
+    const postgres = await startPostgres({ ...common, place: first.place })
+    const standby = await startPostgres({ ...common, place: second.place, standbyOf: postgres.url })
     const pair = new DatabasePair({ host: first, postgres }, { host: second, postgres: standby })
     await pair.#requireStandby()
     return pair
@@ -66,7 +69,7 @@ export class DatabasePair implements AsyncDisposable {
     const port = Number(new URL(postgres.url).port)
     await postgres.stop()
     this.#standby.postgres = await startPostgres({
-      durable: true,
+      ...common,
       place: host.place,
       port,
       standbyOf: this.#primary.postgres.url,
