@@ -322,7 +322,7 @@ describe('the import table', () => {
       { place: /^objects\/s3(-store|-multipart)\.ts$/, uses: ['files', 'time'] },
       // Conversion processes, behind ConversionPool: they share files with DuckDB.
       { place: /^delivery\/convert\/(build|worker)\//, uses: ['files', 'time'] },
-      { place: /^records\/(piece-files|record-runs)\.ts$/, uses: ['files'] },
+      { place: /^records\/(lay-out|piece-files|record-runs)\.ts$/, uses: ['files'] },
       // Permissions for the other user whom such processes may run as.
       { place: /^delivery\/convert\/worker-access\.ts$/, uses: ['files'] },
     ]

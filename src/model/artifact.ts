@@ -14,13 +14,16 @@ export type ViewVersion = { readonly name: string; readonly version: number }
 /** `redriveFrom` is set on the files of a re-drive: the version whose DLQ rows it read. */
 type ViewOutput = ViewVersion & { readonly redriveFrom?: number }
 
+/** The value that all rows of a file have in a column of `partition_by`; null for rows without one. */
+export type PartitionValue = { readonly column: string; readonly value: string | null }
+
 export type ArtifactKind =
   /** The segment as it was written, compressed. */
   | { readonly type: 'segment' }
   /** The records as they were received. */
   | { readonly type: 'parquet' }
-  /** The rows that a view accepted. */
-  | ({ readonly type: 'view' } & ViewOutput)
+  /** The rows that a view accepted, or those of one partition. */
+  | ({ readonly type: 'view'; readonly partition?: readonly PartitionValue[] } & ViewOutput)
   /** The rows that a view rejected. */
   | ({ readonly type: 'dlq' } & ViewOutput)
   /** Written last: it lists the other files of the segment. */
@@ -41,8 +44,9 @@ export type SegmentName = {
 
 const namePattern = '[a-z][a-z0-9_]*'
 const versionPattern = '[1-9][0-9]{0,14}'
+const partitionPattern = '(?:/[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_.~%-]*)*'
 const viewKindPattern = new RegExp(
-  `^(views|dlq|manifest)/(${namePattern})/v(${versionPattern})(?:/redrive-v(${versionPattern}))?$`,
+  `^(views|dlq|manifest)/(${namePattern})/v(${versionPattern})(?:/redrive-v(${versionPattern}))?(${partitionPattern})$`,
 )
 
 type KindWithoutView = Exclude<ArtifactKind, ViewVersion>
@@ -56,20 +60,32 @@ const kindsByText: ReadonlyMap<string, KindWithoutView> = new Map(
 export function parseArtifactKind(text: string): ArtifactKind | undefined {
   const kind = kindsByText.get(text)
   if (kind !== undefined) return kind
-  const [, folder, name, version, redriveFrom] = viewKindPattern.exec(text) ?? []
+  const [, folder, name, version, redriveFrom, folders = ''] = viewKindPattern.exec(text) ?? []
   if (name === undefined) return undefined
-  const view = { name, version: Number(version) }
-  if (folder === 'manifest') return redriveFrom === undefined ? { type: 'addition-marker', ...view } : undefined
-  const type = folder === 'views' ? 'view' : 'dlq'
-  return redriveFrom === undefined ? { type, ...view } : { type, ...view, redriveFrom: Number(redriveFrom) }
+  const view = { name, version: Number(version), ...(redriveFrom !== undefined && { redriveFrom: Number(redriveFrom) }) }
+  if (folder === 'views') {
+    const partition = parsePartition(folders)
+    return partition && { type: 'view', ...view, ...(partition.length > 0 && { partition }) }
+  }
+  if (folders !== '') return undefined
+  if (folder === 'dlq') return { type: 'dlq', ...view }
+  return redriveFrom === undefined ? { type: 'addition-marker', ...view } : undefined
+}
+
+/** Returns the values that all rows of a file of this kind have. */
+export function partitionOf(text: string): readonly PartitionValue[] {
+  const kind = parseArtifactKind(text)
+  return kind?.type === 'view' ? (kind.partition ?? []) : []
 }
 
 /** Returns the text of a kind: the inverse of `parseArtifactKind`. */
 export function printArtifactKind(kind: ArtifactKind): string {
   switch (kind.type) {
     case 'view':
-    case 'dlq':
-      return kind.redriveFrom === undefined ? viewFolder(kind) : `${viewFolder(kind)}/redrive-v${kind.redriveFrom}`
+    case 'dlq': {
+      const part = kind.redriveFrom === undefined ? '' : `/redrive-v${kind.redriveFrom}`
+      return `${viewFolder(kind)}${part}${foldersOf(kind, encodeInKind)}`
+    }
     case 'addition-marker':
       return `manifest/${kind.name}/v${kind.version}`
     default:
@@ -92,7 +108,7 @@ export function objectKey(prefix: string, segment: SegmentName, kind: ArtifactKi
   const { folder, suffix } = layoutOf(kind)
   const date = isoTimestamp(segment.sealedAtMicros / 1000).slice(0, 10)
   const name = commitId(segment.nodeId, segment.incarnation, segment.seq)
-  return `${endpointFolder(prefix, segment.endpointId)}${folder}/dt=${date}/${name}${suffix}`
+  return `${endpointFolder(prefix, segment.endpointId)}${folder}${dayAndFolders(date, kind)}/${name}${suffix}`
 }
 
 /** Returns the folder that contains all markers of an endpoint. */
@@ -157,7 +173,7 @@ export function isCompactedKey(key: string, place: EndpointFolder, kind: Artifac
 }
 
 function pathInFolder({ date }: EndpointFolder, kind: ArtifactKind, { id, sha256 }: CompactedName): string {
-  return `${layoutOf(kind).folder}/dt=${date}/${id}-${sha256.slice(0, 16)}.parquet`
+  return `${layoutOf(kind).folder}${dayAndFolders(date, kind)}/${id}-${sha256.slice(0, 16)}.parquet`
 }
 
 const compactionName = /\/dt=([0-9]{4}-[0-9]{2}-[0-9]{2})\/(compact-[0-9a-f-]{36})\.json$/
@@ -192,6 +208,60 @@ const markers = 'commits'
 
 function endpointFolder(prefix: string, endpointId: string): string {
   return prefix === '' ? `${endpointId}/` : `${prefix}/${endpointId}/`
+}
+
+/** The name of the folders of days. */
+export const dayFolder = 'dt'
+
+/** The name that readers of Hive's folders take for NULL. */
+export const nullFolder = '__HIVE_DEFAULT_PARTITION__'
+
+/** Returns a folder for each column of the partition, as Hive names them: `/country=DE/day=2026-11-20`. */
+function foldersOf(kind: ArtifactKind, encode: (text: string) => string): string {
+  if (kind.type !== 'view') return ''
+  const folders = kind.partition?.map(({ column, value }) => `/${column}=${value === null ? nullFolder : encode(value)}`)
+  return folders?.join('') ?? ''
+}
+
+/** The day of the seal, unless a column of the view has its place. */
+function dayAndFolders(date: string, kind: ArtifactKind): string {
+  const folders = foldersOf(kind, escapeForHive)
+  return folders.includes(`/${dayFolder}=`) ? folders : `/${dayFolder}=${date}${folders}`
+}
+
+/** In ASCII, because the metadata of an object has the kind too. */
+function encodeInKind(value: string): string {
+  return encodeURIComponent(value).replaceAll(/[!'()*]/g, percentOf)
+}
+
+function percentOf(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
+}
+
+/** Other than ASCII stays as it is, because Spark and Trino decode each escaped byte as a character. */
+function escapeForHive(value: string): string {
+  return value.replaceAll(/[^A-Za-z0-9_.~\u0080-\uffff-]/g, percentOf)
+}
+
+/** Returns undefined if the folders are not written as `printArtifactKind` writes them. */
+function parsePartition(folders: string): readonly PartitionValue[] | undefined {
+  const partition: PartitionValue[] = []
+  for (const folder of folders.split('/').slice(1)) {
+    const [column = '', encoded = ''] = folder.split('=')
+    const value = encoded === nullFolder ? null : decode(encoded)
+    if (value === undefined) return undefined
+    partition.push({ column, value })
+  }
+  return partition
+}
+
+function decode(encoded: string): string | undefined {
+  try {
+    const value = decodeURIComponent(encoded)
+    return encodeInKind(value) === encoded ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Files of a re-drive are in the same folder as those of live delivery. */

@@ -4,14 +4,13 @@
  * Law: only new definitions are checked. A version that was published before a rule keeps delivering: its files can be read.
  */
 import type { FieldError } from '#errors.ts'
+import { dayFolder } from './artifact.ts'
 import type { Definition } from './definition.ts'
 import { reservingEngines } from './reserved-words.ts'
 
-/** The folder of a file is `dt=<date>`: readers take it for a column, and prefer it to the one in the file. */
-const partition = 'dt'
-
+/** Readers take the folder of a file for a column, and prefer it to the one in the file. */
 const taken =
-  'is the name of the folders (dt=2026-11-20): readers such as DuckDB, Spark and Athena would return the date of the folder instead of your values. Use another name, such as event_date'
+  'is the name of the folders (dt=2026-11-20): readers such as DuckDB, Spark and Athena would return the date of the folder instead of your values. Use another name, such as event_date, or name this DATE column in partition_by: its values then have that place'
 
 /** BigQuery rejects columns whose names begin so, regardless of case. */
 const bigQueryPrefixes = ['_TABLE_', '_FILE_', '_PARTITION', '_ROW_TIMESTAMP', '__ROOT__', '_COLIDENTIFIER', '_CHANGE_']
@@ -31,12 +30,15 @@ export type NameWarning = {
 }
 
 export function isTakenName(name: string): boolean {
-  return name.toLowerCase() === partition
+  return name.toLowerCase() === dayFolder
 }
 
 /** Returns an error for each column whose name is taken. */
-export function takenNames({ columns }: Definition): readonly FieldError[] {
-  return columns.flatMap(({ name }, index) => (isTakenName(name) ? [{ path: `columns.${index}.name`, message: taken }] : []))
+export function takenNames({ columns, partition_by = [] }: Definition): readonly FieldError[] {
+  return columns.flatMap(({ name, type }, index) => {
+    const isDay = name === dayFolder && partition_by.includes(name) && type.toUpperCase() === 'DATE'
+    return isTakenName(name) && !isDay ? [{ path: `columns.${index}.name`, message: taken }] : []
+  })
 }
 
 /** Returns a warning for each column whose name needs care in queries. */

@@ -127,6 +127,29 @@ export const Definition = z.strictObject({
     })
     .meta({ description: 'their names differ, also if case is ignored' }),
   filters: z.array(Filter).max(definitionLimits.filtersMax).optional(),
+  partition_by: z
+    .array(z.string().min(1).max(definitionLimits.columnNameBytesMax))
+    .min(1)
+    .max(definitionLimits.partitionColumnsMax)
+    .optional()
+    .meta({
+      description:
+        'columns whose values name folders, such as `country=DE`, instead of being in the files: each segment has a file for each combination of values',
+      examples: [['country']],
+    }),
+  sort_by: z
+    .array(z.string().min(1).max(definitionLimits.columnNameBytesMax))
+    .min(1)
+    .max(definitionLimits.sortColumnsMax)
+    .optional()
+    .meta({
+      description: 'the rows of each file are in the order of these columns, so that readers of few values skip parts of it',
+      examples: [['user_id', 'created_at']],
+    }),
+  bloom_filters: z.boolean().optional().meta({
+    description:
+      'whether files have Bloom filters for columns with few different values, which is the default: `false` saves their space',
+  }),
   lists: ListForm.optional().meta({
     description:
       'what a list has for an element of `[*]` in which the rest of the path finds nothing: NULL (`aligned`, the default), or nothing (`packed`). Versions that were created before this choice have none, and are packed',
@@ -183,9 +206,10 @@ const onlyForNewerNodes: Definition = { columns: [{ name: 'computed', type: 'VAR
 export function toSentView<View extends { readonly definition: Definition }>(
   view: View,
 ): View & Pick<SentView, 'lists' | 'computed'> {
-  const isKnownToOlder = view.definition.columns.every(
-    ({ value, hidden, format }) => value === undefined && hidden === undefined && format === undefined,
-  )
+  const { columns, partition_by, sort_by, bloom_filters } = view.definition
+  const isKnownToOlder =
+    [partition_by, sort_by, bloom_filters].every((each) => each === undefined) &&
+    columns.every(({ value, hidden, format }) => value === undefined && hidden === undefined && format === undefined)
   if (!isKnownToOlder) return { ...view, definition: onlyForNewerNodes, computed: view.definition }
   const { lists, ...definition } = view.definition
   return { ...view, definition, ...(lists === undefined ? {} : { lists }) }

@@ -116,6 +116,9 @@ export const definitionLimits = {
   /** Text that the calls in all expressions return for one record: a multiple of its values, and further bytes. */
   textValuesMax: 100,
   textBytesMax: 32 * KiB,
+  /** Columns of `partition_by` and of `sort_by`. */
+  partitionColumnsMax: 3,
+  sortColumnsMax: 4,
   /** Parts of all expressions that read text other than a constant as a time. */
   timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */
@@ -227,7 +230,14 @@ export const auditLimits = {
 } as const
 
 /** Limits of S3: bytes of a key in UTF-8. The longest key below a prefix leaves it the rest. */
-export const objectKeyLimits = { keyBytesMax: 1_024, prefixBytesMax: 600, fileNameBytesMax: 255 } as const
+export const objectKeyLimits = {
+  ...{ keyBytesMax: 1_024, prefixBytesMax: 600, fileNameBytesMax: 255 },
+  /** All folders of a partition, with a slash before each. */
+  partitionBytesMax: 180,
+} as const
+
+/** Files of a segment for the partitions of one view, and of all views: a commit lists them. */
+export const partitionLimits = { perView: 64, perSegment: 1_000 } as const
 
 export const tokenLimits = {
   ...{ ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 },

@@ -1,5 +1,7 @@
+import type { PartitionValue } from '#model/artifact.ts'
 import type { Column } from '#model/definition.ts'
 import type { QueriedTable } from '#model/query.ts'
+import type { Condition } from './conditions.ts'
 import type { StatementProblem } from './error-place.ts'
 
 /** A table as a statement names it. */
@@ -9,19 +11,28 @@ export type TableName = {
   readonly table: string
   /** A common table expression has the same name, so the account may have no such table. */
   readonly isOptional: boolean
+  /** For each time that the statement reads the table, conditions that the rows meet; undefined if it reads all rows somewhere. */
+  readonly conditions?: readonly (readonly Condition[])[] | undefined
 }
 
 /** Rows of a file, counted from 0. */
 export type RowRange = { readonly first_row: number; readonly rows: number }
 
+export type TableFile = {
+  /** The name in the directory. */
+  readonly file: string
+  /** The rows of the file that are of the table, if others are not. */
+  readonly ranges?: readonly RowRange[]
+  /** The values of columns that the file does not have. */
+  readonly partition: readonly PartitionValue[]
+}
+
 /** A table whose files are on disk. */
 export type FetchedTable = {
   readonly name: TableName
-  /** Names of Parquet files in the directory of the query. */
-  readonly files: readonly string[]
-  /** Rows of other Parquet files there, which have rows that are not of the table too. */
-  readonly parts?: readonly { readonly file: string; readonly ranges: readonly RowRange[] }[]
-  /** Columns of the table if it has no files. */
+  /** Parquet files in the directory of the query. */
+  readonly files: readonly TableFile[]
+  /** Columns of the table, in their order. */
   readonly columns: readonly Pick<Column, 'name' | 'type' | 'parquet'>[]
   readonly summary: QueriedTable
 }

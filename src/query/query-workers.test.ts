@@ -47,7 +47,7 @@ async function fetch(tables: readonly TableName[], directory: string): Promise<r
   const connection = await database.connect()
   await connection.run(`COPY (SELECT 7 AS id) TO '${directory}/0-0.parquet'`)
   database.close()
-  return tables.map((name) => ({ name, files: ['0-0.parquet'], columns: [], summary }))
+  return tables.map((name) => ({ name, files: [{ file: '0-0.parquet', partition: [] }], columns: [], summary }))
 }
 
 const query = (sql: string, more: Partial<Query> = {}): Query => ({ sql, maxRows: 10, fetch, ...more })

@@ -13,7 +13,12 @@ const summary: QueriedTable = {
   ...{ files: 1, bytes: 1, missing: 0, complete: true, may_lack_commits_since: null, oldest: null, newest: null },
 }
 const name = { schema: '', table: 'orders', isOptional: false }
-const orders: FetchedTable = { name, files: ['0-0.parquet', '0-1.parquet'], columns: [], summary }
+const orders: FetchedTable = {
+  name,
+  files: ['0-0.parquet', '0-1.parquet'].map((file) => ({ file, partition: [] })),
+  columns: [],
+  summary,
+}
 const empty: FetchedTable = {
   name: { schema: 'orders', table: 'v2', isOptional: false },
   files: [],

@@ -3,11 +3,11 @@ import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Json } from '#lib/json.ts'
 import { queryLimits } from '#model/limits.ts'
 import type { QueryResult } from '#model/query.ts'
-import { type ColumnType, ColumnTypeError, parseType } from '#model/types/column-type.ts'
+import { type ColumnType, ColumnTypeError, parseType, printType } from '#model/types/column-type.ts'
 import { typeInFile } from '#model/types/file-form.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { placeError } from './error-place.ts'
-import type { FetchedTable } from './query-protocol.ts'
+import type { FetchedTable, TableFile } from './query-protocol.ts'
 import { StatementRefused } from './statement.ts'
 
 export type RunOptions = {
@@ -51,18 +51,44 @@ export async function createTable(connection: Connection, directory: string, fet
   await connection.run(`CREATE VIEW ${quoteIdentifier(schema === '' ? 'main' : schema)}.${quoteIdentifier(table)} AS ${source}`)
 }
 
-function sourceOf(directory: string, { files, parts = [], columns }: TableFiles): string {
+function sourceOf(directory: string, { files, columns }: TableFiles): string {
   const options = 'union_by_name = true, hive_partitioning = false'
-  const selects = parts.map(({ file, ranges }) => {
-    const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
-    return `SELECT * EXCLUDE (file_row_number) FROM read_parquet(${quoteLiteral(`${directory}/${file}`)}, ${options}, file_row_number = true)
-      WHERE ${rows.join(' OR ')}`
-  })
-  if (files.length > 0) {
-    const list = files.map((file) => quoteLiteral(`${directory}/${file}`)).join(', ')
-    selects.unshift(`SELECT * FROM read_parquet([${list}], ${options})`)
+  const ofPartitions = new Map<string, TableFile[]>()
+  const ofParts: string[] = []
+  for (const file of files) {
+    const { ranges, partition } = file
+    if (ranges === undefined) addTo(ofPartitions, JSON.stringify(partition), file)
+    else {
+      const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
+      const path = quoteLiteral(`${directory}/${file.file}`)
+      ofParts.push(`SELECT * EXCLUDE (file_row_number)${valuesOf(partition, columns)}
+        FROM read_parquet(${path}, ${options}, file_row_number = true) WHERE ${rows.join(' OR ')}`)
+    }
   }
-  return selects.length === 0 ? `SELECT ${columns.map(emptyColumn).join(', ')} WHERE false` : selects.join(' UNION ALL BY NAME ')
+  const ofFiles = [...ofPartitions.values()].map((ofPartition) => {
+    const list = ofPartition.map(({ file }) => quoteLiteral(`${directory}/${file}`)).join(', ')
+    return `SELECT *${valuesOf(ofPartition[0]?.partition ?? [], columns)} FROM read_parquet([${list}], ${options})`
+  })
+  const selects = [...ofFiles, ...ofParts]
+  if (selects.length === 0) return `SELECT ${columns.map(emptyColumn).join(', ')} WHERE false`
+  const all = selects.join(' UNION ALL BY NAME ')
+  if (files.every(({ partition }) => partition.length === 0)) return all
+  return `SELECT ${columns.map(({ name }) => quoteIdentifier(name)).join(', ')} FROM (${all})`
+}
+
+/** SQL for the columns that are in the names of folders only. */
+function valuesOf(partition: TableFile['partition'], columns: TableFiles['columns']): string {
+  const values = partition.map(({ column, value }) => {
+    const type = printType(parseType(columns.find(({ name }) => name === column)?.type ?? 'VARCHAR'))
+    return `, CAST(${value === null ? 'NULL' : quoteLiteral(value)} AS ${type}) AS ${quoteIdentifier(column)}`
+  })
+  return values.join('')
+}
+
+function addTo<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const values = map.get(key)
+  if (values === undefined) map.set(key, [value])
+  else values.push(value)
 }
 
 /** The column as Parquet would have it. */

@@ -8,6 +8,7 @@
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { queryLimits } from '#model/limits.ts'
+import { type Condition, conditionsOf } from './conditions.ts'
 import { placeByte, type StatementProblem } from './error-place.ts'
 import type { TableName } from './query-protocol.ts'
 
@@ -59,7 +60,10 @@ export async function inspectStatement(connection: Connection, sql: string): Pro
 
 /** Results of a walk through the tree of a statement. */
 class Found {
-  readonly #tables = new Map<string, Omit<TableName, 'isOptional'>>()
+  readonly #tables = new Map<string, Name>()
+  /** How often a statement reads each table, and its conditions where it is the only one of a SELECT. */
+  readonly #reads = new Map<string, number>()
+  readonly #conditions = new Map<string, (readonly Condition[])[]>()
   /** Common table expressions, anywhere in the statement. */
   readonly #expressions = new Set<string>()
 
@@ -78,14 +82,16 @@ class Found {
   tables(): readonly TableName[] {
     if (this.#tables.size > queryLimits.tablesMax)
       throw new StatementRefused(`a statement may name at most ${queryLimits.tablesMax} tables`)
-    return [...this.#tables.values()].map((name) => ({
-      ...name,
-      isOptional: name.schema === '' && this.#expressions.has(name.table.toLowerCase()),
-    }))
+    return [...this.#tables].map(([key, name]) => {
+      const conditions = this.#conditions.get(key) ?? []
+      const isOptional = name.schema === '' && this.#expressions.has(name.table.toLowerCase())
+      return { ...name, isOptional, ...(conditions.length === this.#reads.get(key) && { conditions }) }
+    })
   }
 
   #check(node: Node): void {
     const { type } = node
+    if (type === 'SELECT_NODE') this.#addConditions(node)
     if ('function_name' in node) checkFunction(String(node['function_name']))
     if ('cte_map' in node) for (const key of keysOf(node['cte_map'])) this.#expressions.add(key.toLowerCase())
     // Expressions have a class. Of the rest, only a part of FROM has both of these.
@@ -95,16 +101,38 @@ class Found {
     if (type === 'BASE_TABLE') this.#add(node)
   }
 
-  #add({ catalog_name, schema_name, table_name, at_clause }: Node): void {
-    const [catalog, schema, table] = [catalog_name, schema_name, table_name].map((part) => String(part ?? ''))
-    if (table === undefined || schema === undefined || catalog !== '' || (at_clause ?? null) !== null)
-      throw new StatementRefused(
-        `${[catalog, schema, table].filter(Boolean).join('.')}: name a table by one or two parts, as in orders or orders.v2`,
-      )
-    // DuckDB's own schema for names of one part.
-    const name = { schema: schema.toLowerCase() === 'main' ? '' : schema, table }
-    this.#tables.set(JSON.stringify([name.schema, name.table]).toLowerCase(), name)
+  #addConditions({ from_table, where_clause }: Node): void {
+    const from = (from_table ?? {}) as Node
+    if (from['type'] !== 'BASE_TABLE') return
+    const name = nameOf(from)
+    const names = [from['alias'], name.table].map((each) => String(each ?? '').toLowerCase())
+    const renamed = from['column_name_alias']
+    const conditions = Array.isArray(renamed) && renamed.length > 0 ? [] : conditionsOf(where_clause ?? null, names)
+    this.#conditions.set(keyOf(name), [...(this.#conditions.get(keyOf(name)) ?? []), conditions])
   }
+
+  #add(node: Node): void {
+    const name = nameOf(node)
+    const key = keyOf(name)
+    this.#tables.set(key, name)
+    this.#reads.set(key, (this.#reads.get(key) ?? 0) + 1)
+  }
+}
+
+type Name = Pick<TableName, 'schema' | 'table'>
+
+function nameOf({ catalog_name, schema_name, table_name, at_clause }: Node): Name {
+  const [catalog, schema = '', table = ''] = [catalog_name, schema_name, table_name].map((part) => String(part ?? ''))
+  if (catalog !== '' || (at_clause ?? null) !== null)
+    throw new StatementRefused(
+      `${[catalog, schema, table].filter(Boolean).join('.')}: name a table by one or two parts, as in orders or orders.v2`,
+    )
+  // DuckDB's own schema for names of one part.
+  return { schema: schema.toLowerCase() === 'main' ? '' : schema, table }
+}
+
+function keyOf({ schema, table }: Name): string {
+  return JSON.stringify([schema, table]).toLowerCase()
 }
 
 function checkFunction(name: string): void {

@@ -20,6 +20,7 @@ export function dlqSql(
   const isComputed = compiled.columns.map(({ source }) => source.from === 'columns')
   const tooComplex = `verdict = ${verdicts.tooComplex}`
   const unreadable = `verdict = ${verdicts.unreadable}`
+  const unplaced = `verdict = ${verdicts.unplaced}`
   const isMissing = 'verdict % 2 = 1'
   const column = (texts: readonly string[]): string => `[${texts.map(quoteLiteral).join(', ')}][(verdict + 1) // 2]`
   // With the records on the left, the few refused rows are hashed. `is_binary` keeps payloads out of statements that only count rows.
@@ -28,10 +29,12 @@ export function dlqSql(
   return `SELECT
       CASE WHEN ${tooComplex} THEN 'too_complex'
            WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'invalid_utf8' ELSE 'invalid_json' END
+           WHEN ${unplaced} THEN 'no_partition'
            WHEN ${isMissing} THEN 'missing_required' ELSE 'cast_failed' END AS error_code,
       CASE WHEN verdict > 0 THEN ${column(names)} END AS "column",
       CASE WHEN ${tooComplex} THEN 'the columns of the record need more memory than one record may use'
            WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'the record is not valid UTF-8' ELSE 'the record is not valid JSON' END
+           WHEN ${unplaced} THEN failed
            WHEN ${isMissing} THEN concat('required column ', to_json(${column(names)}), ' has no value in the record')
            WHEN [${isComputed.join(', ')}][(verdict + 1) // 2] THEN
              concat('column ', to_json(${column(names)}), ' cannot be computed as ', ${column(types)}, ' from ', failed)

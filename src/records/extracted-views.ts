@@ -1,4 +1,5 @@
 import { quoteIdentifier } from '#duckdb/quote.ts'
+import type { PartitionValue } from '#model/artifact.ts'
 import { inFile } from '#model/types/file-form.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
@@ -26,10 +27,15 @@ export type ExtractedViews = {
   readonly rows: () => string
 }
 
+/** A file with accepted rows. `partition` has their values in the columns of `partition_by`. */
+export type RowFile = { readonly path: string; readonly rows: number; readonly partition?: readonly PartitionValue[] }
+
 /** The outcome of one view for all records of the segment. */
 export type DecidedView = {
   readonly counts: RowCounts
   readonly quality: ViewQuality
+  /** The files with the accepted rows. */
+  readonly files: readonly RowFile[]
   readonly dlqSqlOf: (pieces: readonly Piece[]) => string
 }
 
@@ -37,11 +43,16 @@ export function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['val
   return extractionSql(compiled, { guarded: true, records: 'records' }).values
 }
 
-/** SQL for the rows of one view that meet the condition, in the types of its file. */
-export function acceptedSql({ views, values, rows }: ExtractedViews, view: number, condition: string): string {
+/** SQL for the rows of one view that meet the condition, in the types of its file. `more` is SQL for further columns. */
+export function acceptedSql(
+  { views, values, rows }: ExtractedViews,
+  view: number,
+  condition: string,
+  more: readonly string[] = [],
+): string {
   const names = views[view]?.compiled.columns ?? []
   const columns = names.flatMap(({ name, type, parquet, hidden }, index) =>
     hidden ? [] : [`${inFile(values[view]?.[index] ?? '', type, parquet)} AS ${quoteIdentifier(name)}`],
   )
-  return `SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${condition}`
+  return `SELECT ${[...columns, ...more].join(', ')} FROM (${rows()}) WHERE ${condition}`
 }

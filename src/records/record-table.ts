@@ -9,14 +9,16 @@
  */
 import { type Buffer, isUtf8 } from 'node:buffer'
 import { join } from 'node:path'
-import { quoteLiteral } from '#duckdb/quote.ts'
-import { assert } from '#lib/assert.ts'
+import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
+import { assert, must } from '#lib/assert.ts'
+import { partitionLimits } from '#model/limits.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { extractionSql, undecidedSql } from '#views/extraction.ts'
 import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
 import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
+import { isLaidOut, type LaidOut, type LayOutOptions, layOut, recordIndexColumn } from './lay-out.ts'
 import { buildLimits, rowGroupBytesWithin } from './limits.ts'
 import { isAccepted, type Observed, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
@@ -180,13 +182,19 @@ export class RecordTable {
   }
 
   /**
-   * Writes the rows that one of the views accepts, even if there are none. Returns the outcome for all records. Throws StatementTimeout.
+   * Writes the rows that one of the views accepts to the path, or to a file for each partition beside it. Returns the outcome for all records.
+   * Throws StatementTimeout.
    */
-  writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
-    return this.#deadline.run(1, () => this.#writeAccepted(extracted, view, path))
+  writeAccepted(extracted: ExtractedViews, view: number, path: string, partitionsMax?: number): Promise<DecidedView> {
+    return this.#deadline.run(1, () => this.#writeAccepted(extracted, view, path, partitionsMax))
   }
 
-  async #writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
+  async #writeAccepted(
+    extracted: ExtractedViews,
+    view: number,
+    path: string,
+    partitionsMax: number = partitionLimits.perView,
+  ): Promise<DecidedView> {
     const named = extracted.views[view]
     assert(named !== undefined, 'the view must be one of the extracted views')
     const refused = `refused_${view}`
@@ -199,9 +207,23 @@ export class RecordTable {
     assert(processed === this.recordCount, `a view decided ${processed} of ${this.recordCount} records`)
     const dlqSqlOf = (pieces: readonly Piece[]) => dlqSql(named, refused, pieces, this.#options.segmentSeq)
     const { dropped, castNulls, ofColumns } = tally
-    const counts = { processed, accepted: written, dropped, dlq: tally.dlq, castNulls }
-    const quality = await this.#quality(named.compiled, path, written, ofColumns)
-    return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), tally.dlq)) }, quality, dlqSqlOf }
+    const measure = (whole: string, rows: number) => this.#quality(named.compiled, whole, rows, ofColumns)
+    const { quality, files, unplaced } = await this.#layOut(named.compiled, {
+      ...{ path, refused, rows: written, partitionsMax, measure },
+    })
+    const dlq = tally.dlq + unplaced
+    const counts = { processed, accepted: written - unplaced, dropped, dlq, castNulls }
+    return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), dlq)) }, quality, files, dlqSqlOf }
+  }
+
+  /** Returns the files of the accepted rows, their quality, and the number of those that have no place. */
+  async #layOut(view: CompiledView, request: Omit<LayOutOptions, 'view' | 'query' | 'copy'>): Promise<LaidOut> {
+    const { path, rows, measure } = request
+    if (rows === 0 || !isLaidOut(view))
+      return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], unplaced: 0 }
+    const query = (sql: string) => this.#query(sql)
+    const copy = (select: string, file: string) => this.#copy(select, file, undefined, view.layout.bloomFilters)
+    return layOut({ ...request, view, query, copy })
   }
 
   /** Writes one JSON object per row, gzipped. */
@@ -235,9 +257,13 @@ export class RecordTable {
   }
 
   #writeObserved(refused: string, extracted: ExtractedViews, view: number, path: string): Promise<Observed> {
-    return this.#tryUnguarded(() =>
-      this.#database.observer.observe(refused, () => this.#copy(acceptedSql(extracted, view, isAccepted(view)), path)),
-    )
+    return this.#tryUnguarded(() => this.#database.observer.observe(refused, () => this.#copyAccepted(extracted, view, path)))
+  }
+
+  #copyAccepted(extracted: ExtractedViews, view: number, path: string): Promise<number> {
+    const { compiled } = must(extracted.views[view], 'the view must be one of the extracted views')
+    const more = isLaidOut(compiled) ? [`record_index AS ${quoteIdentifier(recordIndexColumn)}`] : []
+    return this.#copy(acceptedSql(extracted, view, isAccepted(view), more), path, undefined, compiled.layout.bloomFilters)
   }
 
   /** Extracts and writes one view in pieces that fit in memory. A record that does not fit by itself is too complex for the view. */
@@ -303,8 +329,9 @@ export class RecordTable {
     select: string,
     path: string,
     rowGroupBytes: number = rowGroupBytesWithin(this.#options.memoryBytes),
+    bloomFilters?: boolean,
   ): Promise<number> {
-    const { rows } = await this.#query(copyToParquetSql(select, path, rowGroupBytes))
+    const { rows } = await this.#query(copyToParquetSql(select, path, rowGroupBytes, bloomFilters))
     return Number(rows[0]?.[0])
   }
 

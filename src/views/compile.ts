@@ -23,6 +23,7 @@ import { extractionSql } from './extraction.ts'
 import { compileExpression } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'
+import { readLayout } from './layout.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
 
@@ -68,6 +69,7 @@ async function compileWith(connection: Connection, definition: Definition): Prom
   const columns = [...declared, ...fields]
   const expressions = new Expressions(connection, columns, errors)
   const compiled = await expressions.columns()
+  const layout = readLayout(definition, columns, errors)
   const conditions = await expressions.conditions(filters)
   if (errors.length > 0) throw invalid(errors.toSorted((a, b) => placeOf(a) - placeOf(b)))
   const view = {
@@ -77,7 +79,11 @@ async function compileWith(connection: Connection, definition: Definition): Prom
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
-  return { ...view, patterns: expressions.budget.patterns, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
+  return {
+    ...{ ...view, layout },
+    patterns: expressions.budget.patterns,
+    sql: extractionSql([view], { guarded: true, records: 'records' }).sql,
+  }
 }
 
 type ReadOptions = { readonly lists: ListForm | undefined; readonly errors: FieldError[] }
@@ -224,8 +230,8 @@ async function attemptLater<T>(errors: FieldError[], { path, text }: Place, work
 
 /** Orders problems as the definition does. */
 function placeOf({ path }: FieldError): number {
-  const [part, index] = path.split('.')
-  return Number(index ?? 0) + (part === 'filters' ? definitionLimits.columnsMax : 0)
+  const [part = '', index] = path.split('.')
+  return Number(index ?? 0) + ['columns', 'filters', 'partition_by', 'sort_by'].indexOf(part) * definitionLimits.columnsMax
 }
 
 function attempt<T>(errors: FieldError[], path: string, kind: new (message: string) => Error, parse: () => T): T | undefined {

@@ -39,7 +39,15 @@ export type ViewRules = {
   readonly condition: Condition | undefined
 }
 
+/** Where rows go, and in which order. Columns are indexes. */
+export type Layout = {
+  readonly partitionBy: readonly number[]
+  readonly sortBy: readonly number[]
+  readonly bloomFilters: boolean
+}
+
 export type CompiledView = ViewRules & {
+  readonly layout: Layout
   /** Tells whether the view is too expensive for a record. */
   readonly patterns: PatternBudget
   /** The statement that decides the rows, for display. */

@@ -7,12 +7,12 @@ import { parseType } from '#model/types/column-type.ts'
 import { descriptors, type TypeDescriptor } from '#model/types/descriptors.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { notAccepting } from '../../test/support/condition-record.ts'
-import { decide } from '../../test/support/decide.ts'
+import { decide, decideFiles } from '../../test/support/decide.ts'
 import { parseDefinitionText } from './definition-text.ts'
 import { allowedFunctions } from './filter-functions.ts'
 import { ownFunctions } from './own-functions.ts'
 
-const kinds = ['rows', 'dead', 'columns', 'unmapped'] as const
+const kinds = ['rows', 'files', 'dead', 'columns', 'unmapped'] as const
 type Kind = (typeof kinds)[number]
 /** The expected results of an example. */
 type Example = {
@@ -37,13 +37,25 @@ function examplesOf(text: string): readonly Example[] {
   return examples
 }
 
+/** Returns the files of a view with a layout as the page shows them. */
+async function filesOf(definition: Definition, records: readonly string[]) {
+  const { files } = await decideFiles(definition, records)
+  const types = definition.columns.flatMap(({ name, type }) => (definition.partition_by?.includes(name) ? [] : [parseType(type)]))
+  return files.map(({ partition, rows }) => ({
+    folder: Object.entries(partition)
+      .map((each) => each.join('='))
+      .join('/'),
+    rows: rows.map((row) => row.map((value, index) => jsonForm(value, types[index] ?? parseType('VARCHAR')))),
+  }))
+}
+
 describe('docs/views.md', () => {
   const examples = examplesOf(docs)
 
   test('has examples, and every fenced block is one', () => {
     expect(examples.length).toBeGreaterThanOrEqual(4)
     const fences = [...docs.matchAll(/^```(?:yaml|json)\w*.*$/gm)].map(([fence]) => fence)
-    expect(fences.filter((fence) => !/^```(yaml view|jsonl (records|rows|dead|columns|unmapped))$/.test(fence))).toEqual([])
+    expect(fences.filter((fence) => !/^```(yaml view|jsonl (records|rows|files|dead|columns|unmapped))$/.test(fence))).toEqual([])
   })
 
   test('lists every type and alias', () => {
@@ -75,7 +87,8 @@ describe('docs/views.md', () => {
     'the example at line %i is correct',
     async (_, example) => {
       const definition = withListForm(Definition.parse(parseDefinitionText(example.view, 'yaml').value))
-      const { rows = [], dead = [], columns, unmapped } = example.shown
+      const { rows = [], files, dead = [], columns, unmapped } = example.shown
+      if (files !== undefined) return expect(await filesOf(definition, example.records)).toEqual(files)
       const decided = await decide(definition, example.records)
       const types = definition.columns.map(({ type }) => parseType(type))
       const inJson = (value: Value, index: number) => jsonForm(value, types[index] ?? parseType('VARCHAR'))

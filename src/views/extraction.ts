@@ -16,7 +16,7 @@ import type { ColumnPath, CompiledColumn, Computed, ViewRules } from './compiled
 import { duckDbPath, type Path } from './json-path.ts'
 
 /** The outcome for a row. Positive numbers are errors of column `i`: `missing(i)` or `castFailed(i)`. */
-export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3, tooComplex: -4 } as const
+export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3, tooComplex: -4, unplaced: -5 } as const
 export const missing = (column: number): number => 2 * column + 1
 export const castFailed = (column: number): number => 2 * column + 2
 /** The index of the column that a positive verdict names. */

@@ -21,6 +21,13 @@ const definition = {
     { name: 'amount', type: 'DOUBLE', path: '$.amount' },
   ],
 }
+const byCountry = {
+  columns: [
+    { name: 'id', type: 'BIGINT', path: '$.id' },
+    { name: 'country', type: 'VARCHAR', value: "CASE WHEN id % 2 = 0 THEN 'DE' ELSE 'FR' END" },
+  ],
+  partition_by: ['country'],
+}
 const orders = (first: number) => [first, first + 1].map((id) => `{"id":${id},"amount":${id}.5}`).join('\n')
 const rows = (...ids: readonly number[]) => ids.map((id) => ({ id: String(id), amount: id + 0.5 }))
 
@@ -39,9 +46,9 @@ describe('the examples of docs/readers.md', () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'inlet-readers-'))
-    const view = aBoundView({ name: 'orders', definition })
+    const views = [aBoundView({ name: 'orders', definition }), aBoundView({ name: 'by_country', definition: byCountry })]
     node = await DeliveryNode.create(
-      anEndpointTo(destination, { id: endpointId, views: [view], output_formats: ['parquet', 'parquet_views'] }),
+      anEndpointTo(destination, { id: endpointId, views, output_formats: ['parquet', 'parquet_views'] }),
     )
     bucket = join(node.config.paths.buckets, 'my-bucket')
     await node.start()
@@ -83,6 +90,10 @@ describe('the examples of docs/readers.md', () => {
 
   test('DuckDB reads committed files only', async () => {
     expect(text(await run(example('sql duckdb')))).toEqual(rows(1, 2, 3, 4))
+  })
+
+  test('DuckDB reads one partition of a folder', async () => {
+    expect(await run(example('sql partitions'))).toEqual([{ country: 'DE', orders: 2n }])
   })
 
   test('DuckDB reads each row once, in any number of runs', async () => {

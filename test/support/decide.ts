@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -10,7 +10,7 @@ import { systemClock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
 import { groupProperties } from '#model/record-envelope.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
-import type { RowCounts } from '#records/extracted-views.ts'
+import type { DecidedView, RowCounts } from '#records/extracted-views.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import { queryRows } from './parquet.ts'
@@ -53,18 +53,52 @@ export async function decide(
     const decided = await table.writeAccepted(extracted, beside.length, join(directory, 'rows.parquet'))
     const { counts, quality } = decided
     expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
-    await table.writeDlq(decided, join(directory, 'dlq.ndjson.gz'))
+    const dlq = await readDlq(table, decided, directory)
     const { rows, types } = await queryRows(`SELECT * FROM '${directory}/rows.parquet'`)
     if (rows.length > 0) await look(join(directory, 'rows.parquet'))
-    const lines = gunzipSync(await readFile(join(directory, 'dlq.ndjson.gz')))
-      .toString()
-      .split('\n')
-      .slice(0, -1)
-    const dlq = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
     expect(rows).toHaveLength(counts.accepted)
     expect(dlq).toHaveLength(counts.dlq)
     return { counts, quality, rows, types, dlq }
   })
+}
+
+export type DecidedFile = {
+  readonly partition: { readonly [column: string]: string | null }
+  readonly rows: readonly (readonly Value[])[]
+}
+
+/** Runs a view with a layout over records. Returns its files, and the names of all files that it left. */
+export async function decideFiles(
+  definition: Definition,
+  records: readonly string[],
+  { partitionsMax, memoryBytes = 256 * MiB }: { readonly partitionsMax?: number; readonly memoryBytes?: number } = {},
+): Promise<Omit<Decided, 'rows' | 'types'> & { readonly files: readonly DecidedFile[]; readonly names: readonly string[] }> {
+  return withTable(records, memoryBytes, async (table, directory) => {
+    const extracted = await table.extract(await compileAll([definition]))
+    const decided = await table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'), partitionsMax)
+    const names = (await readdir(directory)).filter((name) => name.startsWith('rows.'))
+    const files: DecidedFile[] = []
+    for (const { path, rows, partition = [] } of decided.files) {
+      const read = await queryRows(`SELECT * FROM read_parquet('${path}', hive_partitioning = false)`)
+      expect(read.rows).toHaveLength(rows)
+      files.push({ partition: Object.fromEntries(partition.map(({ column, value }) => [column, value])), rows: read.rows })
+    }
+    const { counts, quality } = decided
+    expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
+    const dlq = await readDlq(table, decided, directory)
+    expect(dlq).toHaveLength(counts.dlq)
+    return { counts, quality, files, names, dlq }
+  })
+}
+
+async function readDlq(table: RecordTable, decided: DecidedView, directory: string): Promise<Decided['dlq']> {
+  const path = join(directory, 'dlq.ndjson.gz')
+  await table.writeDlq(decided, path)
+  const lines = gunzipSync(await readFile(path))
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
 /** Runs many views over the same records, and returns how each decided. Far cheaper than `decide` for each. */

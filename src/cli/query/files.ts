@@ -17,7 +17,9 @@ import { digestFile } from '#lib/digest-file.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
+import { type PartitionValue, partitionOf } from '#model/artifact.ts'
 import { pageLimits } from '#model/limits.ts'
+import { canMeet } from '#query/conditions.ts'
 import type { RowRange } from '#query/query-protocol.ts'
 import type { TableFiles } from '#query/run-statement.ts'
 import type { Table } from './tables.ts'
@@ -43,6 +45,7 @@ export type ChosenFile = {
   readonly bytes: number
   readonly sha256: string
   readonly ranges: RowRange[] | undefined
+  readonly partition: readonly PartitionValue[]
 }
 
 const callsAtOnce = 4
@@ -75,18 +78,19 @@ export async function listCommits(
   return { commits, mayLackSince }
 }
 
-export function chooseFiles({ endpoints, hasKind }: Table, commits: Commits): readonly ChosenFile[] {
+export function chooseFiles({ name, columns, endpoints, hasKind }: Table, commits: Commits): readonly ChosenFile[] {
   const files = new Map<string, ChosenFile>()
   for (const endpoint of endpoints) {
     for (const { id, bucket, artifacts } of commits.get(endpoint) ?? []) {
       for (const [kind, file] of Object.entries(artifacts)) {
-        if (!hasKind(kind)) continue
+        const partition = partitionOf(kind)
+        if (!hasKind(kind) || !canMeet(name.conditions, partition, columns)) continue
         const { key, bytes, sha256 } = file.moved_to ?? file
-        const name = `${bucket} ${key}`
+        const place = `${bucket} ${key}`
         const range = file.moved_to && { first_row: file.moved_to.first_row, rows: file.moved_to.rows }
-        const chosen = files.get(name)
+        const chosen = files.get(place)
         if (chosen !== undefined && range !== undefined) chosen.ranges?.push(range)
-        else files.set(name, { endpoint, commit: id, kind, bucket, key, bytes, sha256, ranges: range && [range] })
+        else files.set(place, { endpoint, commit: id, kind, bucket, key, bytes, sha256, ranges: range && [range], partition })
       }
     }
   }
@@ -177,9 +181,9 @@ async function isIntact(path: string, { bytes, sha256 }: ChosenFile): Promise<bo
 /** Returns a table over the files that are on disk. */
 export function tableOf({ name, columns }: Table, files: readonly ChosenFile[], missing: ReadonlySet<ChosenFile>): TableFiles {
   const read = files.filter((file) => !missing.has(file))
-  return {
-    ...{ name, columns },
-    files: read.filter(({ ranges }) => ranges === undefined).map(localName),
-    parts: read.flatMap((file) => (file.ranges === undefined ? [] : [{ file: localName(file), ranges: file.ranges }])),
-  }
+  const own = read.map((file) => {
+    const { ranges, partition } = file
+    return { file: localName(file), partition, ...(ranges !== undefined && { ranges }) }
+  })
+  return { name, columns, files: own }
 }

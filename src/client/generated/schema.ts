@@ -396,6 +396,12 @@ readonly Definition: {
 /** their names differ, also if case is ignored */
 readonly columns: (components['schemas']["Column"])[]
 readonly filters?: (components['schemas']["Filter"])[] | undefined
+/** columns whose values name folders, such as `country=DE`, instead of being in the files: each segment has a file for each combination of values */
+readonly partition_by?: (string)[] | undefined
+/** the rows of each file are in the order of these columns, so that readers of few values skip parts of it */
+readonly sort_by?: (string)[] | undefined
+/** whether files have Bloom filters for columns with few different values, which is the default: `false` saves their space */
+readonly bloom_filters?: boolean | undefined
 /** what a list has for an element of `[*]` in which the rest of the path finds nothing: NULL (`aligned`, the default), or nothing (`packed`). Versions that were created before this choice have none, and are packed */
 readonly lists?: "aligned" | "packed" | undefined
 }

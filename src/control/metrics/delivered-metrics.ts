@@ -18,7 +18,7 @@ const delayBounds = [0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 14_400]
 const deliveryBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
 /** Codes of rows in the DLQ (records/dlq.ts). A node may be newer than this process, so others are counted together. */
-const dlqCodes = ['invalid_utf8', 'invalid_json', 'too_complex', 'missing_required', 'cast_failed'] as const
+const dlqCodes = ['invalid_utf8', 'invalid_json', 'too_complex', 'no_partition', 'missing_required', 'cast_failed'] as const
 const otherCode = 'other'
 /** Counted among `errors` of a view, but not rows of the DLQ. */
 const viewFailed = 'view_failed'

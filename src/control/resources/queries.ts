@@ -131,9 +131,11 @@ async function fetchTable(
     oldest: read.at(-1)?.file.uploaded_at ?? null,
     newest: read[0]?.file.uploaded_at ?? null,
   }
-  const parts = read.flatMap(({ file: { ranges }, local }) => (ranges === null ? [] : [{ file: local, ranges: adjoin(ranges) }]))
-  const whole = read.filter(({ file: { ranges } }) => ranges === null)
-  return { name, columns, files: whole.map(({ local }) => local), parts, summary }
+  const own = read.map(({ file: { ranges, partition }, local }) => ({
+    ...{ file: local, partition },
+    ...(ranges !== null && { ranges: adjoin(ranges) }),
+  }))
+  return { name, columns, files: own, summary }
 }
 
 /** Joins ranges that follow each other: a merged file may have ten thousand. */

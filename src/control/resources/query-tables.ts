@@ -7,6 +7,7 @@ import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
 import { queryLimits } from '#model/limits.ts'
 import type { QueriedTable } from '#model/query.ts'
+import { canMeet } from '#query/conditions.ts'
 import type { TableName } from '#query/query-protocol.ts'
 import { describeUnknownTable, findTable, printName, rawColumns } from '#query/tables.ts'
 import {
@@ -126,7 +127,7 @@ type Source = AsyncGenerator<DeliveredFile, boolean, undefined>
 
 async function chooseNewest(
   db: Db,
-  { endpoints, wanted, leavesOut }: ResolvedTable,
+  { name, columns, endpoints, wanted, leavesOut }: ResolvedTable,
   range: TimeRange,
   { bytesMax, filesMax }: { readonly bytesMax: number; readonly filesMax: number },
 ): Promise<Omit<ChosenFiles, 'may_lack_commits_since'>> {
@@ -139,6 +140,7 @@ async function chooseNewest(
     const next = await found.next()
     if (next.done === true) return { files, complete: next.value && !leavesOut }
     const { part, ...file } = next.value
+    if (!canMeet(name.conditions, file.partition, columns)) continue
     const ranges = part === undefined ? undefined : merged.get(file.key)
     if (part !== undefined && ranges !== undefined) {
       ranges.push(part)

@@ -3,7 +3,7 @@
  *
  * Law: a commit and its additions name the files that markers list, so a row of a view is in one of them, once.
  */
-import { parseArtifactKind } from '#model/artifact.ts'
+import { type PartitionValue, parseArtifactKind, partitionOf } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import { fromJson, fromTime, toTime } from '../columns.ts'
 import type { Db } from '../store.ts'
@@ -25,6 +25,8 @@ export type DeliveredFile = Pick<ArtifactFile, 'key' | 'bytes' | 'rows'> & {
   readonly region: string
   /** When it was delivered. */
   readonly uploaded_at: string
+  /** The values that all of its rows have. */
+  readonly partition: readonly PartitionValue[]
   /** Its rows, if the file has those of other segments too. */
   readonly part?: RowRange
 }
@@ -103,6 +105,7 @@ export async function* deliveredFiles(
           key: at.key,
           bytes: at.bytes,
           rows,
+          partition: partitionOf(kind),
           endpoint_id,
           uploaded_at: toTime(uploaded_at),
           ...(part && { part }),

@@ -29,12 +29,14 @@ export function completeDefinition(before: string, after: string, context: Compl
 
 /** The key whose value the cursor is in, and what is written of the value. */
 const inValue =
-  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(before: string, { format, paths, columns }: CompletionContext): CompletionResult | null {
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
   // After the value of a flow map the next key begins.
-  if (key === undefined || (key !== 'condition' && key !== 'value' && endsValue(written, quote))) return null
+  if (key === undefined) return null
+  if (key === 'partition_by' || key === 'sort_by') return completeColumn(before, written, columns)
+  if (key !== 'condition' && key !== 'value' && endsValue(written, quote)) return null
   const from = before.length - written.length
   const quoted = (text: string) => (quote === '' && needsQuotes(text, format) ? quoteFor(text, format) : text)
   switch (key) {
@@ -46,6 +48,7 @@ function completeValue(before: string, { format, paths, columns }: CompletionCon
       return { from, options: epochFormats.map((word) => option(word, 'constant', { apply: quoted(word) })) }
     case 'hidden':
     case 'required':
+    case 'bloom_filters':
       return { from, options: ['true', 'false'].map((word) => option(word, 'constant')) }
     case 'cast_failures':
       return {
@@ -78,6 +81,14 @@ function completeExpression(before: string, written: string, columns: readonly s
     ...columns.map((name) => option(name, 'property', { detail: 'column', boost: 1 })),
     ...conditionWords.map((each) => option(each, 'keyword')),
   ]
+  return { from: before.length - word.length, options, validFor: /^\w*$/ }
+}
+
+/** In a list in brackets. */
+function completeColumn(before: string, written: string, columns: readonly string[]): CompletionResult | null {
+  const [, word] = /^\[(?:[^\]]*,)?\s*["']?(\w*)$/.exec(written) ?? []
+  if (word === undefined) return null
+  const options = columns.map((name) => option(name, 'property', { detail: 'column' }))
   return { from: before.length - word.length, options, validFor: /^\w*$/ }
 }
 

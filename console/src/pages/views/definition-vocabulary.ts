@@ -6,6 +6,9 @@ type Words<T> = { readonly [Key in keyof Required<T>]: string }
 export const definitionKeys = {
   columns: 'the columns, in the order of the Parquet file',
   filters: 'conditions that a record must pass',
+  partition_by: 'columns whose values name folders: country=DE',
+  sort_by: 'the order of the rows in each file',
+  bloom_filters: 'whether files have Bloom filters, which is the default',
   lists: 'for elements of [*] without a value: aligned (NULL), or packed (nothing)',
 } as const satisfies Words<Schemas['Definition']>
 

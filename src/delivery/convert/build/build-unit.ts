@@ -11,7 +11,7 @@ import { scanSegment } from '#log/local/read/segment-scan.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { fromSentView } from '#model/definition.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import { segmentLimits } from '#model/limits.ts'
+import { partitionLimits, segmentLimits } from '#model/limits.ts'
 import { extractRows } from '#records/extract-rows.ts'
 import { buildLimits, spillBytesMax } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
@@ -67,7 +67,10 @@ export async function buildUnit(options: BuildUnitOptions): Promise<UnitFiles> {
       throw new UnitViewFailed(error, table.recordCount)
     }
     const at = () => isoTimestamp(clock.now())
-    const { files, views } = await buildViews({ table, views: [{ view_id, ...rest }], directory, signal, at, report, onFailure })
+    const { files, views } = await buildViews({
+      ...{ table, views: [{ view_id, ...rest }], directory, partitionsMax: partitionLimits.perView },
+      ...{ signal, at, report, onFailure },
+    })
     const [outcome] = views
     const { rows } = unit.source.artifact
     if (outcome?.processed !== rows)

@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readdir, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { failedCounts } from '#model/view-metrics.ts'
@@ -40,6 +40,8 @@ type ViewsRequest<View extends ViewToBuild> = {
   readonly views: readonly View[]
   readonly plan?: ViewPlan | undefined
   readonly directory: string
+  /** Files of the accepted rows of each view, at most. */
+  readonly partitionsMax: number
   readonly signal: AbortSignal
   /** Returns the time now. */
   readonly at: () => string
@@ -101,8 +103,7 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
       outcomes.push(built.outcome)
       report([], { built: { view: position, ...built } })
     } catch (error) {
-      await rm(pathOf(request, view, 'parquet'), { recursive: true, force: true })
-      await rm(pathOf(request, view, 'ndjson.gz'), { recursive: true, force: true })
+      await removeFiles(request, view)
       fail(position, view, error)
     }
   }
@@ -121,13 +122,13 @@ async function buildView(
   const { name, version } = toBuild
   const view = { id: toBuild.view_id, version }
   const path = pathOf(request, toBuild, 'parquet')
-  const decided = await table.writeAccepted(extracted, index, path)
+  const decided = await table.writeAccepted(extracted, index, path, request.partitionsMax)
   const { counts } = decided
   const files: BuiltFile[] = []
   if (counts.accepted === 0) await rm(path, { force: true })
-  else {
-    const described = await describeFile(path, signal)
-    files.push({ kind: { type: 'view', name, version }, rows: counts.accepted, view, ...described })
+  for (const { path, rows, partition } of decided.files) {
+    const kind = { type: 'view', name, version, ...(partition && { partition }) } as const
+    files.push({ kind, rows, view, ...(await describeFile(path, signal)) })
   }
   if (counts.dlq > 0) {
     const path = pathOf(request, toBuild, 'ndjson.gz')
@@ -137,6 +138,13 @@ async function buildView(
     files.push({ kind: { type: 'dlq', name, version }, rows: counts.dlq, view, ...described })
   }
   return { files, outcome: outcomeOf(toBuild, decided, at()) }
+}
+
+/** Removes what an attempt at a view has left. */
+async function removeFiles(request: { readonly directory: string }, view: ViewToBuild): Promise<void> {
+  const own = `${basename(pathOf(request, view, ''))}`
+  for (const name of await readdir(request.directory))
+    if (name.startsWith(own)) await rm(join(request.directory, name), { recursive: true, force: true })
 }
 
 function pathOf({ directory }: { readonly directory: string }, { name, version }: ViewToBuild, suffix: string): string {

@@ -15,6 +15,7 @@ import type { OpenSegment } from '#log/segment-source.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
+import { partitionLimits } from '#model/limits.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, spillBytesMax } from '#records/limits.ts'
 import type { RecordDatabase } from '#records/record-database.ts'
@@ -99,13 +100,21 @@ export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
       if (view.is_required) throw new RequiredViewFailed(view, error)
     }
     const at = () => isoTimestamp(clock.now())
-    const built = await buildViews({ table, views, plan, directory, signal, at, report, onFailure })
+    const partitionsMax = partitionsOfEach(views)
+    const built = await buildViews({ table, views, plan, directory, partitionsMax, signal, at, report, onFailure })
     if (built.failed.length > 0 && !keepRecords(outputFormats)) await writeRecords(recordFilesOf('parquet'))
     return { ...built, files: [...files, ...built.files] }
   } finally {
     table.close()
     await rm(join(directory, 'spill'), { recursive: true, force: true })
   }
+}
+
+/** Returns how many partitions each of the views may have in a segment: a commit lists all of their files. */
+export function partitionsOfEach(views: readonly Pick<BoundView, 'definition'>[]): number {
+  const partitioned = views.filter(({ definition }) => definition.partition_by !== undefined).length
+  const { perView, perSegment } = partitionLimits
+  return Math.max(1, Math.min(perView, Math.floor(perSegment / Math.max(1, partitioned))))
 }
 
 type RecordFile = {

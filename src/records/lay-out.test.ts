@@ -1,0 +1,132 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Definition } from '#model/definition.ts'
+import { decideFiles } from '../../test/support/decide.ts'
+import { runs } from '../../test/support/thorough.ts'
+
+const columns: Definition['columns'] = [
+  { name: 'id', type: 'BIGINT', path: '$.id' },
+  { name: 'country', type: 'VARCHAR', path: '$.country' },
+  { name: 'day', type: 'DATE', path: '$.day' },
+]
+
+const layOut = (definition: Definition, records: readonly unknown[], partitionsMax?: number) =>
+  decideFiles(
+    definition,
+    records.map((record) => JSON.stringify(record)),
+    partitionsMax === undefined ? {} : { partitionsMax },
+  )
+
+describe('a view with partition_by', () => {
+  const definition: Definition = { columns, partition_by: ['country', 'day'] }
+
+  test('has a file for each combination of values, without their columns', async () => {
+    const { files, counts, quality } = await layOut(definition, [
+      { id: 1, country: 'DE', day: '2026-11-20' },
+      { id: 2, country: 'FR', day: '2026-11-20' },
+      { id: 3, country: 'DE', day: '2026-11-20' },
+      { id: 4, day: '2026-11-21' },
+      { id: 5, country: '', day: '2026-11-20' },
+    ])
+    expect(files).toEqual([
+      { partition: { country: 'DE', day: '2026-11-20' }, rows: [['1'], ['3']] },
+      { partition: { country: 'FR', day: '2026-11-20' }, rows: [['2']] },
+      { partition: { country: null, day: '2026-11-20' }, rows: [['5']] },
+      { partition: { country: null, day: '2026-11-21' }, rows: [['4']] },
+    ])
+    expect(counts).toMatchObject({ processed: 5, accepted: 5, dlq: 0 })
+    expect(quality.columns).toMatchObject([
+      { values: 5 },
+      { name: 'country', values: 4, nulls: 1, min: '', max: 'FR' },
+      { name: 'day' },
+    ])
+  })
+
+  test('sends rows of the least frequent partitions to the dead letter queue if there are too many', async () => {
+    const records = [
+      ['a', 3],
+      ['b', 2],
+      ['c', 1],
+      [null, 1],
+    ].flatMap(([country, times]) => Array.from({ length: Number(times) }, (_, id) => ({ id, country, day: '2026-11-20' })))
+    const { files, counts, dlq, quality, names } = await layOut(definition, records, 2)
+    expect(files.map(({ partition, rows }) => [partition['country'], rows.length])).toEqual([
+      ['a', 3],
+      ['b', 2],
+    ])
+    expect(counts).toMatchObject({ processed: 7, accepted: 5, dlq: 2, errors: { no_partition: 2 } })
+    const message = (country: string) =>
+      `the segment has 4 partitions of country, day, and only the 2 with the most rows have files: ${country} is not one of them`
+    expect(dlq).toMatchObject([
+      { error_code: 'no_partition', record_index: 5, message: message('["c","2026-11-20"]') },
+      { error_code: 'no_partition', record_index: 6, message: message('[null,"2026-11-20"]') },
+    ])
+    expect(quality.columns).toMatchObject([{ values: 5 }, { values: 5, nulls: 0, max: 'b' }, { values: 5 }])
+    expect(names).toEqual(['rows.parquet.0.parquet', 'rows.parquet.1.parquet'])
+  })
+
+  test.each(['x'.repeat(200), 'ü'.repeat(40), '__HIVE_DEFAULT_PARTITION__', 'a\0b'])('has no folder for %j', async (country) => {
+    const { files, dlq } = await layOut(definition, [
+      { id: 1, country },
+      { id: 2, country: 'DE' },
+    ])
+    expect(files).toMatchObject([{ partition: { country: 'DE' }, rows: [['2']] }])
+    expect(dlq).toMatchObject([{ error_code: 'no_partition', message: expect.stringContaining('cannot name folders') }])
+  })
+
+  test('has no file if no row is accepted', async () => {
+    const { files, counts } = await layOut({ ...definition, filters: [{ condition: 'id > 5' }] }, [{ id: 1 }])
+    expect(files).toEqual([])
+    expect(counts.dropped).toBe(1)
+  })
+})
+
+test('sort_by orders the rows of each file, nulls first, and otherwise as the records came', async () => {
+  const { files } = await layOut({ columns, sort_by: ['country', 'day'] }, [
+    { id: 1, country: 'b' },
+    { id: 2, country: 'a', day: '2026-11-21' },
+    { id: 3, country: 'a', day: '2026-11-20' },
+    { id: 4, country: 'a', day: '2026-11-20' },
+    { id: 5 },
+  ])
+  expect(files.map(({ rows }) => rows.map(([id]) => id))).toEqual([['5', '3', '4', '2', '1']])
+})
+
+const country = fc.oneof(
+  fc.constantFrom(null, '', 'DE', 'de', "O'Brien", 'a=b/c', '%20', 'ü', '🙂', '..', ' '),
+  fc.string({ unit: 'grapheme' }),
+)
+const record = fc.record({
+  id: fc.integer({ min: 0, max: 99 }),
+  country,
+  day: fc.constantFrom('2026-11-20', '2026-11-21', null, 'never'),
+})
+
+test('each record is in one file of its values, or in the dead letter queue', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(record, { minLength: 1, maxLength: 40 }),
+      fc.constantFrom(1, 3, 64),
+      fc.boolean(),
+      async (records, partitionsMax, isSorted) => {
+        const layout = { partition_by: ['country', 'day'], ...(isSorted && { sort_by: ['id'] }) }
+        const indexed = records.map((each, index) => ({ ...each, index }))
+        const definition = { columns: [...columns, { name: 'index', type: 'BIGINT', path: '$.index' }], ...layout }
+        const { files, dlq, counts } = await layOut(definition, indexed, partitionsMax)
+        const seen = files.flatMap(({ partition, rows }) => {
+          if (isSorted) expect(rows.map(([id]) => Number(id))).toEqual(rows.map(([id]) => Number(id)).toSorted((a, b) => a - b))
+          for (const [, index] of rows) {
+            const { country, day } = records[Number(index)] ?? {}
+            expect(partition).toEqual({ country: country || null, day: day === 'never' ? null : day })
+          }
+          return rows.map(([, index]) => Number(index))
+        })
+        const refused = dlq.map(({ record_index }) => Number(record_index))
+        expect([...seen, ...refused].toSorted((a, b) => a - b)).toEqual([...records.keys()])
+        expect(counts.accepted).toBe(seen.length)
+        expect(files.length).toBeLessThanOrEqual(partitionsMax)
+      },
+    ),
+    { numRuns: runs(15, 300) },
+  )
+}, 60_000)

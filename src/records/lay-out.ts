@@ -1,0 +1,160 @@
+/**
+ * Lays out the accepted rows of a view: a file for each partition, with its rows in order.
+ *
+ * Owns: which partitions a segment has, and their files. Does not own: which columns decide that (views/layout.ts), keys in the bucket.
+ * Law: each row is in one file. A row without a place goes to the DLQ: in a folder of other values, nobody who looks for it would find it.
+ */
+import { rm } from 'node:fs/promises'
+import type { Rows, Value } from '#duckdb/database.ts'
+import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
+import { must } from '#lib/assert.ts'
+import { nullFolder } from '#model/artifact.ts'
+import { objectKeyLimits } from '#model/limits.ts'
+import { printType } from '#model/types/column-type.ts'
+import type { ViewQuality } from '#model/view-quality.ts'
+import type { CompiledColumn, CompiledView } from '#views/compiled-view.ts'
+import { verdicts } from '#views/extraction.ts'
+import type { RowFile } from './extracted-views.ts'
+import { parquetRowsSql } from './parquet-writer.ts'
+
+/** The column of unfinished files that says which record a row is from. No column of a view can have such a name. */
+export const recordIndexColumn = '\u001frecord_index'
+
+export type LayOutOptions = {
+  readonly view: CompiledView
+  /** The accepted rows in the order of the records, with `recordIndexColumn` behind the columns of the view. It is removed. */
+  readonly path: string
+  readonly rows: number
+  readonly partitionsMax: number
+  /** The table of refused rows. */
+  readonly refused: string
+  /** Measures the columns of a file that has all accepted rows. */
+  readonly measure: (path: string, rows: number) => Promise<ViewQuality>
+  readonly query: (sql: string) => Promise<Rows>
+  /** Writes a Parquet file. Returns the number of its rows. */
+  readonly copy: (select: string, path: string) => Promise<number>
+}
+
+export type LaidOut = {
+  readonly files: readonly RowFile[]
+  /** Measured on the rows that the files have. */
+  readonly quality: ViewQuality
+  /** Records that were added to the refused rows. */
+  readonly unplaced: number
+}
+
+export function isLaidOut({ layout }: CompiledView): boolean {
+  return layout.partitionBy.length > 0 || layout.sortBy.length > 0
+}
+
+/** Writes the files beside the path. */
+export async function layOut(options: LayOutOptions): Promise<LaidOut> {
+  const { view, path, rows, measure, copy } = options
+  const { partitions, more } = await findPartitions(options)
+  const unplaced = more === undefined ? 0 : await refuse(options, partitions, more)
+  const whole = unplaced === 0 ? path : `${path}.kept`
+  if (unplaced > 0) {
+    const isKept = `${recordIndex} NOT IN (SELECT record_index FROM ${options.refused})`
+    await copy(`SELECT * FROM (${parquetRowsSql([path])}) WHERE ${isKept}`, whole)
+    await rm(path)
+  }
+  const quality = await measure(whole, rows - unplaced)
+  const files: RowFile[] = []
+  for (const [index, { values, condition }] of partitions.entries()) {
+    const file = `${path}.${index}.parquet`
+    const written = await copy(`${selectSql(view)} FROM (${parquetRowsSql([whole])}) WHERE ${condition} ${orderSql(view)}`, file)
+    if (written > 0) files.push({ path: file, rows: written, ...(values.length > 0 && { partition: values }) })
+  }
+  await rm(whole)
+  return { files, quality, unplaced }
+}
+
+const recordIndex = quoteIdentifier(recordIndexColumn)
+
+/** `condition` is SQL that is true for its rows. */
+type Partition = { readonly values: NonNullable<RowFile['partition']>; readonly condition: string }
+
+/** Rows that are in none of the partitions: how many partitions the segment has. */
+type More = { readonly partitions: number }
+
+async function findPartitions({
+  view,
+  path,
+  partitionsMax,
+  query,
+}: LayOutOptions): Promise<{ readonly partitions: readonly Partition[]; readonly more?: More }> {
+  const columns = partitionColumns(view)
+  if (columns.length === 0) return { partitions: [{ values: [], condition: 'true' }] }
+  const names = columns.map(({ name }) => quoteIdentifier(name))
+  const { rows } =
+    await query(`SELECT count(*) OVER (), ${fitsSql(columns)}, ${names.map((name) => `CAST(${name} AS VARCHAR)`).join(', ')}
+    FROM (SELECT ${columns.map(inFolder).join(', ')}, count(*) AS rows FROM (${parquetRowsSql([path])}) GROUP BY ALL)
+    ORDER BY 2 DESC, rows DESC, ${names.join(', ')} LIMIT ${partitionsMax}`)
+  const all = Number(rows[0]?.[0] ?? 0)
+  const fitting = rows.filter(([, fits]) => fits === true)
+  const partitions = fitting.map(([, , ...values]) => partitionOf(columns, values))
+  return { partitions, ...(all > fitting.length && { more: { partitions: all } }) }
+}
+
+/** SQL for the value of a folder. Hive and Spark have no name for an empty text, and Spark refuses a table with one: it is NULL, as they write it. */
+function inFolder({ name, type }: CompiledColumn): string {
+  const column = quoteIdentifier(name)
+  return type.scalar === 'VARCHAR' ? `nullif(${column}, '') AS ${column}` : column
+}
+
+/** SQL that is true if the folders of a partition fit into a key, and mean its values. */
+function fitsSql(columns: readonly CompiledColumn[]): string {
+  const texts = columns.map(({ name }) => `CAST(${quoteIdentifier(name)} AS VARCHAR)`)
+  const ofNames = columns.reduce((bytes, { name }) => bytes + name.length + '/='.length, 0)
+  const lengths = texts.map((text) => `coalesce(strlen(url_encode(${text})), ${nullFolder.length})`)
+  const readable = texts.map((text) => `coalesce(${text} <> ${quoteLiteral(nullFolder)} AND strpos(${text}, chr(0)) = 0, true)`)
+  return `(${[...lengths, ofNames].join(' + ')} <= ${objectKeyLimits.partitionBytesMax} AND ${readable.join(' AND ')})`
+}
+
+function partitionOf(columns: readonly CompiledColumn[], texts: readonly Value[]): Partition {
+  const values = columns.map(({ name }, at) => ({ column: name, value: (texts[at] ?? null) as string | null }))
+  const conditions = columns.map(({ name, type }, at) => {
+    const value = values[at]?.value ?? null
+    const column = quoteIdentifier(name)
+    if (value !== null) return `${column} = CAST(${quoteLiteral(value)} AS ${printType(type)})`
+    return type.scalar === 'VARCHAR' ? `coalesce(${column}, '') = ''` : `${column} IS NULL`
+  })
+  return { values, condition: conditions.join(' AND ') }
+}
+
+/** Adds the records of the other partitions to the refused rows. Returns their number. */
+async function refuse(
+  { view, path, partitionsMax, refused, query }: LayOutOptions,
+  kept: readonly Partition[],
+  more: More,
+): Promise<number> {
+  const columns = partitionColumns(view)
+  const names = columns.map(({ name }) => quoteIdentifier(name))
+  const isKept = kept.length === 0 ? 'false' : kept.map(({ condition }) => `(${condition})`).join(' OR ')
+  const shown = `left(CAST(to_json([${names.map((name) => `CAST(${name} AS VARCHAR)`).join(', ')}]) AS VARCHAR), 200)`
+  const ofColumns = columns.map(({ name }) => name).join(', ')
+  const many = `concat('the segment has ${more.partitions} partitions of ${ofColumns}, and only the ${partitionsMax} with the most rows have files: ', ${shown}, ' is not one of them')`
+  const long = `concat('the values ', ${shown}, ' of ${ofColumns} cannot name folders, which have at most ${objectKeyLimits.partitionBytesMax} bytes')`
+  const { rows } = await query(`INSERT INTO ${refused}
+    SELECT ${recordIndex}, ${verdicts.unplaced}, first(CASE WHEN ${fitsSql(columns)} THEN ${many} ELSE ${long} END)
+    FROM (${parquetRowsSql([path])}) WHERE (${isKept}) IS NOT TRUE GROUP BY ALL`)
+  return Number(rows[0]?.[0])
+}
+
+/** The columns that stay in the files. */
+function selectSql({ columns, layout }: CompiledView): string {
+  const kept = columns.flatMap(({ name, hidden }, index) =>
+    hidden || layout.partitionBy.includes(index) ? [] : [quoteIdentifier(name)],
+  )
+  return `SELECT ${kept.join(', ')}`
+}
+
+function orderSql({ columns, layout }: CompiledView): string {
+  if (layout.sortBy.length === 0) return ''
+  const names = layout.sortBy.map((index) => `${quoteIdentifier(must(columns[index], 'a column').name)} NULLS FIRST`)
+  return `ORDER BY ${names.join(', ')}, ${recordIndex}`
+}
+
+function partitionColumns({ columns, layout }: CompiledView): readonly CompiledColumn[] {
+  return layout.partitionBy.map((index) => must(columns[index], 'a column'))
+}

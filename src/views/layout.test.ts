@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { AppError } from '#errors.ts'
+import type { Definition } from '#model/definition.ts'
+import { compileView } from './compile.ts'
+
+const columns: Definition['columns'] = [
+  { name: 'id', type: 'BIGINT', path: '$.id' },
+  { name: 'Country', type: 'VARCHAR', path: '$.country' },
+  { name: 'day', type: 'DATE', path: '$.day' },
+  { name: 'at', type: 'TIMESTAMP', path: '$.at' },
+  { name: 'price', type: 'DECIMAL(9,2)', path: '$.price' },
+  { name: 'tags', type: 'VARCHAR[]', path: '$.tags' },
+  { name: 'extra', type: 'JSON', path: '$.extra' },
+  { name: 'the day', type: 'DATE', path: '$.day' },
+  { name: 'secret', type: 'VARCHAR', path: '$.secret', hidden: true },
+]
+
+test('the columns of a layout are found as readers find them', async () => {
+  const { layout } = await compileView({ columns, partition_by: ['country', 'day'], sort_by: ['at', 'ID'], bloom_filters: false })
+  expect(layout).toEqual({ partitionBy: [1, 2], sortBy: [3, 0], bloomFilters: false })
+  expect((await compileView({ columns })).layout).toEqual({ partitionBy: [], sortBy: [], bloomFilters: true })
+})
+
+test.each<[Partial<Definition>, string, string]>([
+  [{ partition_by: ['nope'] }, 'partition_by.0', '"nope" is not a column of this view'],
+  [{ partition_by: ['day', 'DAY'] }, 'partition_by.1', 'must not name a column twice'],
+  [{ partition_by: ['at'] }, 'partition_by.0', 'add a DATE column with the value CAST("at" AS DATE)'],
+  [{ partition_by: ['price'] }, 'partition_by.0', 'VARCHAR, DATE, BOOLEAN or an integer'],
+  [{ partition_by: ['tags'] }, 'partition_by.0', 'is of type VARCHAR[]'],
+  [{ partition_by: ['the day'] }, 'partition_by.0', 'cannot be the name of a folder'],
+  [{ partition_by: ['secret'] }, 'partition_by.0', 'must not name a hidden column'],
+  [{ sort_by: ['extra'] }, 'sort_by.0', 'must name a column with an order'],
+  [{ sort_by: ['tags'] }, 'sort_by.0', 'is of type VARCHAR[]'],
+  [{ sort_by: ['secret'] }, 'sort_by.0', 'must not name a hidden column'],
+  [{ sort_by: ['day'], partition_by: ['day'] }, 'sort_by.0', 'all rows of a file have the same day'],
+  [{ columns: columns.slice(1, 2), partition_by: ['Country'] }, 'partition_by', 'must leave a column that is in the files'],
+  [{ partition_by: [] }, 'partition_by', ''],
+  [{ partition_by: ['day', 'id', 'Country', 'at'] }, 'partition_by', ''],
+])('%j is refused', async (change, path, message) => {
+  const problem = await compileView({ columns, ...change }).catch((error: unknown) => error)
+  expect(problem).toBeInstanceOf(AppError)
+  expect((problem as AppError).errors).toContainEqual(
+    expect.objectContaining({ path, message: expect.stringContaining(message) }),
+  )
+})
