@@ -84,6 +84,7 @@ import { seriesService } from './resources/series.ts'
 import { Suggestions } from './resources/suggestions.ts'
 import { testEventService } from './resources/test-events.ts'
 import { Tokens } from './resources/tokens.ts'
+import { viewComparisonService } from './resources/view-comparisons.ts'
 import { viewService } from './resources/views.ts'
 import { EndpointStates } from './status/endpoint-states.ts'
 import { createAutomaticCompactions } from './upkeep/automatic-compactions.ts'
@@ -357,6 +358,7 @@ function composeApiServices(
     previews: previewWorkers,
     deliveredRecords: deliveredRecordService({ store, bucketFiles, reader: previewWorkers }),
     suggestions: new Suggestions({ store, bucketFiles, runner: previewWorkers }),
+    comparisons: viewComparisonService({ store, bucketFiles, runner: previewWorkers, clock }),
     bindings: bindingService({ store, applyChange, clock }),
     commits: commitService({ store, downloadLinks }),
     jobs: jobService({ store, clock }),

@@ -139,6 +139,23 @@ export const previewLimits = {
   perAccountMax: 4,
 } as const
 
+/** A comparison of two definitions over stored records: what is read of the newest raw Parquet, and what the response shows. */
+export const comparisonLimits = {
+  windowMs: dayMs,
+  endpointsMax: 10,
+  filesMax: 50,
+  bytesMax: 64 * MiB,
+  recordsMax: 200_000,
+  /** No further records are read after this time. The rest of the time of a preview is for those in work. */
+  readingMs: 6_000,
+  /** Samples of each kind of difference; characters of a record and of a value in them. */
+  samplesMax: 5,
+  recordCharsMax: 2_000,
+  valueCharsMax: 500,
+  /** Comparisons of one account that run or wait. */
+  perAccountMax: 2,
+} as const
+
 /** Tests of views, which run on the machine of whoever wrote them, or in CI on files of a pull request. */
 export const viewTestLimits = {
   casesMax: 1_000,

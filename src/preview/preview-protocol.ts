@@ -3,6 +3,8 @@ import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import type { DlqRecordsQuery, RecordsQuery } from '#model/delivered-record.ts'
 import type { DefinitionWarning } from '#model/preview.ts'
 import type { ChangeView, CreateView } from '#model/view.ts'
+import type { CompareView } from '#model/view-comparison.ts'
+import type { CompareTask } from './compare-stored.ts'
 
 /** Rows to read from raw Parquet, all files in one directory. */
 export type RawRowsTask = Pick<RecordsQuery, 'limit' | 'contains'> & {
@@ -32,6 +34,9 @@ export type PreviewRequest =
   | { readonly dlqRows: DlqRowsTask }
   /** Paths of DLQ files whose reasons are counted, all in one directory. */
   | { readonly dlqReasons: readonly string[] }
+  /** The format is for a definition that comes without one. */
+  | { readonly readComparison: Uint8Array; readonly format: DefinitionFormat }
+  | { readonly compare: CompareTask }
   /** A definition from the store. */
   | { readonly compile: Definition }
 
@@ -43,15 +48,19 @@ export type CheckedDefinition = { readonly definition: Definition; readonly warn
 export type ReadView = Omit<CreateView, 'definition'> & CheckedDefinition
 export type CheckedChange = Omit<ChangeView, 'definition'> & Pick<CheckedDefinition, 'warnings'> & Partial<CheckedDefinition>
 
+/** A request to compare. Its definition compiles. */
+export type ReadComparison = Omit<CompareView, 'definition' | 'format'> & { readonly definition?: Definition | undefined }
+
 /** Its reply. */
 export type PreviewReply =
-  /** The body of the response to a preview or suggestion: JSON. */
+  /** The body of a response: JSON. */
   | { readonly json: Uint8Array }
   /** The body of a suggestion names this endpoint instead of samples. */
   | { readonly endpointId: string }
   | { readonly view: ReadView }
   | { readonly change: CheckedChange }
   | { readonly compiled: CheckedDefinition }
+  | { readonly comparison: ReadComparison }
   /** Why the files of a task cannot be read. */
   | { readonly unreadable: string }
   /** The body is not valid, the definition does not compile, or the samples cannot be read. */

@@ -9,16 +9,27 @@ import { systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { serveTasks } from '#lib/serve-tasks.ts'
 import type { Definition, DefinitionFormat, DefinitionInput } from '#model/definition.ts'
+import { comparisonLimits } from '#model/limits.ts'
 import { PreviewRequest as PreviewBody } from '#model/preview.ts'
 import { parseJsonBody, requireValid } from '#model/request-body.ts'
 import { SuggestRequest } from '#model/suggestion.ts'
 import { ChangeView, CreateView } from '#model/view.ts'
+import { CompareView } from '#model/view-comparison.ts'
 import { compileView } from '#views/compile.ts'
+import { compareStored } from './compare-stored.ts'
 import { type LocatedWarning, withDefinition } from './definitions.ts'
 import { samplesOfParquet } from './parquet-samples.ts'
 import { previewView } from './preview.ts'
-import type { CheckedDefinition, PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
+import type {
+  CheckedDefinition,
+  PreviewReply,
+  PreviewReport,
+  PreviewRequest,
+  PreviewTask,
+  ReadComparison,
+} from './preview-protocol.ts'
 import { withNames } from './preview-report.ts'
+import { UnreadableFile } from './stored-batches.ts'
 import { countDlqReasons, readDlqRows, readRawRows } from './stored-rows.ts'
 import { suggestView } from './suggest.ts'
 
@@ -63,6 +74,13 @@ async function replyTo(
     if (definition === undefined) return { change: { ...change, warnings: [] } }
     return { change: { ...change, ...(await read(definition, change.format ?? request.format)) } }
   }
+  if ('readComparison' in request) return { comparison: await readComparison(request.readComparison, request.format) }
+  if ('compare' in request) {
+    return compareStored(request.compare, { ...options, ...comparisonLimits }).then(toJson, (error: unknown) => {
+      if (error instanceof UnreadableFile) return { unreadable: error.message }
+      throw error
+    })
+  }
   if ('rawRows' in request) return replyRead(readRawRows(request.rawRows).then((items) => ({ items })))
   if ('dlqRows' in request) return replyRead(readDlqRows(request.dlqRows).then((items) => ({ items })))
   if ('dlqReasons' in request) return replyRead(countDlqReasons(request.dlqReasons))
@@ -75,6 +93,13 @@ function read(given: DefinitionInput, format: DefinitionFormat): Promise<Checked
     await compileView(definition)
     return { definition, warnings: names.map(({ name: _, ...warning }) => warning) }
   })
+}
+
+/** Without a body, the draft is compared. */
+async function readComparison(body: Uint8Array, formatOfView: DefinitionFormat): Promise<ReadComparison> {
+  const { definition, format, ...comparison } = requireValid(CompareView, body.length === 0 ? {} : parseJsonBody(body))
+  if (definition === undefined) return comparison
+  return { ...comparison, definition: (await read(definition, format ?? formatOfView)).definition }
 }
 
 async function replyRead(reading: Promise<object>): Promise<PreviewReply> {

@@ -18,7 +18,8 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { DefinitionWarning, PreviewIssue, PreviewResult } from '#model/preview.ts'
-import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
+import type { CompareTask } from './compare-stored.ts'
+import { failedPreview, onDefinition, timeoutIssue, toMicroseconds, tooSlowToCompare } from './failed-preview.ts'
 import type {
   CheckedChange,
   DlqRowsTask,
@@ -27,6 +28,7 @@ import type {
   PreviewRequest,
   PreviewTask,
   RawRowsTask,
+  ReadComparison,
   ReadView,
 } from './preview-protocol.ts'
 
@@ -186,6 +188,32 @@ export class PreviewWorkers implements Service {
     const { reply } = await this.#ask({ compile: definition }, account, signal)
     if ('compiled' in reply) return reply.compiled.warnings
     throw cannotBeChecked(reply)
+  }
+
+  /** Returns what a body asks to compare. `format` is for a definition that comes without one. */
+  async readComparison(
+    body: Uint8Array,
+    format: DefinitionFormat,
+    account: string,
+    signal: AbortSignal,
+  ): Promise<ReadComparison> {
+    const { reply } = await this.#ask({ readComparison: body, format }, account, signal)
+    if ('comparison' in reply) return reply.comparison
+    throw cannotBeChecked(reply)
+  }
+
+  /** Returns the comparison as JSON. The files are in a directory of their own. Throws conflict for unreadable ones. */
+  async compare(task: CompareTask, account: string, signal: AbortSignal): Promise<Uint8Array> {
+    const paths = task.files.map(({ path }) => path)
+    await this.#workers.give([...paths, ...new Set(paths.map(dirname))])
+    const { reply } = await this.#ask({ compare: task }, account, signal)
+    if ('json' in reply) return reply.json
+    if ('unreadable' in reply) {
+      this.#options.logger.warn({ reason: reply.unreadable }, 'delivered file not readable')
+      throw new AppError('conflict', 'the files in the bucket cannot be read')
+    }
+    if ('timedOutAfterMs' in reply) throw tooSlowToCompare(reply.timedOutAfterMs)
+    throw onDefinition('the comparison failed: simplify the expressions, or try again later')
   }
 
   #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {

@@ -86,6 +86,7 @@ async function furnished() {
   await node.call('POST', 'commits', { commits: [commit] })
   // It delivered nothing, so that its records can be read without a bucket.
   const quiet = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
+  await account.post(`/v1/endpoints/${quiet}/views`, { view_id: unattached })
   const job = await made(`/v1/views/${view}/backfill`, { endpoint_id: endpoint })
   const { account_id } = account
   const [owner, guest] = [
@@ -116,6 +117,7 @@ async function furnished() {
       redriveView: [second],
       changeView: [draft],
       archiveView: [view, draft],
+      compareView: [unattached, view],
       listRecords: [quiet, endpoint],
     } as Record<string, string[]>,
     byFolder: {

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 
 /** Operations that only read, although they are a POST. */
-const lookingPosts = ['previewView', 'runQuery', 'suggestView']
+const lookingPosts = ['compareView', 'previewView', 'runQuery', 'suggestView']
 const isLook = ({ id, method }: Operation) => method === 'GET' || lookingPosts.includes(id)
 
 async function expectRefused(browser: TestBrowser, allowed: (operation: Operation) => boolean): Promise<string[]> {

@@ -16,7 +16,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
     'listViewMetrics',
   ],
   // What these return contains payloads.
-  query: ['listCommitFiles', 'listDlqReasons', 'listDlqRecords', 'listRecords', 'runQuery'],
+  query: ['compareView', 'listCommitFiles', 'listDlqReasons', 'listDlqRecords', 'listRecords', 'runQuery'],
   admin: [
     ...['archiveView', 'attachView', 'backfillView', 'cancelJob', 'changeDestination', 'changeEndpoint', 'changeView'],
     ...['compactEndpoint', 'createDestination', 'createEndpoint', 'createKey', 'createView', 'createViewVersion'],

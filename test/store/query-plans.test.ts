@@ -21,7 +21,7 @@ import { deliveredFiles } from '#store/commits/delivered-files.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
 import { addToJobs } from '#store/commits/late-segments.ts'
 import { findMovedFiles } from '#store/commits/moved-files.ts'
-import { listRawParquet } from '#store/commits/raw-parquet.ts'
+import { findRecentRawParquet, listRawParquet } from '#store/commits/raw-parquet.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
 import { listDestinations } from '#store/endpoints/destinations.ts'
 import {
@@ -241,6 +241,7 @@ describeStores('query plans', (test, kind) => {
       const commits = await plansOf(store, async (db) => {
         await listCommits(db, endpoint, { limit: 50 })
         await listRawParquet(db, endpoint, 50)
+        await findRecentRawParquet(db, endpoint, t0, 50)
         const range = { since: new Date(t0).toISOString(), until: new Date(t0 + 100).toISOString() }
         for (const wanted of ['raw', { view_id: view }] as const) await deliveredFiles(db, endpoint, wanted, range, 50).next()
         await listCommits(db, endpoint, { limit: 50, before: new Date(t0 + 100).toISOString() })

@@ -14,6 +14,7 @@ export type Marker = {
   readonly views: readonly {
     readonly view_id: string
     readonly view_name: string
+    readonly view_version: number
     readonly processed: number
     readonly accepted: number
     readonly dropped: number

@@ -122,6 +122,13 @@ export const viewsCommands = buildRouteMap({
     preview: callCommand('previewView', 'try a definition on records, without storing anything', {
       help: fieldsHelp('Runs a definition over records.', 'inlet views preview -f preview.yaml'),
     }),
+    compare: callCommand('compareView', 'compare a changed view with the published one, over records of the last day', {
+      help: fieldsHelp(
+        'Runs the draft, another version or a definition over stored records, beside the published version, and shows what differs. Reads a bounded sample of the newest raw Parquet; nothing is stored.',
+        'inlet views compare orders --set version=3 --set endpoint=shop',
+      ),
+      print: async () => (await import('../setup/describe-comparison.ts')).describeComparison,
+    }),
     metrics: callCommand('getViewMetrics', 'show what a view accepted and refused'),
     backfill: callCommand('backfillView', 'apply a view to what was delivered before', {
       help: fieldsHelp('Starts a job.', 'inlet views backfill orders --set endpoint=shop --set from=2026-11-01T00:00:00Z'),

@@ -25,12 +25,15 @@ export const planCommand = command(
     flags: {
       file,
       prune,
+      data: flag('also compare changed views with the published ones, over records of the last day'),
       exitCode: flag('exit with 3 if there are changes'),
       json,
     },
     aliases: { f: 'file' },
   },
   `Compares files with the account, and changes nothing: what would be created, changed and deleted, field by field. All that is wrong with the files is shown at once, with the place.
+
+With --data, each changed view runs over stored records of the endpoints that it is attached to, beside the published version: rows, dead letters, NULLs, columns, and samples of what differs. It reads a bounded sample of the newest raw Parquet, and needs a key with the scope query.
 
 The files are described in docs/setup-in-git.md, and inlet schema prints their JSON Schema. Exit codes: 0 success, 1 failure, 2 wrong usage; with --exit-code 3 if there are changes.`,
 )

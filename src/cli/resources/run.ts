@@ -63,6 +63,8 @@ export type CallSpec = {
   readonly warning?: string
   /** Message if nothing is returned. */
   readonly done: string
+  /** Loads what shows the response to people, if that is not YAML. */
+  readonly print?: () => Promise<(returned: never) => string>
 }
 
 type AnyCall = (...args: readonly unknown[]) => PromiseLike<unknown> & AsyncIterable<Record<string, unknown>>
@@ -111,7 +113,7 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   const { stdout, stderr } = context.process
   if (flags.json) return printJson(context, returned ?? null)
   if (returned === undefined || returned === null) stdout.write(`${spec.done}\n`)
-  else stdout.write(printYaml(returned))
+  else stdout.write(spec.print === undefined ? printYaml(returned) : (await spec.print())(returned as never))
   const problem = findEmptyRegion((returned as Partial<Schemas['Endpoint']> | null | undefined)?.status_reasons ?? [])
   if (problem !== undefined) stderr.write(`Warning: ${problem}. Until one does, the endpoint accepts nothing.\n`)
 }

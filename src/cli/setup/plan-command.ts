@@ -3,6 +3,7 @@
 import { openRemote } from '../remote/remote.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { printJson } from '../terminal/print-json.ts'
+import { compareViews, describeViewsOnData } from './compare-views.ts'
 import { colored, describePlan, type Paint, plain, planToJson } from './describe-plan.ts'
 import { setupLimits } from './kinds/limits.ts'
 import { makePlan, type Plan } from './plan.ts'
@@ -12,15 +13,19 @@ export type PlanFlags = {
   readonly prune: boolean
   readonly json: boolean
   readonly exitCode: boolean
+  readonly data: boolean
 }
 
 /** With --exit-code, changes are no failure and no success. */
 const changesExitCode = 3
 
 export async function plan(this: CliContext, flags: PlanFlags): Promise<void> {
-  const { plan } = await planOf(this, flags)
-  if (flags.json) printJson(this, planToJson(plan))
-  else this.process.stdout.write(describePlan(plan, await paintFor(this)))
+  const { client, plan } = await planOf(this, flags)
+  const { stdout } = this.process
+  if (!flags.json) stdout.write(describePlan(plan, await paintFor(this)))
+  const comparisons = flags.data ? await compareViews(client, plan) : undefined
+  if (flags.json) printJson(this, { ...planToJson(plan), ...(comparisons && { comparisons }) })
+  else if (comparisons !== undefined) stdout.write(`\n${describeViewsOnData(comparisons)}`)
   if (flags.exitCode && plan.changes.length > 0) this.process.exitCode = changesExitCode
 }
 

@@ -909,6 +909,8 @@ readonly warnings: (components['schemas']["DefinitionWarning"])[]
 readonly previewView: (body: components['schemas']["PreviewRequest"], options?: CallOptions) => Promise<components['schemas']["PreviewResult"]>
 /** Suggest a definition for samples, or for the data of an endpoint; nothing is saved. Accepts a token of any scope. */
 readonly suggestView: (body: components['schemas']["SuggestRequest"], options?: CallOptions) => Promise<components['schemas']["Suggestion"]>
+/** Compare a changed definition with the published one, over records of the last day; nothing is saved. Needs a token of scope `query` or `admin`. */
+readonly compareView: (id: string, body?: components['schemas']["CompareView"], options?: CallOptions) => Promise<components['schemas']["ViewComparison"]>
 /** List the views of an endpoint, attached and detached: all of them, or a page. Accepts a token of any scope. */
 readonly listBindings: (endpoint_id: string, query?: {
 readonly limit?: number | undefined
@@ -1103,6 +1105,7 @@ getViewSeries: {"method":"GET","path":"/v1/views/{id}/series","scope":"metrics",
 publishView: {"method":"POST","path":"/v1/views/{id}/publish","scope":"admin","input":"none","isRepeatable":false},
 previewView: {"method":"POST","path":"/v1/views/preview","scope":"any","input":"body","isRepeatable":true},
 suggestView: {"method":"POST","path":"/v1/views/suggest","scope":"any","input":"body","isRepeatable":true},
+compareView: {"method":"POST","path":"/v1/views/{id}/compare","scope":"query","input":"body","isRepeatable":true},
 listBindings: {"method":"GET","path":"/v1/endpoints/{endpoint_id}/views","scope":"any","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 attachView: {"method":"POST","path":"/v1/endpoints/{endpoint_id}/views","scope":"admin","input":"body","isRepeatable":false},
 detachView: {"method":"DELETE","path":"/v1/endpoints/{endpoint_id}/views/{binding_id}","scope":"admin","input":"none","isRepeatable":true},

@@ -261,6 +261,84 @@ readonly rows: number
 readonly download_url: string | null
 })[]
 }
+readonly CompareView: {
+/** the changed definition; without it and without `version`, the draft of the view */
+readonly definition?: components['schemas']["Definition"] | string | undefined
+/** language of a definition that is sent as text; default: the format of the view */
+readonly format?: "yaml" | "json" | undefined
+/** a version of the view, in place of a definition */
+readonly version?: number | undefined
+/** the version to compare with; default: the newest published one, other than `version` */
+readonly base_version?: number | undefined
+/** the endpoint whose records are read; default: those that a version of the view is attached to */
+readonly endpoint_id?: string | undefined
+}
+readonly ComparedColumn: {
+readonly name: string
+/** null for a new column */
+readonly before: {
+readonly type: string
+/** accepted rows in which it is NULL */
+readonly nulls: number
+readonly null_rate_pct: number
+/** values of it that could not be cast and became NULL */
+readonly cast_nulls: number
+} | null
+/** null for a column that is lost */
+readonly after: {
+readonly type: string
+/** accepted rows in which it is NULL */
+readonly nulls: number
+readonly null_rate_pct: number
+/** values of it that could not be cast and became NULL */
+readonly cast_nulls: number
+} | null
+/** records that both accept, with another value in this column; values of different types are compared as text */
+readonly values_differ: number
+readonly samples: ({
+readonly endpoint_id: string
+readonly commit_id: string
+readonly segment_seq: number
+/** position in the segment, from 0 */
+readonly record_index: number
+/** the payload; null if it is not valid UTF-8 */
+readonly record: string | null
+/** the payload, if it is not valid UTF-8 */
+readonly record_base64: string | null
+/** whether only the first 2000 characters of the payload are here */
+readonly is_cut: boolean
+/** in the form of a preview */
+readonly value_before: unknown
+readonly value_after: unknown
+/** whether a value is only the first 500 characters of its text */
+readonly is_value_cut: boolean
+})[]
+}
+readonly ComparedEndpoint: {
+readonly endpoint_id: string
+readonly endpoint_name: string
+/** records of segments that were sealed since `since` */
+readonly records_stored: number
+readonly records_read: number
+}
+readonly ComparedSide: {
+/** null for a definition of the request */
+readonly view_id: string | null
+readonly version: number | null
+/** rows of its Parquet */
+readonly rows: number
+readonly accepted: number
+readonly dropped: number
+readonly dlq: number
+/** values that could not be cast and became NULL */
+readonly cast_nulls: number
+/** by reason, the most frequent first; they add up to `dlq` */
+readonly dead_letters: ({
+readonly error_code: string
+readonly column: string | null
+readonly records: number
+})[]
+}
 readonly CreateAccount: {
 readonly name: string
 }
@@ -927,6 +1005,39 @@ readonly last_seen_at: string
 /** ISO 8601, UTC, milliseconds */
 readonly expires_at: string
 }
+readonly OutcomeChange: {
+readonly before: "accepted" | "dropped" | "dlq"
+/** another one than `before` */
+readonly after: "accepted" | "dropped" | "dlq"
+readonly records: number
+readonly samples: ({
+readonly endpoint_id: string
+readonly commit_id: string
+readonly segment_seq: number
+/** position in the segment, from 0 */
+readonly record_index: number
+/** the payload; null if it is not valid UTF-8 */
+readonly record: string | null
+/** the payload, if it is not valid UTF-8 */
+readonly record_base64: string | null
+/** whether only the first 2000 characters of the payload are here */
+readonly is_cut: boolean
+/** null unless it was a dead letter before */
+readonly reason_before: {
+readonly error_code: string
+/** null if the reason concerns the whole record */
+readonly column: string | null
+readonly message: string
+} | null
+/** null unless it becomes a dead letter */
+readonly reason_after: {
+readonly error_code: string
+/** null if the reason concerns the whole record */
+readonly column: string | null
+readonly message: string
+} | null
+})[]
+}
 readonly Person: {
 readonly id: string
 readonly name: string
@@ -1249,6 +1360,29 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole */
 readonly failed: number
+}
+readonly ViewComparison: {
+readonly view_name: string
+/** only segments sealed at this time or later are read */
+readonly since: string
+/** records of these segments */
+readonly records_stored: number
+/** how many of them were compared: a sample of the newest unless `is_complete` */
+readonly records_read: number
+/** whether all of them were read */
+readonly is_complete: boolean
+/** why not all were read: at most 10 endpoints, 50 files, 67108864 bytes of files, 200000 records and 6 s; `raw_parquet`: segments without raw Parquet */
+readonly bounded_by: ("endpoints" | "files" | "bytes" | "records" | "time" | "raw_parquet")[]
+readonly endpoints: (components['schemas']["ComparedEndpoint"])[]
+/** whether both made the same of every record that was read, in the same columns */
+readonly is_same: boolean
+readonly before: components['schemas']["ComparedSide"]
+readonly after: components['schemas']["ComparedSide"]
+/** records with another outcome; the most frequent change first, with up to 5 samples each */
+readonly outcome_changes: (components['schemas']["OutcomeChange"])[]
+/** those of the changed definition, then those that are lost; with up to 5 samples of values that differ */
+readonly columns: (components['schemas']["ComparedColumn"])[]
+readonly duration_ms: number
 }
 readonly ViewDetail: {
 readonly id: string
@@ -4043,6 +4177,63 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+413: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+415: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/views/{id}/compare": {
+readonly get?: never
+readonly put?: never
+/** Compare a changed definition with the published one, over records of the last day; nothing is saved */
+readonly post: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody?: { content: {
+readonly "application/json": components['schemas']["CompareView"]
+} } | undefined
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["ViewComparison"]
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 413: { content: {

@@ -30,6 +30,7 @@ import type { Series } from '../resources/series.ts'
 import type { Suggestions } from '../resources/suggestions.ts'
 import type { TestEvents } from '../resources/test-events.ts'
 import type { Tokens } from '../resources/tokens.ts'
+import type { ViewComparisons } from '../resources/view-comparisons.ts'
 import type { Views } from '../resources/views.ts'
 import { describe } from './openapi/openapi.ts'
 import { serveConsole } from './pages/console.ts'
@@ -95,6 +96,7 @@ export type Services = {
   readonly views: Views
   readonly previews: PreviewRunner
   readonly suggestions: Suggestions
+  readonly comparisons: ViewComparisons
   readonly dlqFiles: DlqFiles
   readonly bindings: Bindings
   readonly commits: Commits

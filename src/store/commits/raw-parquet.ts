@@ -1,5 +1,6 @@
 import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson } from '../columns.ts'
+import { sumOf } from '../safe-sums.ts'
 import type { Db } from '../store.ts'
 import type { SegmentOfNode } from './commits.ts'
 import { findMovedFiles, type RowRange } from './moved-files.ts'
@@ -13,6 +14,27 @@ export type RawParquet = {
   readonly region: string
   /** The rows of the segment, if the file has others too. */
   readonly part?: RowRange
+}
+
+/** The newest raw Parquet of an endpoint since a time, and what there is besides. */
+export type RecentRawParquet = {
+  readonly files: readonly RawParquet[]
+  /** Records of all segments that were delivered since then, and segments. */
+  readonly records: number
+  readonly commits: number
+  /** Segments that were searched. */
+  readonly searched: number
+}
+
+/** Searches at most so many segments, the newest first. */
+export async function findRecentRawParquet(db: Db, endpoint_id: string, since: number, limit: number): Promise<RecentRawParquet> {
+  const delivered = db.selectFrom('commits').where('endpoint_id', '=', endpoint_id).where('uploaded_at', '>=', since)
+  const total = await delivered
+    .select(({ fn, ref }) => [fn.countAll<number>().as('commits'), sumOf(ref('records')).as('records')])
+    .executeTakeFirstOrThrow()
+  const searched = Math.min(Number(total.commits), limit)
+  const files = searched === 0 ? [] : await listRawParquet(db, endpoint_id, searched)
+  return { files, records: Number(total.records ?? 0), commits: Number(total.commits), searched }
 }
 
 /** Returns the raw Parquet files of the endpoint's latest commits, newest first, or those of one segment. */

@@ -72,6 +72,28 @@ export async function findEndpointsWithViews(db: Db, endpoint_ids: readonly stri
   return new Set(rows.map(({ endpoint_id }) => endpoint_id))
 }
 
+/** Returns the endpoints that a version of the view is attached to, those that delivered last first. */
+export async function listEndpointsOfLineage(
+  db: Db,
+  account_id: string,
+  view_name: string,
+  limit: number,
+): Promise<readonly { readonly id: string; readonly name: string }[]> {
+  return db
+    .selectFrom('views')
+    .innerJoin('bindings', 'bindings.view_id', 'views.id')
+    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+    .leftJoin('commit_heads', 'commit_heads.endpoint_id', 'endpoints.id')
+    .select(['endpoints.id', 'endpoints.name'])
+    .where(({ and }) => and({ 'views.account_id': account_id, 'views.name': view_name }))
+    .where('bindings.deactivated_at', 'is', null)
+    .groupBy(['endpoints.id', 'endpoints.name', 'commit_heads.uploaded_at'])
+    .orderBy(sql`coalesce(commit_heads.uploaded_at, 0)`, 'desc')
+    .orderBy('endpoints.id')
+    .limit(limit)
+    .execute()
+}
+
 /** Detaches a view. It still applies to segments that were sealed before. Throws not_found, also if it is already detached. */
 export async function detachBinding(
   db: ChangeTx,

@@ -51,6 +51,14 @@ import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.t
 import { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
+import {
+  ComparedColumn,
+  ComparedEndpoint,
+  ComparedSide,
+  CompareView,
+  OutcomeChange,
+  ViewComparison,
+} from '#model/view-comparison.ts'
 import { serveReferencePage } from '../pages/reference-page.ts'
 import { mayChange, type RouteScope } from '../requests/authenticate.ts'
 import { problemContentType } from '../requests/problem.ts'
@@ -145,6 +153,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { SendTestEvent, TestEvent },
   { AccessToken, ExchangeToken },
   { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage },
+  { ComparedColumn, ComparedEndpoint, ComparedSide, CompareView, OutcomeChange, ViewComparison },
   { FieldError, Problem },
 ]
 

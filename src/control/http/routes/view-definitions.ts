@@ -7,11 +7,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
-import { definitionLimits, previewLimits } from '#model/limits.ts'
+import { comparisonLimits, definitionLimits, previewLimits } from '#model/limits.ts'
 import { PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { ChangeView, CheckedView, CreateView } from '#model/view.ts'
+import { CompareView, ViewComparison } from '#model/view-comparison.ts'
 import type { Suggestions } from '../../resources/suggestions.ts'
+import type { ViewComparisons } from '../../resources/view-comparisons.ts'
 import type { Views } from '../../resources/views.ts'
 import { problem } from '../openapi/openapi.ts'
 import { validatorCompiler } from '../requests/problem.ts'
@@ -31,9 +33,15 @@ export type DefinitionRoutesOptions = {
   readonly views: Views
   readonly previews: PreviewRunner
   readonly suggestions: Suggestions
+  readonly comparisons: ViewComparisons
 }
 
-export function definitionRoutes({ views, previews, suggestions }: DefinitionRoutesOptions): FastifyPluginCallbackZod {
+export function definitionRoutes({
+  views,
+  previews,
+  suggestions,
+  comparisons,
+}: DefinitionRoutesOptions): FastifyPluginCallbackZod {
   return resource('Views', (operation, app) => {
     keepBodies(app)
     const shares = new RequestShares({ what: 'create, change or publish views', perAccountMax: definitionLimits.perAccountMax })
@@ -61,6 +69,7 @@ export function definitionRoutes({ views, previews, suggestions }: DefinitionRou
       run: (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
     })
     addTrials(operation, previews, suggestions)
+    addComparison(operation, comparisons)
   })
 }
 
@@ -90,6 +99,21 @@ function addTrials(operation: AddOperation, previews: PreviewRunner, suggestions
     shares,
     run: async (request, reply) =>
       sendJson(reply, await suggestions.suggest(request.principal, bodyOf(request), signalDisconnect(reply))),
+  })
+}
+
+/** Its scope is `query`: the response has records. */
+function addComparison(operation: AddOperation, comparisons: ViewComparisons): void {
+  operation('POST /views/:id/compare', 'compareView', 'query', {
+    summary: 'Compare a changed definition with the published one, over records of the last day; nothing is saved',
+    body: CompareView.optional(),
+    response: { 200: ViewComparison, 409: problem('the records cannot be read; `detail` says why, and what to do') },
+    shares: new RequestShares({ what: 'compare views', perAccountMax: comparisonLimits.perAccountMax }),
+    noStore: true,
+    run: async (request, reply) => {
+      const { principal, params } = request
+      return sendJson(reply, await comparisons.compare(principal, params.id, bodyOf(request), signalDisconnect(reply)))
+    },
   })
 }
 

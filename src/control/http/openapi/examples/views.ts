@@ -1,5 +1,5 @@
 import { attachment } from './bindings.ts'
-import { actor, at, type Examples, ids, page } from './shared.ts'
+import { actor, at, type Examples, ids, page, segment } from './shared.ts'
 
 const definition = {
   columns: [
@@ -34,6 +34,11 @@ const reserved = {
 }
 
 const next = { ...draft, id: ids.draft, version: 2 }
+
+const comparedRecord = {
+  ...{ endpoint_id: ids.endpoint, commit_id: segment, segment_seq: 41, record_index: 7 },
+  ...{ record: '{"type":"order","at":"yesterday","tag":"VIP"}', record_base64: null, is_cut: false },
+}
 
 export const viewsExamples: Examples = {
   createView: {
@@ -90,6 +95,55 @@ export const viewsExamples: Examples = {
         },
       ],
       executionTimeMs: 21.4,
+    },
+  },
+  compareView: {
+    request: { definition },
+    response: {
+      view_name: 'orders',
+      since: at,
+      records_stored: 48_000,
+      records_read: 12_000,
+      is_complete: false,
+      bounded_by: ['time'],
+      endpoints: [{ endpoint_id: ids.endpoint, endpoint_name: 'shop', records_stored: 48_000, records_read: 12_000 }],
+      is_same: false,
+      before: {
+        ...{ view_id: ids.view, version: 1, rows: 11_990, accepted: 11_990, dropped: 10, dlq: 0, cast_nulls: 3 },
+        dead_letters: [],
+      },
+      after: {
+        ...{ view_id: null, version: null, rows: 11_987, accepted: 11_987, dropped: 10, dlq: 3, cast_nulls: 0 },
+        dead_letters: [{ error_code: 'cast_failed', column: 'sent_at', records: 3 }],
+      },
+      outcome_changes: [
+        {
+          before: 'accepted',
+          after: 'dlq',
+          records: 3,
+          samples: [
+            {
+              ...comparedRecord,
+              reason_before: null,
+              reason_after: {
+                error_code: 'cast_failed',
+                column: 'sent_at',
+                message: 'the value "yesterday" of column "sent_at" is not of type TIMESTAMP',
+              },
+            },
+          ],
+        },
+      ],
+      columns: [
+        {
+          name: 'tag',
+          before: { type: 'VARCHAR', nulls: 11_000, null_rate_pct: 91.74, cast_nulls: 0 },
+          after: { type: 'VARCHAR', nulls: 10_999, null_rate_pct: 91.76, cast_nulls: 0 },
+          values_differ: 1,
+          samples: [{ ...comparedRecord, value_before: 'VIP', value_after: 'vip', is_value_cut: false }],
+        },
+      ],
+      duration_ms: 812.4,
     },
   },
   suggestView: {

@@ -1,0 +1,93 @@
+/**
+ * Compares two definitions over copies of raw Parquet, within bounds.
+ *
+ * Law: it reads each record once. It ends with what it has: at a bound, the report says which. Only a definition that is too slow for the first
+ * records gets no report.
+ */
+import { StatementTimeout } from '#duckdb/database.ts'
+import { MiB } from '#lib/bytes.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Definition } from '#model/definition.ts'
+import type { ComparedEndpoint, ComparedSide, ReadingBound, ViewComparison } from '#model/view-comparison.ts'
+import { RecordDatabase } from '#records/record-database.ts'
+import { compileView } from '#views/compile.ts'
+import { onDefinition, toMicroseconds, tooSlowToCompare } from './failed-preview.ts'
+import { RecordComparison } from './record-comparison.ts'
+import { type PlacedRecord, readStoredBatches, type StoredFile, UnreadableFile } from './stored-batches.ts'
+
+/** Memory of DuckDB: as much as a conversion has by default. */
+const memoryBytes = 128 * MiB
+
+type Side = Pick<ComparedSide, 'view_id' | 'version'> & { readonly definition: Definition }
+
+/** Two definitions, and files that are all in one directory, the newest first. The rest is passed on into the report. */
+export type CompareTask = Pick<ViewComparison, 'view_name' | 'since' | 'records_stored'> & {
+  readonly before: Side
+  readonly after: Side
+  readonly files: readonly StoredFile[]
+  readonly endpoints: readonly Omit<ComparedEndpoint, 'records_read'>[]
+  /** Why the files are not all that there is. */
+  readonly bounded_by: readonly ReadingBound[]
+}
+
+export type CompareOptions = {
+  readonly clock: Clock
+  readonly timeoutMs: number
+  readonly recordsMax: number
+  /** No further batch is begun after this time. */
+  readonly readingMs: number
+}
+
+/** Throws validation_error for a definition that does not compile or is too expensive, and UnreadableFile. */
+export async function compareStored(
+  { before, after, files, endpoints, bounded_by, ...about }: CompareTask,
+  { clock, timeoutMs, recordsMax, readingMs }: CompareOptions,
+): Promise<ViewComparison> {
+  const startedAt = clock.monotonic()
+  const elapsedMs = () => clock.monotonic() - startedAt
+  const leftMs = () => Math.max(1, timeoutMs - elapsedMs())
+  const database = await RecordDatabase.open({ directories: [], memoryBytes })
+  try {
+    const comparison = new RecordComparison({
+      before: await compileView(before.definition),
+      after: await compileView(after.definition),
+      database,
+      statement: () => ({ timeoutMs: leftMs() }),
+    })
+    const bounds = new Set(bounded_by)
+    const take = async (batch: readonly PlacedRecord[]) => {
+      const room = recordsMax - comparison.records
+      const isLate = comparison.records > 0 && elapsedMs() > readingMs
+      if (batch.length > room) bounds.add('records')
+      if (isLate) bounds.add('time')
+      else await comparison.add(batch.slice(0, room))
+      return !isLate && batch.length <= room
+    }
+    await readStoredBatches(files, leftMs, take).catch((error: unknown) => {
+      if (error instanceof UnreadableFile) throw error
+      if (!(error instanceof StatementTimeout)) throw tooExpensive(error)
+      if (comparison.records === 0) throw tooSlowToCompare(timeoutMs)
+      bounds.add('time')
+    })
+    const { before: countedBefore, after: countedAfter, ...differences } = comparison.report()
+    return {
+      ...about,
+      records_read: comparison.records,
+      is_complete: bounds.size === 0,
+      bounded_by: [...bounds],
+      endpoints: endpoints.map((endpoint) => ({ ...endpoint, records_read: comparison.recordsOf(endpoint.endpoint_id) })),
+      ...differences,
+      before: { view_id: before.view_id, version: before.version, ...countedBefore },
+      after: { view_id: after.view_id, version: after.version, ...countedAfter },
+      duration_ms: toMicroseconds(elapsedMs()),
+    }
+  } finally {
+    database.close()
+  }
+}
+
+function tooExpensive(error: unknown) {
+  // After the first line DuckDB quotes the statement.
+  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+  return onDefinition(`the records cannot be compared: ${line}`)
+}
