@@ -9,6 +9,7 @@ import { languages } from '../../editor/languages.ts'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
 import { printDefinition } from './definition-text.ts'
+import { StoredComparison } from './stored-comparison.tsx'
 import { ViewFrame } from './view-frame.tsx'
 import style from './views.module.css'
 
@@ -54,16 +55,27 @@ function Comparison({ view, other }: { readonly view: ViewDetail; readonly other
   if (found.data === undefined) return <Skeleton rows={6} height="figure" />
   const [before, after] = found.data.version < view.version ? [found.data, view] : [view, found.data]
   const [left, right] = [sideOf(before), sideOf(after)]
-  if (left.text === right.text) {
-    return <EmptyState title={`Versions ${before.version} and ${after.version} define the same`} />
-  }
   return (
-    <figure className={style.panel}>
-      <figcaption className={style.quiet}>
-        Version {before.version}, and what version {after.version} makes of it.
-      </figcaption>
-      <Differences before={left} after={right} language={languages.yaml} />
-    </figure>
+    <>
+      {left.text === right.text ? (
+        <EmptyState title={`Versions ${before.version} and ${after.version} define the same`} />
+      ) : (
+        <figure className={style.panel}>
+          <figcaption className={style.quiet}>
+            Version {before.version}, and what version {after.version} makes of it.
+          </figcaption>
+          <Differences before={left} after={right} language={languages.yaml} />
+        </figure>
+      )}
+      {before.status !== 'draft' && (
+        <StoredComparison
+          key={`${before.id} ${after.id}`}
+          viewId={view.id}
+          compared={{ version: after.version, base_version: before.version }}
+          about={`What version ${after.version} makes of records of the last 24 hours, beside version ${before.version}. Nothing is saved.`}
+        />
+      )}
+    </>
   )
 }
 

@@ -15,6 +15,7 @@ import { MembersOnly } from '../../shell/members-only.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
 import { useChange } from '../../shell/use-change.ts'
 import { type About, AboutFields, splitTags } from './about-form.tsx'
+import { StoredComparison } from './stored-comparison.tsx'
 import { GuardUnsaved } from './unsaved.tsx'
 import { useSamples } from './use-samples.ts'
 import { PublishDraft } from './view-actions.tsx'
@@ -144,6 +145,13 @@ function Editor({ view }: { readonly view: ViewDetail }) {
         <AboutFields about={edited.about} onChange={(about) => edit({ about })} />
       </Card>
       <Workbench samples={samples} versions={view.versions} draft={edited.draft} onChange={(draft) => edit({ draft })} />
+      {view.versions.some(({ status }) => status === 'published') && (
+        <StoredComparison
+          viewId={view.id}
+          compared={{ definition: edited.draft.text, format: edited.draft.format }}
+          about="What this definition makes of records of the last 24 hours, beside the published version. Nothing is saved."
+        />
+      )}
     </Page>
   )
 }

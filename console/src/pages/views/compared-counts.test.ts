@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import type { ComparedColumn, ComparedSide, ViewComparison } from '../../api/view-comparisons.ts'
+import { aboutSample, countRows, signed, stateOf, titleOfChange } from './compared-counts.ts'
+
+const side = (more: Partial<ComparedSide>): ComparedSide => ({
+  ...{ view_id: null, version: null, rows: 0, accepted: 0, dropped: 0, dlq: 0, cast_nulls: 0, dead_letters: [] },
+  ...more,
+})
+
+test('dead letters stand by reason, also those of one side alone', () => {
+  const before = side({ rows: 9, dlq: 1, dead_letters: [{ error_code: 'invalid_json', column: null, records: 1 }] })
+  const after = side({
+    ...{ rows: 7, dlq: 3 },
+    dead_letters: [
+      { error_code: 'cast_failed', column: 'a', records: 2 },
+      { error_code: 'invalid_json', column: null, records: 1 },
+    ],
+  })
+  expect(countRows(before, after).map(({ name, before: one, after: other }) => [name, one, other, signed(other - one)])).toEqual([
+    ['Rows', 9, 7, '−2'],
+    ['Dropped', 0, 0, ''],
+    ['Dead letters', 1, 3, '+2'],
+    ['– invalid_json', 1, 1, ''],
+    ['– cast_failed: a', 0, 2, '+2'],
+    ['Values that became NULL', 0, 0, ''],
+  ])
+})
+
+test('a column is new, lost, changed or the same', () => {
+  const half = { type: 'BIGINT', nulls: 1, null_rate_pct: 1, cast_nulls: 0 }
+  const column = (more: Partial<ComparedColumn>): ComparedColumn => ({
+    ...{ name: 'a', before: half, after: half, values_differ: 0, samples: [] },
+    ...more,
+  })
+  expect(stateOf(column({}))).toBe('same')
+  expect(stateOf(column({ before: null }))).toBe('new')
+  expect(stateOf(column({ after: null }))).toBe('lost')
+  expect(stateOf(column({ after: { ...half, type: 'DOUBLE' } }))).toBe('changed')
+  expect(stateOf(column({ after: { ...half, nulls: 2 } }))).toBe('changed')
+  expect(stateOf(column({ values_differ: 1 }))).toBe('changed')
+})
+
+test('words say what changed, and how much was read', () => {
+  expect(titleOfChange({ before: 'accepted', after: 'dlq', records: 1, samples: [] })).toBe(
+    '1 record: a row before, a dead letter now',
+  )
+  const read = (more: Partial<ViewComparison>) =>
+    aboutSample({ records_read: 5, records_stored: 10, is_complete: false, bounded_by: ['time'], ...more } as ViewComparison)
+  expect(read({})).toBe('The newest 5 records of 10 of the last 24 hours were read: the time was over.')
+  expect(read({ records_read: 10, is_complete: true, bounded_by: [] })).toBe('All 10 records of the last 24 hours were read.')
+  expect(read({ records_read: 0, records_stored: 0 })).toBe('Nothing was delivered in the last 24 hours.')
+})
