@@ -84,7 +84,16 @@ test('a task that is aborted is killed', async () => {
 })
 
 test('a process that ends says how', async () => {
-  expect(await pool.run('exit', { timeoutMs: 60_000, signal: never })).toEqual({ exited: 'ended with code 3' })
+  expect(await pool.run('exit', { timeoutMs: 60_000, signal: never })).toEqual({ exited: 'ended by an error of its own' })
+})
+
+test('a process that exits while one of its threads waits for ever does end', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'inlet-pool-'))
+  const fifo = join(directory, 'fifo')
+  await promisify(execFile)('mkfifo', [fifo])
+  const end = await pool.run({ exitBesideFifo: fifo }, { timeoutMs: 10_000, signal: never })
+  expect(end).toEqual({ exited: 'ended by an error of its own' })
+  rmSync(directory, { recursive: true })
 })
 
 test('every report arrives before the end of its process, and starts a new time limit', async () => {

@@ -41,6 +41,9 @@ export type TaskOptions<Report> = {
   readonly onReport?: (report: Report) => number
 }
 
+/** The signal with which a process ends itself that would exit. Nobody else sends it. */
+export const ownEnd = 'SIGUSR2'
+
 /** A message of a process. `isLast`: it must not get another task, because this one has used it up. */
 export type WorkerMessage<Reply, Report> = { readonly reply: Reply; readonly isLast?: true } | { readonly report: Report }
 
@@ -165,7 +168,8 @@ export class ProcessPool<Task, Reply, Report = never> {
       resolve(how)
     }
     child.on('exit', (code, signal) => {
-      const how = signal === null ? `ended with code ${code}` : `killed by ${signal}`
+      const how =
+        signal === ownEnd ? 'ended by an error of its own' : signal === null ? `ended with code ${code}` : `killed by ${signal}`
       // The last messages may still be on their way.
       if (child.connected) child.once('disconnect', () => onEnd(how))
       else onEnd(how)

@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { getPriority, setPriority } from 'node:os'
 import { memoryGauge } from './memory-gauge.ts'
-import type { WorkerMessage } from './process-pool.ts'
+import { ownEnd, type WorkerMessage } from './process-pool.ts'
 
 /**
  * Runs one task after the other for the parent process. `run` must not throw. It may report what it does, which starts a new time limit.
@@ -23,9 +23,13 @@ export function serveTasks<Task, Reply, Report = never>(
   preferAsOomVictim()
   // The parent ends this process. A terminal signals both at Ctrl-C.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
-  // A normal exit would wait for DuckDB.
-  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-  const send = (message: WorkerMessage<Reply, Report>) => process.send?.(message)
+  process.on('disconnect', endAtOnce)
+  // An exit after an error that nothing caught. It waits for the threads of DuckDB, which may wait for this one: the process would stay for ever.
+  process.on('exit', () => process.kill(process.pid, ownEnd))
+  const send = (message: WorkerMessage<Reply, Report>) =>
+    process.send?.(message, (error: Error | null) => {
+      if (error !== null) endAtOnce()
+    })
   const isFull = memoryGauge()
   process.on('message', async (task) => {
     const reply = await run(task as Task, (report) => send({ report }))
@@ -33,6 +37,10 @@ export function serveTasks<Task, Reply, Report = never>(
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })
+}
+
+function endAtOnce(): void {
+  process.kill(process.pid, 'SIGKILL')
 }
 
 /** Has the kernel end this process before others if the machine runs out of memory. */

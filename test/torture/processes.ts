@@ -3,7 +3,7 @@
  *
  * Owns: starting, killing, stopping, steering, what they print, and whether they ended by themselves.
  * Law: a process that ends although the harness did not end it is noted. It is started again, so that the round goes on, as a supervisor
- * would. Only a start that fails while a disk fault is on is no finding.
+ * would. Only a start that fails, and in which a disk fault was on, is no finding.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,15 @@ const program = join(import.meta.dirname, 'child/main.ts')
 /** Pause before a process that ended by itself is started again. */
 const restartMs = 500
 
-type Running = { readonly child: ChildProcess; isReady: boolean; isEnded: boolean; isExpected: boolean; isPaused: boolean }
+type Running = {
+  readonly child: ChildProcess
+  isReady: boolean
+  isEnded: boolean
+  isExpected: boolean
+  isPaused: boolean
+  /** Since it was started. */
+  hadDiskFault: boolean
+}
 
 export type ProcessesOptions = {
   readonly directory: string
@@ -86,7 +94,9 @@ export class Processes {
       const steering = change(this.#steering[name])
       this.#steering = { ...this.#steering, [name]: steering }
       const running = this.#running.get(name)
-      if (running?.isEnded === false && running.child.connected) running.child.send(steering, () => undefined)
+      if (running === undefined || running.isEnded) continue
+      running.hadDiskFault ||= steering.files.length > 0
+      if (running.child.connected) running.child.send(steering, () => undefined)
     }
   }
 
@@ -94,13 +104,13 @@ export class Processes {
     await Promise.all(names.map((name) => this.#end(name, 'SIGKILL')))
   }
 
-  /** Kills the processes that a process of the product started. */
-  killChildren(name: ProcessName): void {
-    const running = this.#running.get(name)
+  /** Kills the conversion processes of delivery. Without a program such as prlimit, which it asks when it starts, it could not start. */
+  killConversions(): void {
+    const running = this.#running.get('delivery')
     if (running?.child.pid === undefined || running.isEnded) return
     for (const pid of childrenOf(running.child.pid)) {
       try {
-        process.kill(pid, 'SIGKILL')
+        if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('convert-worker')) process.kill(pid, 'SIGKILL')
       } catch {
         // It has just ended.
       }
@@ -155,7 +165,14 @@ export class Processes {
       env: this.#environment,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
-    const running: Running = { child, isReady: false, isEnded: false, isExpected: false, isPaused: false }
+    const running: Running = {
+      child,
+      isReady: false,
+      isEnded: false,
+      isExpected: false,
+      isPaused: false,
+      hadDiskFault: settings.steering.files.length > 0,
+    }
     this.#running.set(name, running)
     child.on('message', () => {
       running.isReady = true
@@ -180,7 +197,7 @@ export class Processes {
     running: Running,
     { code, signal, fatal }: { readonly code: number | null; readonly signal: string | null; readonly fatal: readonly string[] },
   ): void {
-    const isFailedStart = !running.isReady && this.#steering[name].files.length > 0
+    const isFailedStart = !running.isReady && running.hadDiskFault
     const last = fatal.find((line) => line.includes('fatal')) ?? fatal.at(-1) ?? ''
     if (!running.isExpected) {
       if (isFailedStart) this.failedStarts += 1

@@ -1,11 +1,12 @@
 /** A program for a process pool whose tasks behave badly on request. */
 
-import { writeFileSync } from 'node:fs'
+import { open, writeFileSync } from 'node:fs'
 import { GiB } from '#lib/bytes.ts'
 import { serveTasks } from '#lib/serve-tasks.ts'
 
 export type Task =
   | { readonly reportBefore: string }
+  | { readonly exitBesideFifo: string }
   | 'describe'
   | 'hoard'
   | 'busy'
@@ -21,6 +22,12 @@ async function run(task: Task, report: (report: string) => void): Promise<unknow
     report('first')
     writeFileSync(task.reportBefore, '')
     for (;;);
+  }
+  if (typeof task === 'object' && 'exitBesideFifo' in task) {
+    // Its thread waits for ever, as one of DuckDB may.
+    open(task.exitBesideFifo, 'r', () => undefined)
+    await new Promise((resolve) => setImmediate(resolve))
+    process.exit(3)
   }
   if (typeof task === 'object') return task.echo
   if (task === 'report and exit' || task === 'report and be busy') for (const step of ['first', 'last']) report(step)

@@ -12,7 +12,7 @@ export async function kill({ processes: names }: Extract<Fault, { kind: 'kill' |
 }
 
 export function killConversions({ processes }: Rig): Heal {
-  processes.killChildren('delivery')
+  processes.killConversions()
   return undefined
 }
 
