@@ -59,6 +59,9 @@ export const controlLimits = {
   /** How often endpoints that compact by themselves are checked, and how many are read at once. */
   compactionCheckMs: 60_000,
   compactionEndpointsAtOnce: 1_000,
+  /** How often canaries are judged, and how many are read at once. */
+  canaryCheckMs: 10_000,
+  canariesAtOnce: 100,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,
   /** Longer than the day that the API reports, to tolerate clock skew. */

@@ -88,6 +88,7 @@ import { viewComparisonService } from './resources/view-comparisons.ts'
 import { viewService } from './resources/views.ts'
 import { EndpointStates } from './status/endpoint-states.ts'
 import { createAutomaticCompactions } from './upkeep/automatic-compactions.ts'
+import { createCanaryStops } from './upkeep/canaries.ts'
 import { createCheckpoints } from './upkeep/checkpoints.ts'
 import { createDrainRemoval } from './upkeep/drains.ts'
 import { createHousekeeping } from './upkeep/housekeeping.ts'
@@ -373,7 +374,7 @@ function composeApiServices(
 
 function listServices(
   config: ControlConfig,
-  { store, clock, logger, previewWorkers, queryWorkers }: ControlPorts,
+  { store, clock, logger, registry, previewWorkers, queryWorkers }: ControlPorts,
   { applyChange, auditTrail, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
   certificates: Certificates,
   { dns }: Parts,
@@ -392,6 +393,7 @@ function listServices(
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
+    createCanaryStops({ store, applyChange, leadership, clock, logger, registry }),
     createNewEndpointChecks({ store, leadership, endpointStates, clock, logger }),
     ...createChecks({ store, leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger }),
     ...(store.dialect === 'postgres' ? [createWindowRemoval({ store, leadership, clock, logger })] : []),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CanaryRule, defaultCanaryRule, SetCanaryRule } from './canary-rule.ts'
 import { Id } from './id.ts'
 import { OptionalPageQuery, pageOf } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
@@ -9,8 +10,21 @@ export const AttachView = z.strictObject({
   view_id: Id,
   is_required: z.boolean().default(false),
   canary_start_ts: TimestampInput.nullable().default(null),
+  canary_rule: SetCanaryRule.nullable()
+    .optional()
+    .meta({
+      description:
+        'when the version is detached by itself, because it does worse than the version beside it. If not set: with the defaults of the fields if there is a `canary_start_ts`, else never. null: never',
+      examples: [{ dead_letters_pct: 0.5 }],
+    }),
 })
 export type AttachView = z.infer<typeof AttachView>
+
+/** Returns the rule of an attachment. A canary has one unless it says otherwise. */
+export function ruleOf({ canary_start_ts, canary_rule }: Pick<AttachView, 'canary_start_ts' | 'canary_rule'>): CanaryRule | null {
+  if (canary_rule !== undefined) return canary_rule
+  return canary_start_ts === null ? null : defaultCanaryRule
+}
 
 export const Binding = z.object({
   id: Id,
@@ -24,6 +38,8 @@ export const Binding = z.object({
   activated_by: z.string(),
   deactivated_at: Timestamp.nullable(),
   canary_start_ts: Timestamp.nullable(),
+  canary_rule: CanaryRule.nullable().meta({ description: 'when it is detached by itself; null: never' }),
+  stopped_reason: z.string().nullable().meta({ description: 'why its rule detached it; null if that did not happen' }),
   status: BindingStatus,
 })
 export type Binding = z.infer<typeof Binding>

@@ -21,7 +21,7 @@ export type DeclaredDestination = z.infer<typeof DeclaredDestination>
 const { name: DestinationName } = CreateDestination.shape
 const { name: ViewName, description, tags } = CreateView.shape
 const { region, destination_id: _destination, name: _endpoint, ...endpointSettings } = CreateEndpoint.shape
-const { is_required, canary_start_ts } = AttachView.shape
+const { is_required, canary_start_ts, canary_rule } = AttachView.shape
 const { scopes, public: isPublic, origins } = keyFields
 const endpoint = EndpointName.meta({ description: 'name of an endpoint', examples: ['checkout events'] })
 
@@ -51,6 +51,7 @@ export const DeclaredBinding = z.strictObject({
     .meta({ description: 'keeps a version of the view that is published; if not set, the newest one', examples: [1] }),
   is_required,
   canary_start_ts,
+  canary_rule,
 })
 export type DeclaredBinding = z.infer<typeof DeclaredBinding>
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CanaryRule } from './canary-rule.ts'
 import { Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
 import { Id } from './id.ts'
 import { DefinitionWarning } from './preview.ts'
@@ -82,7 +83,11 @@ export const ViewDetail = View.extend({
       is_required: z.boolean(),
       activated_at: Timestamp,
       canary_start_ts: Timestamp.nullable(),
+      canary_rule: CanaryRule.nullable(),
     }),
   ),
+  stopped_canaries: z
+    .array(z.object({ binding_id: Id, endpoint_id: Id, endpoint_name: z.string(), stopped_at: Timestamp, reason: z.string() }))
+    .meta({ description: 'endpoints from which this version was detached by the rule of its canary, the latest first' }),
 })
 export type ViewDetail = z.infer<typeof ViewDetail>

@@ -2,6 +2,8 @@
 import { MiB } from '#lib/bytes.ts'
 
 export const storeLimits = {
+  /** Canaries that their rule stopped, which a view lists. */
+  stoppedCanariesShown: 20,
   /** Attempts at a transaction that collides with others. */
   transactionAttemptsMax: 10,
   transactionRetryDelayMsMax: 200,

@@ -4,7 +4,9 @@
  * Law: only types that SQLite and Postgres return alike. Ids and JSON are text, times are whole milliseconds since 1970, booleans
  * are 0 or 1. JSON is text on Postgres too: jsonb rejects the character U+0000, which a definition may contain.
  */
-export type Database = {
+import type { BindingTables } from './binding-tables.ts'
+
+export type Database = BindingTables & {
   schema_migrations: { version: number; name: string; applied_at: number }
   /** `version` is a random id of the last change. */
   /** `generation` is when the database was last said to be the right one (epoch ms); 0 for never. */
@@ -195,19 +197,6 @@ export type Database = {
     published_at: number | null
   }
   view_tags: { view_id: string; tag: string }
-  bindings: {
-    id: string
-    account_id: string
-    endpoint_id: string
-    view_id: string
-    is_required: number
-    activated_at: number
-    activated_by: string
-    deactivated_at: number | null
-    canary_start_ts: number | null
-    /** The epoch of the change that detached it, while a node may hold a segment that was sealed before; null otherwise. */
-    unsettled_epoch: number | null
-  }
   nodes: {
     id: string
     region: string

@@ -38,6 +38,36 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(answer).toMatchObject({ status: 201, body: { is_required: true, canary_start_ts: '2026-11-20T08:15:30.000Z' } })
   })
 
+  test('201 with the rule of a canary: the default, one of its own, or none', async () => {
+    const { account, view, endpoint, path } = await attachable()
+    const byDefault = { min_records: 1_000, dead_letters_pct: 1, failed_pct: 1, nulls_pct: 5 }
+    const start = { canary_start_ts: '2026-11-20T08:15:30Z' }
+    for (const [given, canary_rule] of [
+      [{}, null],
+      [start, byDefault],
+      [{ ...start, canary_rule: null }, null],
+      [{ canary_rule: {} }, byDefault],
+      [{ canary_rule: { nulls_pct: null, min_records: 5 } }, { ...byDefault, nulls_pct: null, min_records: 5 }],
+    ] as const) {
+      const { status, body } = await account.post(path, { view_id: view.id, ...given })
+      expect({ status, canary_rule: body.canary_rule, stopped_reason: body.stopped_reason }).toEqual({
+        ...{ status: 201, canary_rule, stopped_reason: null },
+      })
+      const detail = (await account.get(`/v1/views/${view.id}`)).body
+      expect(detail).toMatchObject({ endpoints: [{ id: endpoint.id, canary_rule }], stopped_canaries: [] })
+      await account.delete(`${path}/${body.id}`)
+    }
+  })
+
+  test.each([{ min_records: 0 }, { nulls_pct: 101 }, { dead_letters_pct: '1' }, { wrong: 1 }])(
+    '422 for the rule %j',
+    async (rule) => {
+      const { account, view, path } = await attachable()
+      const answer = await account.post(path, { view_id: view.id, canary_rule: rule })
+      expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: `canary_rule.${Object.keys(rule)[0]}` }] } })
+    },
+  )
+
   test.each(['0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59'])(
     '422 for a canary start beyond what a timestamp can say: %s',
     async (start) => {

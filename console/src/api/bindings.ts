@@ -17,6 +17,8 @@ export type Attachment = {
   readonly is_required: boolean
   /** Only segments sealed from then on; null for all from now on. */
   readonly canary_start_ts: string | null
+  /** When it is detached by itself: by the rule of the server, or never. */
+  readonly canary_rule: Schemas['SetCanaryRule'] | null
 }
 
 export function attachView(endpoint_id: string, attachment: Attachment) {

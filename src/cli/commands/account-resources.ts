@@ -152,6 +152,7 @@ export const bindingsCommands = buildRouteMap({
         STATUS: 'status',
         REQUIRED: 'is_required',
         SINCE: 'activated_at',
+        STOPPED: 'stopped_reason',
         ID: 'id',
       },
     }),

@@ -936,6 +936,10 @@ readonly activated_at: string
 readonly activated_by: string
 readonly deactivated_at: string | null
 readonly canary_start_ts: string | null
+/** when it is detached by itself; null: never */
+readonly canary_rule: components['schemas']["CanaryRule"] | null
+/** why its rule detached it; null if that did not happen */
+readonly stopped_reason: string | null
 readonly status: "active" | "detached"
 /** why the view may not do what was meant; usually empty */
 readonly warnings: (string)[]

@@ -49,6 +49,8 @@ readonly AttachView: {
 readonly view_id: string
 readonly is_required?: boolean | undefined
 readonly canary_start_ts?: string | null | undefined
+/** when the version is detached by itself, because it does worse than the version beside it. If not set: with the defaults of the fields if there is a `canary_start_ts`, else never. null: never */
+readonly canary_rule?: components['schemas']["SetCanaryRule"] | null | undefined
 }
 readonly AuditEvent: {
 readonly id: string
@@ -56,13 +58,13 @@ readonly id: string
 readonly at: string
 /** the account that the call belongs to; null if it belongs to none */
 readonly account_id: string | null
-/** `key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `unknown`: no valid credentials */
+/** `key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `inlet`: a rule, such as that of a canary; `unknown`: no valid credentials */
 readonly actor: string
 /** of the person or key, as it is called now; null if it is not known here */
 readonly actor_name: string | null
 /** the client, as control sees it; null for commands, and for calls of the operator */
 readonly address: string | null
-/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `signInByEmail` and the like for people at the console */
+/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
 readonly operation: string
 /** what was created, changed or named */
 readonly resource_id: string | null
@@ -98,6 +100,10 @@ readonly activated_at: string
 readonly activated_by: string
 readonly deactivated_at: string | null
 readonly canary_start_ts: string | null
+/** when it is detached by itself; null: never */
+readonly canary_rule: components['schemas']["CanaryRule"] | null
+/** why its rule detached it; null if that did not happen */
+readonly stopped_reason: string | null
 readonly status: "active" | "detached"
 }
 readonly BucketPolicy: {
@@ -116,6 +122,12 @@ readonly "s3:prefix": string
 }
 } | undefined
 })[]
+}
+readonly CanaryRule: {
+readonly min_records: number
+readonly dead_letters_pct: number | null
+readonly failed_pct: number | null
+readonly nulls_pct: number | null
 }
 readonly ChangeAccount: {
 readonly name?: string | undefined
@@ -1246,6 +1258,16 @@ readonly allows_public_keys: boolean
 /** ISO 8601, UTC, milliseconds */
 readonly expires_at: string
 }
+readonly SetCanaryRule: {
+/** records that both versions must have processed before it is judged */
+readonly min_records?: number | undefined
+/** percentage points by which its share of dead letters may be above that of the other version; null: any */
+readonly dead_letters_pct?: number | null | undefined
+/** the same for records of segments on which it failed as a whole */
+readonly failed_pct?: number | null | undefined
+/** the same for the NULLs of each column that both versions have */
+readonly nulls_pct?: number | null | undefined
+}
 readonly SuggestRequest: {
 readonly samples?: (string)[] | undefined
 /** use samples from its last segment that has raw Parquet */
@@ -1413,6 +1435,16 @@ readonly is_required: boolean
 /** ISO 8601, UTC, milliseconds */
 readonly activated_at: string
 readonly canary_start_ts: string | null
+readonly canary_rule: components['schemas']["CanaryRule"] | null
+})[]
+/** endpoints from which this version was detached by the rule of its canary, the latest first */
+readonly stopped_canaries: ({
+readonly binding_id: string
+readonly endpoint_id: string
+readonly endpoint_name: string
+/** ISO 8601, UTC, milliseconds */
+readonly stopped_at: string
+readonly reason: string
 })[]
 }
 readonly ViewSeries: {
@@ -4338,6 +4370,10 @@ readonly activated_at: string
 readonly activated_by: string
 readonly deactivated_at: string | null
 readonly canary_start_ts: string | null
+/** when it is detached by itself; null: never */
+readonly canary_rule: components['schemas']["CanaryRule"] | null
+/** why its rule detached it; null if that did not happen */
+readonly stopped_reason: string | null
 readonly status: "active" | "detached"
 /** why the view may not do what was meant; usually empty */
 readonly warnings: (string)[]

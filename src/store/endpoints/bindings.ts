@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
-import type { AttachView, Binding } from '#model/binding.ts'
+import { type AttachView, type Binding, ruleOf } from '#model/binding.ts'
+import type { CanaryRule } from '#model/canary-rule.ts'
 import { bindingLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchEndpoint, touchViewUnlessNeeded } from '../cluster/section-versions.ts'
-import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
+import { fromFlag, fromJsonOrNull, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
@@ -25,6 +26,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
   const { desired_state, region } = await getEndpoint(db, account_id, endpoint_id)
   if (desired_state === 'draining') throw new AppError('conflict', 'the endpoint is being deleted')
   await refuseIfUnsettled(db, endpoint_id)
+  const rule = ruleOf(binding)
   // Locks the row: a concurrent archive either finishes first or sees the new binding.
   const view = await db
     .updateTable('views')
@@ -39,6 +41,8 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
     activated_at: now,
     deactivated_at: null,
     canary_start_ts: fromTimeOrNull(canary_start_ts),
+    canary_rule: rule === null ? null : JSON.stringify(rule),
+    stopped_reason: null,
     unsettled_epoch: null,
   }
   await touchViewUnlessNeeded(db, view_id, region)
@@ -162,6 +166,8 @@ function toBinding(row: Row): Binding {
     activated_by: row.activated_by,
     deactivated_at: toTimeOrNull(row.deactivated_at),
     canary_start_ts: toTimeOrNull(row.canary_start_ts),
+    canary_rule: fromJsonOrNull<CanaryRule>(row.canary_rule),
+    stopped_reason: row.stopped_reason,
     status: row.deactivated_at === null ? 'active' : 'detached',
   }
 }

@@ -6,12 +6,13 @@
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
+import type { CanaryRule } from '#model/canary-rule.ts'
 import { type Definition, type DefinitionFormat, withListForm } from '#model/definition.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchBoundEndpoints } from '../cluster/section-versions.ts'
-import { fromJson, toTime, toTimeOrNull } from '../columns.ts'
+import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { storeLimits } from '../limits.ts'
 import { readPage } from '../page.ts'
@@ -132,7 +133,7 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
     .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
     .select(['endpoints.id', 'endpoints.region', 'bindings.id as binding_id', 'bindings.is_required'])
     .select('endpoints.name as endpoint_name')
-    .select(['bindings.activated_at', 'bindings.canary_start_ts'])
+    .select(['bindings.activated_at', 'bindings.canary_start_ts', 'bindings.canary_rule'])
     .where('bindings.view_id', '=', id)
     .where('bindings.deactivated_at', 'is', null)
     .orderBy('bindings.activated_at', 'desc')
@@ -150,8 +151,27 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
       is_required: row.is_required === 1,
       activated_at: toTime(row.activated_at),
       canary_start_ts: toTimeOrNull(row.canary_start_ts),
+      canary_rule: fromJsonOrNull<CanaryRule>(row.canary_rule),
     })),
+    stopped_canaries: await listStoppedCanaries(db, id),
   }
+}
+
+async function listStoppedCanaries(db: Db, view_id: string): Promise<ViewDetail['stopped_canaries']> {
+  const rows = await db
+    .selectFrom('bindings')
+    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+    .select(['bindings.id as binding_id', 'bindings.endpoint_id', 'endpoints.name as endpoint_name'])
+    .select(['bindings.deactivated_at', 'bindings.stopped_reason as reason'])
+    .where('bindings.view_id', '=', view_id)
+    .where('bindings.stopped_reason', 'is not', null)
+    .where('bindings.deactivated_at', 'is not', null)
+    .where('endpoints.deleted_at', 'is', null)
+    .orderBy('bindings.deactivated_at', 'desc')
+    .limit(storeLimits.stoppedCanariesShown)
+    .$narrowType<{ deactivated_at: number; reason: string }>()
+    .execute()
+  return rows.map(({ deactivated_at, ...row }) => ({ ...row, stopped_at: toTime(deactivated_at) }))
 }
 
 export type ViewFilter = {

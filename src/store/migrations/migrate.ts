@@ -47,6 +47,7 @@ import * as scrubFindings from './0038-scrub-findings.ts'
 import * as listFormOfDrafts from './0039-list-form-of-drafts.ts'
 import * as databaseGeneration from './0040-database-generation.ts'
 import * as keptFields from './0041-kept-fields.ts'
+import * as canaryRules from './0042-canary-rules.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -93,6 +94,7 @@ const released: readonly Migration[] = [
   { version: 39, name: 'list-form-of-drafts', up: listFormOfDrafts.up },
   { version: 40, name: 'database-generation', up: databaseGeneration.up },
   { version: 41, name: 'kept-fields', up: keptFields.up },
+  { version: 42, name: 'canary-rules', up: canaryRules.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -65,6 +65,7 @@ const known: Readonly<Record<string, string>> = {
   cli: 'command line of control',
   bootstrap: 'first start',
   'join-secret': 'a node, by the join secret',
+  inlet: 'Inlet, by a rule',
   unknown: 'no valid credentials',
 }
 

@@ -48,16 +48,19 @@ function AttachForm({ view, choices, onClose }: AttachFormProps) {
   const [required, setRequired] = useState<boolean>()
   const [from, setFrom] = useState<'now' | 'time'>('now')
   const [time, setTime] = useState('')
+  const [stops, setStops] = useState(true)
   const bindings = useQuery(bindingsQuery(account, chosen))
   const beside = bindings.data?.items.find(({ view_name, status }) => view_name === view.name && status === 'active')
   // A version that replaces a required one is required too, unless somebody says otherwise.
   const isRequired = required ?? beside?.is_required ?? false
+  const isCanary = beside !== undefined || from === 'time'
   const attach = useChange({
     call: () =>
       attachView(chosen, {
         view_id: view.id,
         is_required: isRequired,
         canary_start_ts: from === 'now' ? null : new Date(time).toISOString(),
+        canary_rule: isCanary && stops ? {} : null,
       }),
     changes: [bindingsQuery(account, chosen).queryKey, viewsKey(account)],
     done: ({ warnings, endpoint_name }) => {
@@ -108,6 +111,14 @@ function AttachForm({ view, choices, onClose }: AttachFormProps) {
         onChange={setRequired}
         hint="If it fails on a segment as a whole, the delivery of the endpoint waits. Otherwise the segment is committed without it."
       />
+      {isCanary && (
+        <SwitchField
+          label="Stop it by itself"
+          checked={stops}
+          onChange={setStops}
+          hint="If 1 point more of its records are dead letters or failed, or 5 points more are NULL in a column, than with the version beside it: after 1000 records."
+        />
+      )}
       {attach.isError && <Failure error={attach.error} />}
       <div>
         <Button type="submit" look="primary" busy={attach.isPending}>

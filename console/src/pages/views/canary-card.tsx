@@ -18,7 +18,15 @@ import { Time, useNow } from '../../design/time.tsx'
 import { say } from '../../design/toast.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
-import { type Canary, type ColumnDifference, compareColumns, countBoth, findCanary, judgeCanary } from './judge-canary.ts'
+import {
+  type Canary,
+  type ColumnDifference,
+  compareColumns,
+  countBoth,
+  findCanary,
+  findStopped,
+  judgeCanary,
+} from './judge-canary.ts'
 import style from './views.module.css'
 
 const CanaryChart = lazy(() => import('./canary-chart.tsx').then(({ CanaryChart: component }) => ({ default: component })))
@@ -31,7 +39,17 @@ export function CanaryAt({ endpoint_id, endpoint_name, view_name }: CanaryAtProp
   if (bindings.isError) return <Failure error={bindings.error} onRetry={() => void bindings.refetch()} />
   const found = findCanary(bindings.data?.items ?? [], view_name)
   const current = found?.others[0]
-  return found && current && <CanaryCard found={found} current={current} endpoint_name={endpoint_name} />
+  const stopped = findStopped(bindings.data?.items ?? [], view_name)
+  return (
+    <>
+      {stopped !== undefined && (
+        <Callout kind="warn" title={`The canary of version ${stopped.view_version} at ${endpoint_name} was stopped`}>
+          <p>{stopped.stopped_reason}.</p>
+        </Callout>
+      )}
+      {found && current && <CanaryCard found={found} current={current} endpoint_name={endpoint_name} />}
+    </>
+  )
 }
 
 type CanaryCardProps = { readonly found: Canary; readonly current: Binding; readonly endpoint_name: string }

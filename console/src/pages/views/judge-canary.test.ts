@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Binding } from '../../api/bindings.ts'
 import type { ViewSeries } from '../../api/series.ts'
 import type { EndpointViewMetrics, ViewCounts } from '../../api/view-metrics.ts'
-import { compareColumns, countBoth, findCanary, judgeCanary, timesUntilLast } from './judge-canary.ts'
+import { compareColumns, countBoth, findCanary, findStopped, judgeCanary, timesUntilLast } from './judge-canary.ts'
 
 const at = '2026-11-20T08:00:00.000Z'
 
@@ -19,6 +19,8 @@ function binding(view_version: number, more: Partial<Binding> = {}): Binding {
     activated_by: 'cli',
     deactivated_at: null,
     canary_start_ts: null,
+    canary_rule: null,
+    stopped_reason: null,
     status: 'active',
     ...more,
   }
@@ -163,4 +165,13 @@ test('a canary whose columns are not known yet is not called as good', () => {
   const same = counts(100, 0)
   expect(compareColumns(metrics(1, 0), metrics(1, 0, { columns: [column('a', 'DATE', 0)] }))).toBeUndefined()
   expect(judgeCanary(same, same, undefined, undefined).kind).toBe('note')
+})
+
+test('a canary that its rule stopped is named until the view is attached or detached again', () => {
+  const stopped = binding(2, { status: 'detached', deactivated_at: '2026-11-20T09:00:00.000Z', stopped_reason: 'why' })
+  expect(findStopped([binding(1), stopped], 'orders')).toBe(stopped)
+  expect(findStopped([binding(1), stopped], 'others')).toBeUndefined()
+  const next = binding(3, { activated_at: '2026-11-20T09:00:01.000Z' })
+  expect(findStopped([binding(1), stopped, next], 'orders')).toBeUndefined()
+  expect(findStopped([], 'orders')).toBeUndefined()
 })

@@ -14,6 +14,15 @@ export function findCanary(bindings: readonly Binding[], view_name: string): Can
   return canary === undefined || others.length === 0 ? undefined : { canary, others }
 }
 
+/** Returns the version that its rule stopped, if nothing of the view was attached or detached since. */
+export function findStopped(bindings: readonly Binding[], view_name: string): Binding | undefined {
+  const changedAt = ({ activated_at, deactivated_at }: Binding) => deactivated_at ?? activated_at
+  const latest = bindings
+    .filter((binding) => binding.view_name === view_name)
+    .toSorted((a, b) => changedAt(b).localeCompare(changedAt(a)))[0]
+  return latest?.stopped_reason == null ? undefined : latest
+}
+
 export type Versions = { readonly current: Binding; readonly canary: Binding }
 
 type Bucket = ViewSeries['versions'][number]['buckets'][number]

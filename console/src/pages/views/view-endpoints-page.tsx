@@ -58,12 +58,26 @@ function ViewEndpoints({ view }: { readonly view: ViewDetail }) {
           }
         />
       </Section>
+      {stoppedNow(view).map(({ binding_id, endpoint_name, stopped_at, reason }) => (
+        <Callout key={binding_id} kind="warn" title={`The canary at ${endpoint_name} was stopped`}>
+          <p>
+            {reason}. It was detached <Time at={stopped_at} />: later segments have the output of the other version alone. Files
+            that it wrote stay in your bucket.
+          </p>
+        </Callout>
+      ))}
       {view.endpoints.map(({ id, endpoint_name }) => (
         <CanaryAt key={id} endpoint_id={id} endpoint_name={endpoint_name} view_name={view.name} />
       ))}
       {attaching && <AttachDialog view={view} open onClose={() => setAttaching(false)} />}
     </>
   )
+}
+
+/** Endpoints where this version was stopped, the last time for each, and is not attached again. */
+function stoppedNow({ endpoints, stopped_canaries }: ViewDetail): ViewDetail['stopped_canaries'] {
+  const seen = new Set(endpoints.map(({ id }) => id))
+  return stopped_canaries.filter(({ endpoint_id }) => !seen.has(endpoint_id) && seen.add(endpoint_id))
 }
 
 const columns: readonly TableColumn<Attached>[] = [

@@ -3,6 +3,7 @@ import type { Client } from '#client/client.ts'
 import { ApiError } from '#client/errors.ts'
 import type { Schemas } from '#client/generated/schema.ts'
 import { inParallel } from '#lib/in-parallel.ts'
+import type { CanaryRule } from '#model/canary-rule.ts'
 import { setupLimits } from './limits.ts'
 
 export type Destination = Schemas['Destination']
@@ -19,6 +20,7 @@ export type Attachment = {
   readonly version: number
   readonly is_required: boolean
   readonly canary_start_ts: string | null
+  readonly canary_rule: CanaryRule | null
 }
 
 export type Account = {
@@ -81,8 +83,8 @@ async function readKeys(client: Client): Promise<readonly ApiKey[] | undefined> 
 
 async function attachmentsOf(client: Client, id: string, view: string, version: number): Promise<readonly Attachment[]> {
   const { endpoints } = await client.getView(id)
-  return endpoints.map(({ id: endpoint_id, binding_id, endpoint_name: endpoint, is_required, canary_start_ts }) => ({
-    ...{ id: binding_id, endpoint, endpoint_id, view, version, is_required, canary_start_ts },
+  return endpoints.map(({ id: endpoint_id, binding_id, endpoint_name: endpoint, is_required, canary_start_ts, canary_rule }) => ({
+    ...{ id: binding_id, endpoint, endpoint_id, view, version, is_required, canary_start_ts, canary_rule },
   }))
 }
 

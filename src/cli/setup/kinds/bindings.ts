@@ -5,6 +5,7 @@
  */
 
 import { UserError } from '#lib/user-error.ts'
+import { ruleOf } from '#model/binding.ts'
 import type { DeclaredBinding } from '#model/setup.ts'
 import type { Account, Attachment } from './account.ts'
 import { type Applying, type Change, changedByOthers } from './change.ts'
@@ -17,7 +18,11 @@ const defaults: Settings = { is_required: false, canary_start_ts: null }
 
 type Terms = Omit<DeclaredBinding, 'endpoint' | 'view' | 'version'>
 
-const termsOf = ({ is_required, canary_start_ts }: Terms): Terms => ({ is_required, canary_start_ts })
+/** A rule that the file leaves out is the one that is there: bindings from before there were rules have none, and keep none. */
+const termsOf = ({ is_required, canary_start_ts, canary_rule }: Terms, hasRule = canary_rule !== undefined): Settings => ({
+  ...{ is_required, canary_start_ts },
+  ...(hasRule ? { canary_rule } : {}),
+})
 const groupOf = ({ endpoint, view }: Pick<Attachment, 'endpoint' | 'view'>) => JSON.stringify([endpoint, view])
 
 /** `changed` are the views that get a new version. */
@@ -86,7 +91,8 @@ function changesFor(
   old: readonly Attachment[],
 ): readonly Change[] {
   const after = termsOf(binding)
-  const isSame = same !== undefined && areSame(termsOf(same), after)
+  const hasRule = binding.canary_rule !== undefined
+  const isSame = same !== undefined && areSame(termsOf(same, hasRule), after)
   if (isSame && old.length === 0) return []
   const of = { kind: 'bindings', name: nameOf(binding) } as const
   const before = same ?? old.at(-1)
@@ -100,7 +106,7 @@ function changesFor(
   return [
     {
       ...{ ...of, action: 'change', notes: replaced === undefined ? [] : [gap] },
-      fields: [...(old.length === 0 ? [] : [moved]), ...changesOf(termsOf(before), after)],
+      fields: [...(old.length === 0 ? [] : [moved]), ...changesOf(termsOf(before, hasRule), after)],
       run: (applying) => replace(binding, { isAttached: isSame, replaced, old }, applying),
     },
   ]
@@ -128,12 +134,12 @@ async function replace(binding: DeclaredBinding, { isAttached, replaced, old }: 
 }
 
 async function attach(
-  { endpoint, view, version, is_required, canary_start_ts }: DeclaredBinding,
+  { endpoint, view, version, is_required, canary_start_ts, canary_rule }: DeclaredBinding,
   { client, ids }: Applying,
 ): Promise<void> {
   const id = ids.get('endpoints', endpoint)
   const view_id = version === undefined ? ids.get('views', view) : ids.getVersion(view, version)
-  await client.attachView(id, { view_id, is_required, canary_start_ts })
+  await client.attachView(id, { view_id, is_required, canary_start_ts, ...(canary_rule === undefined ? {} : { canary_rule }) })
 }
 
 export function nameOf({ endpoint, view, version }: Pick<DeclaredBinding, 'endpoint' | 'view' | 'version'>): string {
@@ -167,5 +173,7 @@ export function exportBinding(attachment: Attachment, { views }: Account): Setti
   const { endpoint, view, version } = attachment
   const newest = views.get(view)?.find(({ status }) => status === 'published')?.version
   const pinned = version === newest ? {} : { version }
-  return { endpoint, view, ...pinned, ...withoutDefaults(termsOf(attachment), defaults) }
+  const { canary_start_ts, canary_rule } = attachment
+  const hasDefaultRule = areSame(canary_rule, ruleOf({ canary_start_ts }))
+  return { endpoint, view, ...pinned, ...withoutDefaults(termsOf(attachment, !hasDefaultRule), defaults) }
 }

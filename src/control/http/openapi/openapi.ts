@@ -13,6 +13,7 @@ import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/ac
 import { ApiKey } from '#model/api-key.ts'
 import { AuditEvent } from '#model/audit-event.ts'
 import { AttachView, Binding } from '#model/binding.ts'
+import { CanaryRule, SetCanaryRule } from '#model/canary-rule.ts'
 import { Commit, CommitFiles } from '#model/commit.ts'
 import { Column, Definition, Filter } from '#model/definition.ts'
 import { DeliveredRecord, DlqRecord } from '#model/delivered-record.ts'
@@ -137,6 +138,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { DeliveredRecord, DlqRecord },
   { BucketPolicy, ChangeDestination, CreateDestination, Destination, DestinationWithCount, TrustPolicy },
   { ValidatedDestination, ValidationStep },
+  { CanaryRule, SetCanaryRule },
   { DlqFile },
   { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig },
   { Backfill, Job, JobDetail, Redrive },

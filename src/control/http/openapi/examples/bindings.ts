@@ -1,6 +1,6 @@
 import { actor, at, type Examples, ids } from './shared.ts'
 
-export const attachment = { is_required: false, activated_at: at, canary_start_ts: null }
+export const attachment = { is_required: false, activated_at: at, canary_start_ts: null, canary_rule: null }
 
 const binding = {
   id: ids.binding,
@@ -12,6 +12,7 @@ const binding = {
   ...attachment,
   activated_by: actor,
   deactivated_at: null,
+  stopped_reason: null,
   status: 'active',
 }
 
