@@ -60,7 +60,7 @@ const slow = [
   'src/ingest/http/otlp/export-conversions.test.ts',
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
-  'src/preview/{compare-stored,preview,preview-workers,suggest}.test.ts',
+  'src/preview/{compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
   'src/query/{conditions,query-workers}.test.ts',
   'src/records/*.test.ts',
   'src/views/{column-format,computed-columns,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',

@@ -83,7 +83,7 @@ async function openTable(directory: string, reread?: Reread): Promise<RecordTabl
 }
 
 async function inlet({ lines, definition }: Workload, directory: string): Promise<Times> {
-  const compiled = async (name: string, of: Definition) => ({ name, version: 1, compiled: await compileView(of) })
+  const compiled = async (name: string, of: Definition) => ({ name, version: 1, compiled: await compileView(of), secrets: {} })
   const views: NamedView[] = [await compiled('one', definition), await compiled('two', otherView(definition))]
   const withComputed = await compiled('computed', withComputedColumns(definition))
   // The segment, which is there already.

@@ -31,6 +31,7 @@ import { keysSearch, newKeySearch } from './pages/keys/key-search.ts'
 import { nodeSearch } from './pages/nodes/node-search.ts'
 import { OverviewPage } from './pages/overview/overview-page.tsx'
 import { jobsSearch, qualityListSearch, viewQualitySearch } from './pages/quality/quality-search.ts'
+import { newSecretSearch } from './pages/secrets/secret-search.ts'
 import { SignInPage } from './pages/sign-in/sign-in-page.tsx'
 import { compareSearch, newViewSearch, viewsSearch } from './pages/views/view-search.ts'
 import { readChartSearch } from './shell/chart-search.ts'
@@ -196,6 +197,8 @@ const tree = root.addChildren([
       ),
       screen(inAccount, '/keys', () => import('./pages/keys/keys-page.tsx'), 'KeysPage', keysSearch),
       screen(inAccount, '/keys/new', () => import('./pages/keys/new-key-page.tsx'), 'NewKeyPage', newKeySearch),
+      screen(inAccount, '/secrets', () => import('./pages/secrets/secrets-page.tsx'), 'SecretsPage'),
+      screen(inAccount, '/secrets/new', () => import('./pages/secrets/new-secret-page.tsx'), 'NewSecretPage', newSecretSearch),
       screen(inAccount, '/quality', () => import('./pages/quality/quality-page.tsx'), 'QualityPage', qualityListSearch),
       viewQuality.addChildren([
         screen(viewQuality, '/', () => import('./pages/quality/columns-page.tsx'), 'ColumnsPage'),

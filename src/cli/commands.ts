@@ -27,6 +27,7 @@ import { loginCommand, logoutCommand, profilesCommand } from './commands/login.t
 import { nodesCommands } from './commands/nodes.ts'
 import { queryCommand } from './commands/query.ts'
 import { scrubCommand } from './commands/scrub.ts'
+import { secretsCommands } from './commands/secrets.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { sendCommand } from './commands/send.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
@@ -62,6 +63,7 @@ export const commands = buildRouteMap({
     jobs: jobsCommands,
     accounts: accountsCommands,
     keys: keysCommands,
+    secrets: secretsCommands,
     certificates: certificatesCommands,
     nodes: nodesCommands,
     'join-tokens': joinTokensCommands,

@@ -78,8 +78,10 @@ import { endpointService } from './resources/endpoints.ts'
 import { jobService } from './resources/jobs.ts'
 import { keyService } from './resources/keys.ts'
 import { peopleService } from './resources/people.ts'
+import { previewService } from './resources/previews.ts'
 import { Queries } from './resources/queries.ts'
 import { quotaService } from './resources/quotas.ts'
+import { secretService } from './resources/secrets.ts'
 import { seriesService } from './resources/series.ts'
 import { Suggestions } from './resources/suggestions.ts'
 import { testEventService } from './resources/test-events.ts'
@@ -283,13 +285,13 @@ function buildNodeApi(
         published: dns?.published,
       }),
       snapshots: new Snapshots({
-        ...{ store, feed, readPublicKeys, clock, certificateName },
+        ...{ store, feed, readPublicKeys, keyring: secrets.keyring, clock, certificateName },
         issuer: baseUrl,
         baseDomain: config.baseDomain,
       }),
       certificates: issuedCertificates({ store, keyring: secrets.keyring, certificateName }),
       commits: reportedCommits({ store, clock, delivered }),
-      jobLeases: new JobLeases({ store, clock, logger, delivered }),
+      jobLeases: new JobLeases({ store, keyring: secrets.keyring, clock, logger, delivered }),
       scrubs: scrubService({ store, keptMs: config.commitsKeptDays * dayMs, clock }),
     },
   })
@@ -344,7 +346,7 @@ function buildApi(
 
 function composeApiServices(
   { awsPrincipalArn }: ControlConfig,
-  { store, clock, logger, objects, storeTraits, previewWorkers, queryWorkers }: ControlPorts,
+  { store, clock, logger, secrets: { keyring }, objects, storeTraits, previewWorkers, queryWorkers }: ControlPorts,
   { applyChange, publicKeys, endpointStates, tokens }: ControlCore,
   { downloadLinks, bucketFiles, rootCertificate, developmentCa }: Parts,
 ): Omit<Services, 'auditTrail' | 'accounts' | 'tokens' | 'people'> {
@@ -356,10 +358,11 @@ function composeApiServices(
     testEvents: testEventService({ store, endpointStates, tokens, clock, ca: developmentCa }),
     views: viewService({ store, applyChange, definitions: previewWorkers, clock }),
     dlqFiles: dlqFileService({ store, downloadLinks }),
-    previews: previewWorkers,
+    previews: previewService({ store, keyring, runner: previewWorkers }),
+    secrets: secretService({ store, applyChange, keyring, clock, logger }),
     deliveredRecords: deliveredRecordService({ store, bucketFiles, reader: previewWorkers }),
     suggestions: new Suggestions({ store, bucketFiles, runner: previewWorkers }),
-    comparisons: viewComparisonService({ store, bucketFiles, runner: previewWorkers, clock }),
+    comparisons: viewComparisonService({ store, keyring, bucketFiles, runner: previewWorkers, clock }),
     bindings: bindingService({ store, applyChange, clock }),
     commits: commitService({ store, downloadLinks }),
     jobs: jobService({ store, clock }),

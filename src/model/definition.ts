@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
 import { definitionLimits } from './limits.ts'
+import { mayNeedSecrets, SecretValues } from './secret.ts'
 import { lineOfText, paragraphs } from './text.ts'
 import { parquetForms } from './types/file-form.ts'
 
@@ -188,7 +189,7 @@ export function writtenColumns<C extends { readonly hidden?: boolean | undefined
 /**
  * A view version as control sends it to nodes. Those of the release before reject fields of a definition that they do not know, so the form of
  * lists is beside it. One that needs more than they know is whole in `computed`: they get a definition that fails to compile in its place, which
- * counts its records as failed.
+ * counts its records as failed. A definition that may name secrets has those that it names beside it.
  */
 export const SentView = z.object({
   id: Id,
@@ -197,25 +198,36 @@ export const SentView = z.object({
   definition: Definition,
   lists: ListForm.optional(),
   computed: Definition.optional(),
+  secrets: SecretValues.optional(),
 })
 export type SentView = z.infer<typeof SentView>
 
 const onlyForNewerNodes: Definition = { columns: [{ name: 'computed', type: 'VARCHAR', path: '$$.needs_a_newer_node' }] }
 
-/** Returns the view as control sends it. */
+/** Returns the view as control sends it. `secrets` are those that its definition names, as far as there are any. */
 export function toSentView<View extends { readonly definition: Definition }>(
   view: View,
-): View & Pick<SentView, 'lists' | 'computed'> {
-  const { columns, partition_by, sort_by, bloom_filters } = view.definition
+  secrets: SecretValues = {},
+): View & Pick<SentView, 'lists' | 'computed' | 'secrets'> {
+  const { definition } = view
+  const named = mayNeedSecrets(definition) ? { secrets } : {}
+  const { columns, partition_by, sort_by, bloom_filters } = definition
   const isKnownToOlder =
     [partition_by, sort_by, bloom_filters].every((each) => each === undefined) &&
     columns.every(({ value, hidden, format }) => value === undefined && hidden === undefined && format === undefined)
-  if (!isKnownToOlder) return { ...view, definition: onlyForNewerNodes, computed: view.definition }
-  const { lists, ...definition } = view.definition
-  return { ...view, definition, ...(lists === undefined ? {} : { lists }) }
+  if (!isKnownToOlder) return { ...view, ...named, definition: onlyForNewerNodes, computed: definition }
+  const { lists, ...known } = definition
+  return { ...view, ...named, definition: known, ...(lists === undefined ? {} : { lists }) }
 }
 
 /** Returns the view as it was before `toSentView`. */
 export function fromSentView({ lists, computed, definition, ...view }: SentView) {
   return { ...view, definition: computed ?? (lists === undefined ? definition : { ...definition, lists }) }
+}
+
+/** Whether a stored view has all that control sent. A process of the release before left out the fields that it did not know. */
+export function isSentComplete(view: SentView): boolean {
+  const isReplaced = view.definition.columns.some(({ path }) => path === onlyForNewerNodes.columns[0]?.path)
+  if (isReplaced && view.computed === undefined) return false
+  return view.secrets !== undefined || !mayNeedSecrets(fromSentView(view).definition)
 }

@@ -29,6 +29,17 @@ export const keyLimits = {
   reportedMax: 2_000,
 } as const
 
+/** Secrets of an account, which views name: how many, the bytes of one, and the views that a list names for each. */
+export const secretLimits = {
+  perAccountMax: 100,
+  nameCharsMax: 64,
+  bytesMin: 16,
+  bytesMax: 1_024,
+  /** Size of one that Inlet makes. */
+  bytesMade: 32,
+  usedByMax: 20,
+} as const
+
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 
 export const segmentLimits = {

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { RevokedKey } from './api-key.ts'
 import type { DatabasePosition } from './database-position.ts'
 import type { Definition } from './definition.ts'
+import type { SecretValues } from './secret.ts'
 import type { BindingSection, EndpointSection, KeySection } from './snapshot-sections.ts'
 
 /** A view version as attached to an endpoint. */
@@ -10,6 +11,8 @@ export type BoundView = z.infer<typeof BindingSection> & {
   readonly name: string
   readonly version: number
   readonly definition: Definition
+  /** Secrets that the definition names, as far as the account has them. */
+  readonly secrets?: SecretValues | undefined
 }
 
 export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings' | 'kept_fields'> & {

@@ -5,7 +5,8 @@
  * empty.
  */
 import { z } from 'zod'
-import { viewTestLimits } from './limits.ts'
+import { secretLimits, viewTestLimits } from './limits.ts'
+import { SecretName } from './secret.ts'
 import { TimestampInput } from './timestamp.ts'
 import { ViewName } from './view.ts'
 
@@ -64,5 +65,12 @@ export type ViewCase = z.infer<typeof ViewCase>
 /** One document, whose cases are parsed one by one. A file may have several, for several views. */
 export const ViewTests = z.strictObject({
   view: ViewName.optional().meta({ description: 'name of the view; if not set, the view in the file beside' }),
+  secrets: z
+    .record(SecretName, z.string().min(1).max(secretLimits.bytesMax))
+    .optional()
+    .meta({
+      description: 'text that stands for a secret of the account, by its name; if not set, the name itself does',
+      examples: [{ email_key: 'a key for tests' }],
+    }),
   cases: z.array(z.unknown()).min(1, 'must have at least one case').max(viewTestLimits.casesMax),
 })

@@ -84,6 +84,22 @@ describe('SnapshotSections', () => {
     expect(fromSentView(SentView.parse(sent))).toEqual(view)
   })
 
+  test('a view that may name secrets has them beside it, also where a start reads what an earlier release stored', () => {
+    const bound = aBoundView()
+    const value = "hmac_sha256('key', n)"
+    const definition = { columns: [...bound.definition.columns, { name: 'hash', type: 'VARCHAR', value }] }
+    const view = { id: bound.view_id, name: bound.name, version: bound.version, definition }
+    const sent = SentView.parse(toSentView(view, { key: 'a2V5' }))
+    expect(fromSentView(sent)).toEqual({ ...view, secrets: { key: 'a2V5' } })
+    expect(toSentView(view)).toMatchObject({ secrets: {} })
+    expect(toSentView({ ...view, definition: bound.definition }, {})).not.toHaveProperty('secrets')
+    const versionOf = (views: SentView[]) =>
+      asStored({ sections: [{ kind: 'views', name: 'views/00', version: 'v1', views }], end: end() }).sections[0]?.version
+    const { secrets: _, computed: __, ...before } = sent
+    const { secrets: ___, ...without } = sent
+    expect([versionOf([sent]), versionOf([without]), versionOf([before])]).toEqual(['v1', '', ''])
+  })
+
   test('rejects an update without the definition of a bound view, and changes nothing', () => {
     const { sections, snapshot } = started()
     const [endpoint] = snapshot.endpoints

@@ -6,7 +6,8 @@
  */
 import type { RevokedKey } from '#model/api-key.ts'
 import { type DatabasePosition, findRollback } from '#model/database-position.ts'
-import { type Definition, fromSentView } from '#model/definition.ts'
+import { type Definition, fromSentView, isSentComplete } from '#model/definition.ts'
+import type { SecretValues } from '#model/secret.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#model/snapshot-sections.ts'
@@ -15,7 +16,12 @@ import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#mod
 export type SnapshotUpdate = { readonly sections: readonly Section[]; readonly end: SectionsEnd }
 
 type Sections = ReadonlyMap<string, Section>
-type BoundDefinition = { readonly name: string; readonly version: number; readonly definition: Definition }
+type BoundDefinition = {
+  readonly name: string
+  readonly version: number
+  readonly definition: Definition
+  readonly secrets?: SecretValues | undefined
+}
 
 export class SnapshotSections {
   readonly #hasViews: boolean
@@ -164,6 +170,7 @@ export function asStored({ sections, end }: SnapshotUpdate): SnapshotUpdate {
 }
 
 function isComplete(section: Section): boolean {
+  if (section.kind === 'views') return section.views.every(isSentComplete)
   if (section.kind === 'keys') return section.keys.every(({ name }) => name !== undefined)
   return section.kind !== 'endpoints' || section.endpoints.every(({ kept_fields }) => kept_fields !== undefined)
 }

@@ -10,6 +10,7 @@ import { systemClock } from '#lib/clock.ts'
 import { type Column, type Definition, withListForm } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import { comparisonLimits } from '#model/limits.ts'
+import { standInOf } from '#model/secret.ts'
 import type { RowOutcome, ViewComparison } from '#model/view-comparison.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
@@ -53,10 +54,26 @@ function compare(before: Definition, after: Definition, stored: readonly StoredF
     endpoints: [{ endpoint_id, endpoint_name: 'shop', records_stored: 10 }],
     before: { view_id: newId(), version: 1, definition: before },
     after: { view_id: null, version: null, definition: after },
+    secrets: { key: standInOf('key') },
   }
   const { recordsMax } = comparisonLimits
   return compareStored(task, { clock: systemClock, timeoutMs: 60_000, readingMs: 60_000, recordsMax, ...bounds })
 }
+
+test('compares hashes with a secret', async () => {
+  const columns = [{ name: 'id', type: 'VARCHAR', path: '$.id' }]
+  const hash = (value: string) => ({ columns: [...columns, { name: 'h', type: 'VARCHAR', value }] })
+  const stored = await written(
+    1,
+    ['{"id":"a"}', '{"id":"B"}'].map((text) => Buffer.from(text)),
+  )
+  const [before, after] = [hash("hmac_sha256('key', id)"), hash("hmac_sha256('key', lower(id))")]
+  const { columns: compared } = await compare(before, after, [stored])
+  expect(compared.map(({ name, values_differ }) => [name, values_differ])).toEqual([
+    ['id', 0],
+    ['h', 1],
+  ])
+})
 
 const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({
   ...{ name, type },

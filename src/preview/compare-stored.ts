@@ -8,6 +8,7 @@ import { StatementTimeout } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
+import type { SecretValues } from '#model/secret.ts'
 import type { ComparedEndpoint, ComparedSide, ReadingBound, ViewComparison } from '#model/view-comparison.ts'
 import { RecordDatabase } from '#records/record-database.ts'
 import { compileView } from '#views/compile.ts'
@@ -24,6 +25,8 @@ type Side = Pick<ComparedSide, 'view_id' | 'version'> & { readonly definition: D
 export type CompareTask = Pick<ViewComparison, 'view_name' | 'since' | 'records_stored'> & {
   readonly before: Side
   readonly after: Side
+  /** Secrets that the definitions may name. */
+  readonly secrets: SecretValues
   readonly files: readonly StoredFile[]
   readonly endpoints: readonly Omit<ComparedEndpoint, 'records_read'>[]
   /** Why the files are not all that there is. */
@@ -40,7 +43,7 @@ export type CompareOptions = {
 
 /** Throws validation_error for a definition that does not compile or is too expensive, and UnreadableFile. */
 export async function compareStored(
-  { before, after, files, endpoints, bounded_by, ...about }: CompareTask,
+  { before, after, secrets, files, endpoints, bounded_by, ...about }: CompareTask,
   { clock, timeoutMs, recordsMax, readingMs }: CompareOptions,
 ): Promise<ViewComparison> {
   const startedAt = clock.monotonic()
@@ -51,7 +54,7 @@ export async function compareStored(
     const comparison = new RecordComparison({
       before: await compileView(before.definition),
       after: await compileView(after.definition),
-      database,
+      ...{ secrets, database },
       statement: () => ({ timeoutMs: leftMs() }),
     })
     const bounds = new Set(bounded_by)

@@ -8,6 +8,7 @@ import { StatementTimeout, type Value } from '#duckdb/database.ts'
 import type { Clock } from '#lib/clock.ts'
 import { type Definition, writtenColumns } from '#model/definition.ts'
 import { viewTestLimits } from '#model/limits.ts'
+import type { SecretValues } from '#model/secret.ts'
 import { type ColumnType, printType } from '#model/types/column-type.ts'
 import type { RecordDatabase } from '#records/record-database.ts'
 import { compileView } from '#views/compile.ts'
@@ -34,6 +35,13 @@ export class UndecidedRecords extends Error {
   override readonly name = 'UndecidedRecords'
 }
 
+export type DecideOptions = {
+  /** The origin of the record with an index. */
+  readonly originOf: (record: number) => SampleOrigin
+  /** Values of the secrets that the view names. */
+  readonly secrets: SecretValues
+}
+
 export class RecordDecider {
   readonly #database: RecordDatabase
   readonly #clock: Clock
@@ -49,16 +57,16 @@ export class RecordDecider {
 
   /** Throws AppError validation_error. */
   compile(definition: Definition): Promise<CompiledView> {
-    return withDefinition(definition, 'json', compileView)
+    return withDefinition(definition, 'json', (parsed) => compileView(parsed))
   }
 
   /** Returns what becomes of each record, in their order. Throws UndecidedRecords. */
   async decide(
     view: CompiledView,
     records: readonly string[],
-    originOf: (record: number) => SampleOrigin,
+    { originOf, secrets }: DecideOptions,
   ): Promise<readonly RecordOutcome[]> {
-    const { decided, errors } = await this.#decide(view, records, originOf)
+    const { decided, errors } = await this.#decide(view, records, { originOf, secrets })
     const deadLetters = errors.map(({ sample_index, code: error_code, column, message }) => ({
       record: sample_index ?? 0,
       deadLetter: { error_code, column, message },
@@ -85,13 +93,17 @@ export class RecordDecider {
     const plain: CompiledView = {
       ...view,
       condition: undefined,
+      secrets: [],
       columns: columns.map(({ name, type }, index) => ({
         ...{ name, type, source: parsePath(`$.c${index}`) },
         ...{ required: false, castFailures: 'null', hidden: false, parquet: undefined },
       })),
     }
     const records = expected.map((values) => `{${values.map((value, index) => `"c${index}":${value ?? 'null'}`).join(',')}}`)
-    const { decided } = await this.#decide(plain, records, () => ({ envelope: { protocol: 'http' }, receivedAtMs: 0 }))
+    const { decided } = await this.#decide(plain, records, {
+      originOf: () => ({ envelope: { protocol: 'http' }, receivedAtMs: 0 }),
+      secrets: {},
+    })
     return rows.map((row, index) => {
       const { values = [], failedTexts = [] } = decided[index] ?? {}
       const named = columns.flatMap(({ name, type }, at): readonly (readonly [string, ReadValue])[] => {
@@ -112,12 +124,12 @@ export class RecordDecider {
     this.#database.close()
   }
 
-  async #decide(view: CompiledView, records: readonly string[], originOf: (record: number) => SampleOrigin) {
+  async #decide(view: CompiledView, records: readonly string[], { originOf, secrets }: DecideOptions) {
     const clock = this.#clock
     const endsAt = clock.monotonic() + viewTestLimits.timeoutMs
     const statement = () => ({ timeoutMs: Math.max(1, endsAt - clock.monotonic()) })
     try {
-      return await decideSamples(view, records, { statement, originOf, database: this.#database })
+      return await decideSamples(view, records, { statement, originOf, secrets, database: this.#database })
     } catch (error) {
       if (error instanceof StatementTimeout)
         throw new UndecidedRecords(`took longer than ${viewTestLimits.timeoutMs / 1000} s: test fewer or smaller records`)

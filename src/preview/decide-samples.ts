@@ -10,6 +10,7 @@ import { MiB } from '#lib/bytes.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import { encodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
+import type { SecretValues } from '#model/secret.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
@@ -50,6 +51,8 @@ export type SampleOptions = {
   readonly statement: () => StatementOptions
   /** The origin of the sample with an index. */
   readonly originOf: (index: number) => SampleOrigin
+  /** Values of the secrets that the view names. */
+  readonly secrets?: SecretValues
   /** From `openSampleDatabase`. It is clear afterwards. If not set, one is opened for these samples. */
   readonly database?: RecordDatabase
 }
@@ -65,11 +68,12 @@ export type Decisions = {
 export async function decideSamples(
   view: CompiledView,
   samples: readonly string[],
-  { statement, originOf, database: shared }: SampleOptions,
+  { statement, originOf, secrets = {}, database: shared }: SampleOptions,
 ): Promise<Decisions> {
   const database = shared ?? (await openSampleDatabase())
   try {
     await load(database, samples, originOf)
+    await database.secrets.provide(view, secrets)
     return await new SampleDecider(view, database.connection, statement).decide({ from: 0, to: samples.length })
   } finally {
     if (shared === undefined) database.close()
@@ -104,7 +108,7 @@ class SampleDecider {
       (row) => tooComplex.push(row),
     )
     for (const row of tooComplex) await this.#collect({ sql: undecidedSql(this.#view, recordsIn(row)), values: [], failures: [] })
-    const named = { name: 'preview', version: 1, compiled: this.#view }
+    const named = { name: 'preview', version: 1, compiled: this.#view, secrets: {} }
     const { rows } = await this.#query(
       `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, 'refused', [all], 0)}) ORDER BY record_index`,
     )

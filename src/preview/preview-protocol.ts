@@ -2,6 +2,7 @@ import type { FieldError } from '#errors.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import type { DlqRecordsQuery, RecordsQuery } from '#model/delivered-record.ts'
 import type { DefinitionWarning } from '#model/preview.ts'
+import type { SecretValues } from '#model/secret.ts'
 import type { ChangeView, CreateView } from '#model/view.ts'
 import type { CompareView } from '#model/view-comparison.ts'
 import type { CompareTask } from './compare-stored.ts'
@@ -21,30 +22,37 @@ export type DlqRowsTask = Pick<DlqRecordsQuery, 'limit' | 'error_code' | 'column
   readonly files: readonly { readonly path: string; readonly endpoint_id: string }[]
 }
 
-/** Task of a process. A body is the bytes of a request, which nobody has parsed yet. */
+/** Secrets that a preview hashes with, and whether they are others than those of the account. */
+export type PreviewSecrets = { readonly values: SecretValues; readonly areStandIns: boolean }
+
+/** Task of a process. `secrets` are those of the account, by name where nothing is hashed. A body is the bytes of a request, which nobody has parsed yet. */
 export type PreviewRequest =
-  | { readonly preview: Uint8Array }
+  | { readonly preview: Uint8Array; readonly secrets: PreviewSecrets }
   | { readonly suggest: Uint8Array }
   /** The path of raw Parquet to read samples from. */
   | { readonly suggestFrom: string }
-  | { readonly create: Uint8Array }
+  | { readonly create: Uint8Array; readonly secrets: readonly string[] }
   /** The format is for a change that names none. */
-  | { readonly change: Uint8Array; readonly format: DefinitionFormat }
+  | { readonly change: Uint8Array; readonly format: DefinitionFormat; readonly secrets: readonly string[] }
   | { readonly rawRows: RawRowsTask }
   | { readonly dlqRows: DlqRowsTask }
   /** Paths of DLQ files whose reasons are counted, all in one directory. */
   | { readonly dlqReasons: readonly string[] }
   /** The format is for a definition that comes without one. */
-  | { readonly readComparison: Uint8Array; readonly format: DefinitionFormat }
+  | { readonly readComparison: Uint8Array; readonly format: DefinitionFormat; readonly secrets: readonly string[] }
   | { readonly compare: CompareTask }
   /** A definition from the store. */
-  | { readonly compile: Definition }
+  | { readonly compile: Definition; readonly secrets: readonly string[] }
 
 /** Message to a preview process. */
 export type PreviewTask = { readonly request: PreviewRequest; readonly timeoutMs: number }
 
-/** A definition that is parsed and compiles. */
-export type CheckedDefinition = { readonly definition: Definition; readonly warnings: readonly DefinitionWarning[] }
+/** A definition that is parsed and compiles, and the secrets that it names. */
+export type CheckedDefinition = {
+  readonly definition: Definition
+  readonly secrets: readonly string[]
+  readonly warnings: readonly DefinitionWarning[]
+}
 export type ReadView = Omit<CreateView, 'definition'> & CheckedDefinition
 export type CheckedChange = Omit<ChangeView, 'definition'> & Pick<CheckedDefinition, 'warnings'> & Partial<CheckedDefinition>
 

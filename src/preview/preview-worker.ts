@@ -57,7 +57,7 @@ async function replyTo(
     const { definition, format, samples } = requireValid(PreviewBody, parseJsonBody(request.preview))
     report({ samples: samples.length })
     const tryIt = async (parsed: Definition, names: readonly LocatedWarning[]) =>
-      withNames(await previewView({ definition: parsed, samples }, options), names)
+      withNames(await previewView({ definition: parsed, samples }, { ...options, secrets: request.secrets }), names)
     return toJson(await withDefinition(definition, format, tryIt))
   }
   if ('suggest' in request) {
@@ -67,14 +67,15 @@ async function replyTo(
   if ('suggestFrom' in request) return toJson(await suggestView(await samplesOfParquet(request.suggestFrom), options))
   if ('create' in request) {
     const view = requireValid(CreateView, parseJsonBody(request.create))
-    return { view: { ...view, ...(await read(view.definition, view.format)) } }
+    return { view: { ...view, ...(await read(view.definition, view.format, request.secrets)) } }
   }
   if ('change' in request) {
     const { definition, ...change } = requireValid(ChangeView, parseJsonBody(request.change))
     if (definition === undefined) return { change: { ...change, warnings: [] } }
-    return { change: { ...change, ...(await read(definition, change.format ?? request.format)) } }
+    return { change: { ...change, ...(await read(definition, change.format ?? request.format, request.secrets)) } }
   }
-  if ('readComparison' in request) return { comparison: await readComparison(request.readComparison, request.format) }
+  if ('readComparison' in request)
+    return { comparison: await readComparison(request.readComparison, request.format, request.secrets) }
   if ('compare' in request) {
     return compareStored(request.compare, { ...options, ...comparisonLimits }).then(toJson, (error: unknown) => {
       if (error instanceof UnreadableFile) return { unreadable: error.message }
@@ -84,22 +85,26 @@ async function replyTo(
   if ('rawRows' in request) return replyRead(readRawRows(request.rawRows).then((items) => ({ items })))
   if ('dlqRows' in request) return replyRead(readDlqRows(request.dlqRows).then((items) => ({ items })))
   if ('dlqReasons' in request) return replyRead(countDlqReasons(request.dlqReasons))
-  return { compiled: await read(request.compile, 'json') }
+  return { compiled: await read(request.compile, 'json', request.secrets) }
 }
 
 /** Parses and compiles a definition. */
-function read(given: DefinitionInput, format: DefinitionFormat): Promise<CheckedDefinition> {
+function read(given: DefinitionInput, format: DefinitionFormat, known: readonly string[]): Promise<CheckedDefinition> {
   return withDefinition(given, format, async (definition, names) => {
-    await compileView(definition)
-    return { definition, warnings: names.map(({ name: _, ...warning }) => warning) }
+    const { secrets } = await compileView(definition, { secrets: known })
+    return { definition, secrets, warnings: names.map(({ name: _, ...warning }) => warning) }
   })
 }
 
 /** Without a body, the draft is compared. */
-async function readComparison(body: Uint8Array, formatOfView: DefinitionFormat): Promise<ReadComparison> {
+async function readComparison(
+  body: Uint8Array,
+  formatOfView: DefinitionFormat,
+  known: readonly string[],
+): Promise<ReadComparison> {
   const { definition, format, ...comparison } = requireValid(CompareView, body.length === 0 ? {} : parseJsonBody(body))
   if (definition === undefined) return comparison
-  return { ...comparison, definition: (await read(definition, format ?? formatOfView)).definition }
+  return { ...comparison, definition: (await read(definition, format ?? formatOfView, known)).definition }
 }
 
 async function replyRead(reading: Promise<object>): Promise<PreviewReply> {

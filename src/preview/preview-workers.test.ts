@@ -63,7 +63,9 @@ afterEach(() => workers.stop())
 const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body))
 
 async function preview(body: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
-  return JSON.parse(Buffer.from(await workers.preview(bytesOf(body), account, signal)).toString())
+  return JSON.parse(
+    Buffer.from(await workers.preview(bytesOf(body), { values: {}, areStandIns: false }, account, signal)).toString(),
+  )
 }
 
 test('runs many previews at once', { timeout: 60_000 }, async () => {
@@ -162,7 +164,7 @@ test.each([1, 2, 5])('%i accounts that keep the workers busy do not delay anothe
     }),
   )
   const settled = Promise.allSettled(runs)
-  const view = await workers.readView(bytesOf({ name: 'orders', definition: { columns } }), 'victim', never)
+  const view = await workers.readView(bytesOf({ name: 'orders', definition: { columns } }), [], 'victim', never)
   expect(view.name).toBe('orders')
   expect(ended).toBeLessThan(runs.length)
   client.abort(new Error('gone'))
@@ -200,20 +202,21 @@ test.skipIf(process.platform !== 'linux')(
 
 test('reads a view and a change, whose definitions compile', async () => {
   const definition = JSON.stringify({ columns, filters: [{ condition: "a = 'x'" }] })
-  const view = await workers.readView(bytesOf({ name: 'orders', definition }), 'a', never)
-  const settings = { description: '', format: 'json', tags: [], warnings: [] }
+  const view = await workers.readView(bytesOf({ name: 'orders', definition }), [], 'a', never)
+  const settings = { description: '', format: 'json', tags: [], secrets: [], warnings: [] }
   expect(view).toEqual({ name: 'orders', definition: JSON.parse(definition), ...settings })
   const yaml = 'columns: [{ name: a, type: VARCHAR, path: $.a }]'
-  expect(await workers.readChange(bytesOf({ definition: yaml }), 'yaml', 'a', never)).toEqual({
+  expect(await workers.readChange(bytesOf({ definition: yaml }), 'yaml', [], 'a', never)).toEqual({
     definition: { columns },
+    secrets: [],
     warnings: [],
   })
-  expect(await workers.readChange(bytesOf({ tags: ['x'] }), 'yaml', 'a', never)).toEqual({ tags: ['x'], warnings: [] })
-  await workers.compile(view.definition, 'a', never)
+  expect(await workers.readChange(bytesOf({ tags: ['x'] }), 'yaml', [], 'a', never)).toEqual({ tags: ['x'], warnings: [] })
+  await workers.compile(view.definition, [], 'a', never)
   for (const refused of [
-    () => workers.readView(bytesOf({ name: 'orders', definition: { columns, filters: [{ condition: 'b' }] } }), 'a', never),
-    () => workers.readChange(bytesOf({ definition: { columns, filters: [{ condition: 'b' }] } }), 'json', 'a', never),
-    () => workers.compile({ columns, filters: [{ condition: 'b' }] }, 'a', never),
+    () => workers.readView(bytesOf({ name: 'orders', definition: { columns, filters: [{ condition: 'b' }] } }), [], 'a', never),
+    () => workers.readChange(bytesOf({ definition: { columns, filters: [{ condition: 'b' }] } }), 'json', [], 'a', never),
+    () => workers.compile({ columns, filters: [{ condition: 'b' }] }, [], 'a', never),
   ]) {
     await expect(refused()).rejects.toThrow(
       expect.objectContaining({
@@ -227,7 +230,7 @@ test('reads a view and a change, whose definitions compile', async () => {
 test('ends the check of a definition at the limit', async () => {
   workers = newWorkers(1)
   const filters = Array.from({ length: 100 }, () => ({ condition: `a = 'x'${' OR a = a'.repeat(400)}` }))
-  await expect(workers.readView(bytesOf({ name: 'orders', definition: { columns, filters } }), 'a', never)).rejects.toThrow(
+  await expect(workers.readView(bytesOf({ name: 'orders', definition: { columns, filters } }), [], 'a', never)).rejects.toThrow(
     expect.objectContaining({ code: 'validation_error', errors: [expect.objectContaining({ path: 'definition' })] }),
   )
 })

@@ -26,6 +26,7 @@ import type {
   PreviewReply,
   PreviewReport,
   PreviewRequest,
+  PreviewSecrets,
   PreviewTask,
   RawRowsTask,
   ReadComparison,
@@ -91,11 +92,11 @@ export class PreviewWorkers implements Service {
   }
 
   /**
-   * Returns the response to a preview, as JSON. Throws validation_error for a body that is not valid or a definition that does not compile,
+   * Returns the response to a preview, as JSON. Throws validation_error for a body that is not valid or a definition that does not compile or names another secret,
    * unavailable after waiting too long, and the signal's reason. So do the other methods.
    */
-  async preview(body: Uint8Array, account: string, signal: AbortSignal): Promise<Uint8Array> {
-    const { reply, elapsedMs, samples = 0 } = await this.#ask({ preview: body }, account, signal)
+  async preview(body: Uint8Array, secrets: PreviewSecrets, account: string, signal: AbortSignal): Promise<Uint8Array> {
+    const { reply, elapsedMs, samples = 0 } = await this.#ask({ preview: body, secrets }, account, signal)
     if ('json' in reply) return reply.json
     const error = 'timedOutAfterMs' in reply ? timeoutIssue(reply.timedOutAfterMs) : processFailed
     const failed: PreviewResult = {
@@ -170,22 +171,33 @@ export class PreviewWorkers implements Service {
   }
 
   /** Returns the view that a body describes. Its definition compiles. */
-  async readView(body: Uint8Array, account: string, signal: AbortSignal): Promise<ReadView> {
-    const { reply } = await this.#ask({ create: body }, account, signal)
+  async readView(body: Uint8Array, secrets: readonly string[], account: string, signal: AbortSignal): Promise<ReadView> {
+    const { reply } = await this.#ask({ create: body, secrets }, account, signal)
     if ('view' in reply) return reply.view
     throw cannotBeChecked(reply)
   }
 
   /** Returns the change that a body describes. `format` is for a definition that comes without one. */
-  async readChange(body: Uint8Array, format: DefinitionFormat, account: string, signal: AbortSignal): Promise<CheckedChange> {
-    const { reply } = await this.#ask({ change: body, format }, account, signal)
+  async readChange(
+    body: Uint8Array,
+    format: DefinitionFormat,
+    secrets: readonly string[],
+    account: string,
+    signal: AbortSignal,
+  ): Promise<CheckedChange> {
+    const { reply } = await this.#ask({ change: body, format, secrets }, account, signal)
     if ('change' in reply) return reply.change
     throw cannotBeChecked(reply)
   }
 
   /** Checks a definition from the store. Returns the warnings about it. */
-  async compile(definition: Definition, account: string, signal: AbortSignal): Promise<readonly DefinitionWarning[]> {
-    const { reply } = await this.#ask({ compile: definition }, account, signal)
+  async compile(
+    definition: Definition,
+    secrets: readonly string[],
+    account: string,
+    signal: AbortSignal,
+  ): Promise<readonly DefinitionWarning[]> {
+    const { reply } = await this.#ask({ compile: definition, secrets }, account, signal)
     if ('compiled' in reply) return reply.compiled.warnings
     throw cannotBeChecked(reply)
   }
@@ -194,10 +206,11 @@ export class PreviewWorkers implements Service {
   async readComparison(
     body: Uint8Array,
     format: DefinitionFormat,
+    secrets: readonly string[],
     account: string,
     signal: AbortSignal,
   ): Promise<ReadComparison> {
-    const { reply } = await this.#ask({ readComparison: body, format }, account, signal)
+    const { reply } = await this.#ask({ readComparison: body, format, secrets }, account, signal)
     if ('comparison' in reply) return reply.comparison
     throw cannotBeChecked(reply)
   }

@@ -14,33 +14,42 @@ import { extractionSql, verdicts } from '#views/extraction.ts'
 import { decideSamples, ResultTooLarge } from './decide-samples.ts'
 import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
 import { formatSql } from './format-sql.ts'
+import type { PreviewSecrets } from './preview-protocol.ts'
 import { columnStatistics, issue, warningsOf } from './preview-report.ts'
 
-export type PreviewOptions = { readonly clock: Clock; readonly timeoutMs: number }
+export type PreviewOptions = {
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** Secrets that the definition may name; none if not set. */
+  readonly secrets?: PreviewSecrets | undefined
+}
+
+const noSecrets: PreviewSecrets = { values: {}, areStandIns: false }
 
 /** Throws AppError validation_error for a definition that does not compile. Later failures are in `errors`. */
 export async function previewView({ definition, samples }: DefinedPreview, options: PreviewOptions): Promise<PreviewResult> {
-  const { clock, timeoutMs } = options
+  const { clock, timeoutMs, secrets = noSecrets } = options
   const startedAt = clock.monotonic()
   const elapsedMs = () => clock.monotonic() - startedAt
-  const view = await compileView(definition)
+  const view = await compileView(definition, { secrets: Object.keys(secrets.values) })
   const compiledSql = formatSql(acceptedRowsSql(view))
-  const tried = await tryView(view, samples, { clock, timeoutMs: timeoutMs - elapsedMs() }, timeoutMs)
-  return { ...tried, compiledSql, executionTimeMs: toMicroseconds(elapsedMs()) }
+  const tried = await tryView(view, samples, { clock, timeoutMs: timeoutMs - elapsedMs(), secrets }, timeoutMs)
+  const warnings = secrets.areStandIns ? [...view.secrets.map(standInWarning), ...tried.warnings] : tried.warnings
+  return { ...tried, warnings, compiledSql, executionTimeMs: toMicroseconds(elapsedMs()) }
 }
 
 /** Applies the view to the samples. `limitMs` is the time limit that an error names. */
 export async function tryView(
   view: CompiledView,
   samples: readonly string[],
-  { clock, timeoutMs }: PreviewOptions,
+  { clock, timeoutMs, secrets = noSecrets }: PreviewOptions,
   limitMs: number,
 ): Promise<TriedView> {
   const endsAt = clock.monotonic() + timeoutMs
   const statement = () => ({ timeoutMs: Math.max(1, endsAt - clock.monotonic()) })
   try {
     const origin = { envelope: { protocol: 'http' }, receivedAtMs: clock.now() }
-    const { decided, errors } = await decideSamples(view, samples, { statement, originOf: () => origin })
+    const { decided, errors } = await decideSamples(view, samples, { statement, originOf: () => origin, secrets: secrets.values })
     const accepted = decided.filter(({ verdict }) => verdict === verdicts.accepted)
     const dropped = decided.filter(({ verdict }) => verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown)
     const { columns } = view
@@ -58,6 +67,11 @@ export async function tryView(
   } catch (error) {
     return failedPreview(toIssue(error, limitMs), samples.length)
   }
+}
+
+function standInWarning(name: string): PreviewIssue {
+  const message = `hashes here are not those of delivery: ${JSON.stringify(name)} stands for itself, because only a caller with the scope admin may hash with it`
+  return issue('stand_in_secret', message)
 }
 
 /** Returns the statement for the accepted rows, for display. */

@@ -9,6 +9,7 @@
 import type { Buffer } from 'node:buffer'
 import type { StatementOptions, Value } from '#duckdb/database.ts'
 import { comparisonLimits } from '#model/limits.ts'
+import type { SecretValues } from '#model/secret.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import type {
@@ -36,6 +37,8 @@ const { samplesMax, recordCharsMax, valueCharsMax } = comparisonLimits
 export type RecordComparisonOptions = {
   readonly before: CompiledView
   readonly after: CompiledView
+  /** Values of the secrets that the two name. */
+  readonly secrets: SecretValues
   readonly database: RecordDatabase
   /** Bounds for the next statement. */
   readonly statement: () => StatementOptions
@@ -80,9 +83,10 @@ export class RecordComparison {
 
   /** Throws StatementTimeout, or DuckDB's error. What was counted before stays. */
   async add(batch: readonly PlacedRecord[]): Promise<void> {
-    const { database } = this.#options
+    const { before, after, secrets, database } = this.#options
     await load(database, batch)
     try {
+      for (const view of [before, after]) await database.secrets.provide(view, secrets)
       await cutToFit(
         [{ from: 0, to: batch.length }],
         async (piece) => {
@@ -251,7 +255,7 @@ export class RecordComparison {
     if (indexes.length === 0) return new Map()
     const refused = `(SELECT record_index, ${names.verdict} AS verdict, ${names.failed} AS failed FROM decided
       WHERE ${names.outcome} = 'dlq' AND record_index IN (${indexes.join(', ')}))`
-    const named = { name: 'compared', version: 1, compiled: view }
+    const named = { name: 'compared', version: 1, compiled: view, secrets: {} }
     const { rows } = await this.#run(
       `SELECT record_index, error_code, "column", left(message, ${recordCharsMax}) FROM (${dlqSql(named, refused, [piece], 0)})`,
     )

@@ -61,7 +61,7 @@ describe('many records', () => {
     const { add } = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
     for (let index = 0; index < 300_000; index += 1) add(0, payload.length)
     table.finish()
-    const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])
+    const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition), secrets: {} }])
     for (const _ of [1, 2]) {
       await expect(table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))).rejects.toThrow('took longer than 0.1 s')
     }
@@ -82,7 +82,7 @@ test('a view that is extracted in many small pieces has to end in time, too', as
   for (let index = 0; index < 30; index += 1) add(0, payload.length)
   table.finish()
   const columns = ['a', 'b'].map((name) => ({ name, type: 'BIGINT[]', path: '$.v[*]' }))
-  const extracted = await table.extract([{ name: 'dense', version: 3, compiled: await compileView({ columns }) }])
+  const extracted = await table.extract([{ name: 'dense', version: 3, compiled: await compileView({ columns }), secrets: {} }])
   await expect(table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))).rejects.toThrow('took longer than 5 s')
   table.close()
   await rm(directory, { recursive: true })

@@ -10,10 +10,12 @@ import { assert } from '#lib/assert.ts'
 import { Observer } from './observer.ts'
 import type { RecordRuns } from './record-runs.ts'
 import { registerRuns } from './runs-in-sql.ts'
+import { SecretVariables } from './secret-variables.ts'
 
 export class RecordDatabase {
   readonly connection: Connection
   readonly observer: Observer
+  readonly secrets: SecretVariables
   readonly #database: Database
   #runs: RecordRuns | undefined
 
@@ -21,6 +23,7 @@ export class RecordDatabase {
     this.#database = database
     this.connection = connection
     this.observer = observer
+    this.secrets = new SecretVariables(connection)
     registerRuns(connection, {
       open: (from, to) => {
         assert(this.#runs !== undefined, 'the database has records')
@@ -48,6 +51,7 @@ export class RecordDatabase {
   /** Removes everything of the segment, so that the database can be used for another one. */
   async clear(): Promise<void> {
     this.#runs = undefined
+    await this.secrets.clear()
     const { rows } = await this.connection.query('SELECT table_name FROM duckdb_tables()')
     for (const [name] of rows) await this.connection.run(`DROP TABLE ${quoteIdentifier(String(name))}`)
   }

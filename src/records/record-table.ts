@@ -149,7 +149,7 @@ export class RecordTable {
 
   /**
    * Prepares views for writing. Several views share one parse, whose results replace those of the last call. A single view is
-   * extracted while it is written. Throws StatementTimeout, TooExpensive if a view is too slow for a record, or OutOfMemory if a record does not
+   * extracted while it is written. Throws StatementTimeout, TooExpensive if a view is too slow for a record, MissingSecret, or OutOfMemory if a record does not
    * fit in memory for all views together: try each alone.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
@@ -157,6 +157,7 @@ export class RecordTable {
       const problem = compiled.patterns.problemWith(this.#largestRecord)
       if (problem !== undefined) throw new TooExpensive(problem)
     }
+    for (const { compiled, secrets } of views) await this.#database.secrets.provide(compiled, secrets)
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
     await this.#deadline.run(views.length, () => this.#extractTogether(compiled))

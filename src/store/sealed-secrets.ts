@@ -11,6 +11,7 @@ import { type Db, type Store, transact } from './store.ts'
 /** Every column that holds a secret. Keys of accounts and nodes are stored as hashes. */
 const columns = [
   { table: 'secrets', id: 'name', column: 'value' },
+  { table: 'account_secrets', id: 'id', column: 'value' },
   { table: 'signing_keys', id: 'kid', column: 'private_jwk' },
   { table: 'certificates', id: 'name', column: 'private_key' },
 ] as const

@@ -24,14 +24,19 @@ import { compileExpression } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'
 import { readLayout } from './layout.ts'
+import { SecretNames } from './secret-names.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
 
 let compiler: Promise<Database> | undefined
 const compiledByDefinition = new WeakMap<Definition, Promise<CompiledView>>()
 
-/** Throws AppError validation_error with every problem in `errors`. Caches the result by definition object. */
-export function compileView(definition: Definition): Promise<CompiledView> {
+/** `secrets` are the names of those that the account has. If not set, the definition may name any. */
+export type CompileOptions = { readonly secrets?: readonly string[] | undefined }
+
+/** Throws AppError validation_error with every problem in `errors`. Caches the result by definition object, unless the secrets are known. */
+export function compileView(definition: Definition, { secrets }: CompileOptions = {}): Promise<CompiledView> {
+  if (secrets !== undefined) return compile(definition, secrets)
   const cached = compiledByDefinition.get(definition)
   if (cached !== undefined) return cached
   const compiled = compile(definition)
@@ -41,19 +46,19 @@ export function compileView(definition: Definition): Promise<CompiledView> {
   return compiled
 }
 
-async function compile(input: unknown): Promise<CompiledView> {
+async function compile(input: unknown, secrets?: readonly string[]): Promise<CompiledView> {
   const parsed = parseFields(Definition, input)
   if (parsed.errors !== undefined) throw invalid(parsed.errors, parsed.omitted)
   compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
   const connection = await (await compiler).connect()
   try {
-    return await compileWith(connection, parsed.value)
+    return await compileWith(connection, parsed.value, new SecretNames(secrets))
   } finally {
     connection.close()
   }
 }
 
-async function compileWith(connection: Connection, definition: Definition): Promise<CompiledView> {
+async function compileWith(connection: Connection, definition: Definition, secrets: SecretNames): Promise<CompiledView> {
   const errors: FieldError[] = []
   const declared: ReadColumn[] = []
   for (const [index, column] of definition.columns.entries()) {
@@ -67,7 +72,7 @@ async function compileWith(connection: Connection, definition: Definition): Prom
     throw invalid([...errors, { path: '', message, code: 'too_expensive' }])
   }
   const columns = [...declared, ...fields]
-  const expressions = new Expressions(connection, columns, errors)
+  const expressions = new Expressions(connection, columns, secrets, errors)
   const compiled = await expressions.columns()
   const layout = readLayout(definition, columns, errors)
   const conditions = await expressions.conditions(filters)
@@ -79,11 +84,8 @@ async function compileWith(connection: Connection, definition: Definition): Prom
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
-  return {
-    ...{ ...view, layout },
-    patterns: expressions.budget.patterns,
-    sql: extractionSql([view], { guarded: true, records: 'records' }).sql,
-  }
+  const { sql } = extractionSql([view], { guarded: true, records: 'records' })
+  return { ...view, layout, secrets: secrets.used, patterns: expressions.budget.patterns, sql }
 }
 
 type ReadOptions = { readonly lists: ListForm | undefined; readonly errors: FieldError[] }
@@ -154,14 +156,16 @@ class Expressions {
   readonly budget = new ConditionBudget()
   readonly #connection: Connection
   readonly #read: readonly ReadColumn[]
+  readonly #secrets: SecretNames
   readonly #errors: FieldError[]
   /** Types are checked only if all columns have one. */
   readonly #isTyped: boolean
   readonly #columns: ConditionColumn[]
 
-  constructor(connection: Connection, read: readonly ReadColumn[], errors: FieldError[]) {
+  constructor(connection: Connection, read: readonly ReadColumn[], secrets: SecretNames, errors: FieldError[]) {
     this.#connection = connection
     this.#read = read
+    this.#secrets = secrets
     this.#errors = errors
     this.#isTyped = errors.length === 0
     this.#columns = read.map(({ name, type }) => ({ name, type: this.#isTyped ? type : undefined }))
@@ -180,8 +184,8 @@ class Expressions {
     const conditions: Condition[] = []
     for (const filter of filters) {
       const condition = await attemptLater(this.#errors, filter, async () => {
-        const options = { connection: this.#connection, columns: this.#columns, budget: this.budget, failedCast: 'null' } as const
-        const { sql } = await compileExpression(filter.tree, options)
+        const options = { connection: this.#connection, columns: this.#columns, budget: this.budget, secrets: this.#secrets }
+        const { sql } = await compileExpression(filter.tree, { ...options, failedCast: 'null' })
         const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns, filter.tree) : 'BOOLEAN'
         if (type !== 'BOOLEAN')
           throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`, 'wrong_type')
@@ -200,7 +204,7 @@ class Expressions {
       const { source, type } = this.#read[index] ?? {}
       if (source?.from !== 'columns') continue
       const levels = this.#read.map((_, at) => values.get(at)?.level ?? 0)
-      const compiler = { connection: this.#connection, budget: this.budget, isTyped: this.#isTyped }
+      const compiler = { connection: this.#connection, budget: this.budget, secrets: this.#secrets, isTyped: this.#isTyped }
       const compiled = await attemptLater(this.#errors, { path: `columns.${index}.value`, text: source.text }, () =>
         compileValue(source.tree, type, this.#columns, levels, compiler),
       )

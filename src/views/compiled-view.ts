@@ -1,3 +1,4 @@
+import type { SecretValues } from '#model/secret.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 import type { ParquetForm } from '#model/types/file-form.ts'
 import type { Condition } from './condition.ts'
@@ -48,6 +49,8 @@ export type Layout = {
 
 export type CompiledView = ViewRules & {
   readonly layout: Layout
+  /** Names of the secrets that its expressions need. */
+  readonly secrets: readonly string[]
   /** Tells whether the view is too expensive for a record. */
   readonly patterns: PatternBudget
   /** The statement that decides the rows, for display. */
@@ -55,4 +58,10 @@ export type CompiledView = ViewRules & {
 }
 
 /** One version of a view, compiled. */
-export type NamedView = { readonly name: string; readonly version: number; readonly compiled: CompiledView }
+export type NamedView = {
+  readonly name: string
+  readonly version: number
+  readonly compiled: CompiledView
+  /** The secrets that it needs, and maybe others. */
+  readonly secrets: SecretValues
+}

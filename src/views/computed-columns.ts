@@ -16,6 +16,7 @@ import type { ConditionBudget } from './condition-budget.ts'
 import { fieldOf } from './envelope-fields.ts'
 import { columnIndex, compileExpression, namesIn } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
+import type { SecretNames } from './secret-names.ts'
 import { typeProblem } from './type-problem.ts'
 
 /** A column of a definition as far as it could be read. */
@@ -79,7 +80,12 @@ class Circle extends Error {
   }
 }
 
-export type Compiler = { readonly connection: Connection; readonly budget: ConditionBudget; readonly isTyped: boolean }
+export type Compiler = {
+  readonly connection: Connection
+  readonly budget: ConditionBudget
+  readonly secrets: SecretNames
+  readonly isTyped: boolean
+}
 
 export type CompiledValue = { readonly computed: Computed; readonly size: TextSize }
 
@@ -89,9 +95,9 @@ export async function compileValue(
   type: ColumnType | undefined,
   columns: readonly ConditionColumn[],
   levels: readonly number[],
-  { connection, budget, isTyped }: Compiler,
+  { connection, budget, secrets, isTyped }: Compiler,
 ): Promise<CompiledValue> {
-  const { sql, reads, size } = await compileExpression(tree, { connection, columns, budget, failedCast: 'error' })
+  const { sql, reads, size } = await compileExpression(tree, { connection, columns, budget, secrets, failedCast: 'error' })
   const level = 1 + Math.max(0, ...reads.map((index) => levels[index] ?? 0))
   if (level > definitionLimits.computedLevelsMax) {
     throw new ConditionError(`needs other computed columns more than ${definitionLimits.computedLevelsMax} deep`, 'too_expensive')

@@ -52,13 +52,17 @@ const values: readonly (readonly [type: string, text: string])[] = [
   ['VARCHAR', 'name COLLATE NOCASE'],
   ['DOUBLE', '1e999'],
   ['VARCHAR', 'c'],
+  ['VARCHAR', 'hmac_sha256(name, name)'],
+  ['VARCHAR', "hmac_sha256('Key', name)"],
+  ['VARCHAR', "upper(hmac_sha256('emial_key', name))"],
+  ['VARCHAR', "hmac_sha256('email_key', amount)"],
   ['VARCHAR', '   '],
 ]
 
 test('each problem has a code, a message and a place', async () => {
   const shown: string[] = []
   for (const [type, value] of values) {
-    const error = await compileView({ columns: [...columns, { name: 'c', type, value }] }).then(
+    const error = await compileView({ columns: [...columns, { name: 'c', type, value }] }, { secrets: ['email_key'] }).then(
       () => undefined,
       (problem: AppError) => problem,
     )

@@ -19,6 +19,7 @@ import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, l
 import type { PartValues } from './filter-values.ts'
 import { ownFunctions } from './own-functions.ts'
 import { countGroups, matchesBytes, patternSize, searchSize } from './pattern-size.ts'
+import type { SecretNames } from './secret-names.ts'
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
 
@@ -26,6 +27,7 @@ export type CallContext = {
   readonly print: (node: unknown) => Part
   readonly values: PartValues
   readonly budget: ConditionBudget
+  readonly secrets: SecretNames
 }
 
 export function printCall(node: Node, context: CallContext): Part {

@@ -1,10 +1,11 @@
 /** Functions of text that DuckDB lacks, or that need a bound: parts, hashes, addresses without their end, names of a JSON object. */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { ConditionError, called, type Part, quoted } from './condition.ts'
+import { ConditionError, called, objectOf, type Part, quoted } from './condition.ts'
 import { scalarSize, sumSizes } from './condition-budget.ts'
 import { integerConstant } from './filter-constants.ts'
 import { isScalar, textType } from './filter-types.ts'
+import { hmacSql } from './hmac.ts'
 import { maskedAddress } from './masked-address.ts'
 import { checkText, kindOf, type OwnCall, type OwnFunction, takeArguments, writtenAs } from './own-function.ts'
 import { patternSize } from './pattern-size.ts'
@@ -60,6 +61,24 @@ function sha256(call: OwnCall): Part {
   return { sql: called('sha256', [text]), type: textType, size: scalarSize }
 }
 
+/** SHA-256 with a key that nobody can leave out: the hash of a short text cannot be found by trying all texts. */
+function hmacSha256(call: OwnCall): Part {
+  const usage = "the name of a secret and one text, such as hmac_sha256('email_key', email)"
+  const [secret, text] = takeArguments(call, 2, usage) as [Part, Part]
+  const name = secret.text
+  try {
+    if (name === undefined)
+      throw new ConditionError(`${quoted(call.name)} takes the name of a secret in quotes, not an expression`)
+    call.secrets.use(name)
+  } catch (error) {
+    throw error instanceof ConditionError ? error.in(objectOf(call.nodes[0])) : error
+  }
+  checkText(call, text)
+  // The text is copied behind the key, and then hashed.
+  call.budget.add(sumSizes([text, text, { size: scalarSize }, { size: scalarSize }]))
+  return { sql: (column) => hmacSql(name, text.sql(column)), type: textType, size: scalarSize }
+}
+
 function maskIp(call: OwnCall): Part {
   const [text] = takeArguments(call, 1, 'one address, such as mask_ip(client)') as readonly [Part]
   checkText(call, text)
@@ -82,6 +101,7 @@ function jsonKeys(call: OwnCall): Part {
 export const textFunctions: readonly (readonly [string, OwnFunction])[] = [
   ['split_part', splitPart],
   ['sha256', sha256],
+  ['hmac_sha256', hmacSha256],
   ['mask_ip', maskIp],
   ['json_keys', jsonKeys],
 ]

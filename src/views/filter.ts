@@ -34,6 +34,7 @@ import { printConstant, textConstant } from './filter-constants.ts'
 import { reasonIfChanging } from './filter-functions.ts'
 import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
 import { PartValues } from './filter-values.ts'
+import type { SecretNames } from './secret-names.ts'
 import { TextConstants } from './text-constants.ts'
 
 const comparisons: Readonly<Record<string, string>> = {
@@ -60,8 +61,9 @@ const disallowedMessages: Readonly<Record<string, string>> = {
 export type ExpressionOptions = {
   readonly connection: Connection
   readonly columns: readonly ConditionColumn[]
-  /** For all expressions of the view. */
+  /** For all expressions of the view, as the next. */
   readonly budget: ConditionBudget
+  readonly secrets: SecretNames
   /** The result of CAST in a row with a value that does not fit. TRY_CAST makes it NULL in any case. */
   readonly failedCast: 'null' | 'error'
 }
@@ -74,10 +76,10 @@ export type Expression = Part & {
 /** Throws ConditionError with a message that names the offending part. */
 export async function compileExpression(
   tree: Node,
-  { connection, columns, budget, failedCast }: ExpressionOptions,
+  { connection, columns, budget, secrets, failedCast }: ExpressionOptions,
 ): Promise<Expression> {
   const constants = new TextConstants()
-  const printer = new Printer(columns, new PartValues(constants, budget, failedCast), budget)
+  const printer = new Printer(columns, new PartValues(constants, budget, failedCast), budget, secrets)
   const part = printer.print(tree)
   await constants.read(connection, definitionLimits.compileTimeoutMs)
   return { ...part, reads: [...printer.reads] }
@@ -88,11 +90,13 @@ class Printer {
   readonly #columns: readonly ConditionColumn[]
   readonly #values: PartValues
   readonly #budget: ConditionBudget
+  readonly #secrets: SecretNames
 
-  constructor(columns: readonly ConditionColumn[], values: PartValues, budget: ConditionBudget) {
+  constructor(columns: readonly ConditionColumn[], values: PartValues, budget: ConditionBudget, secrets: SecretNames) {
     this.#columns = columns
     this.#values = values
     this.#budget = budget
+    this.#secrets = secrets
   }
 
   print(node: Node, depth = 0): Part {
@@ -135,7 +139,7 @@ class Printer {
       case 'OPERATOR':
         return this.#operator(String(node['type']), printAll(node['children']))
       case 'FUNCTION':
-        return printCall(node, { print, values: this.#values, budget: this.#budget })
+        return printCall(node, { print, values: this.#values, budget: this.#budget, secrets: this.#secrets })
       default:
         throw new ConditionError(
           disallowedMessages[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`,

@@ -3,6 +3,7 @@ import { ConditionError, type Part, type PartType, quoted } from './condition.ts
 import type { ConditionBudget } from './condition-budget.ts'
 import { isNumber, isScalar } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
+import type { SecretNames } from './secret-names.ts'
 
 export type OwnCall = {
   readonly name: string
@@ -11,6 +12,7 @@ export type OwnCall = {
   readonly nodes: readonly unknown[]
   readonly values: PartValues
   readonly budget: ConditionBudget
+  readonly secrets: SecretNames
 }
 
 export type OwnFunction = (call: OwnCall) => Part

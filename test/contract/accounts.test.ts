@@ -21,10 +21,11 @@ async function furnished() {
   const node = await TestNode.register(control(), region)
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
   const { body: job } = await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
+  const { body: secret } = await account.post('/v1/secrets', { name: 'key' })
   const { account_id } = account
   const owner = await newPerson(control(), { account_id, role: 'owner' })
   const { body: invitation } = await owner.send('POST', '/v1/invitations', { role: 'viewer' })
-  return { account, destination, view, endpoint, binding, job, owner, invitation }
+  return { account, destination, view, endpoint, binding, job, secret, owner, invitation }
 }
 
 type Operations = Record<string, { readonly operationId: string; readonly 'x-scope': string }>
@@ -33,7 +34,7 @@ type Furnished = Awaited<ReturnType<typeof furnished>>
 
 /** Returns the id for a path parameter. */
 function idOf(
-  { account, destination, view, endpoint, binding, job, owner, invitation }: Furnished,
+  { account, destination, view, endpoint, binding, job, secret, owner, invitation }: Furnished,
   template: string,
   parameter: string,
 ): string {
@@ -42,6 +43,7 @@ function idOf(
   if (template.startsWith('/v1/destinations')) return destination.id
   if (template.startsWith('/v1/keys')) return account.key_id
   if (template.startsWith('/v1/jobs')) return job.id
+  if (template.startsWith('/v1/secrets')) return secret.id
   if (template.startsWith('/v1/people')) return owner.person_id
   if (template.startsWith('/v1/invitations')) return invitation.id
   return view.id
@@ -56,7 +58,7 @@ const bodies: Readonly<Record<string, (others: Furnished) => object>> = {
 }
 
 const state = async (account: TestAccount) => {
-  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys', '/v1/jobs']
+  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys', '/v1/jobs', '/v1/secrets']
   const bodies = await Promise.all(paths.map(async (path) => (await account.get(path)).body))
   // To read the state is to use a key.
   return JSON.stringify(bodies, (name, value) => (name === 'last_used_at' ? undefined : value))
@@ -97,6 +99,7 @@ describe('isolation of accounts', () => {
         'createInvitation',
         'createJoinToken',
         'createKey',
+        'createSecret',
         'createView',
         'endOtherSessions',
         'exchangeToken',
@@ -114,6 +117,7 @@ describe('isolation of accounts', () => {
         'listNodes',
         'listPeople',
         'listRegions',
+        'listSecrets',
         'listSessions',
         'listViewMetrics',
         'listViews',

@@ -215,3 +215,40 @@ describe('things of an account', () => {
     expect(archived).toMatchObject({ code: 2, err: expect.stringContaining('cannot be attached again. Add --yes to do it') })
   })
 })
+
+describe('secrets', () => {
+  const value = 'a value that nobody may see'
+
+  test('come from a file or a pipe, and are never shown; one that Inlet makes is, once', async () => {
+    const user = await newSignedIn()
+    const file = join(directory, `secret-${homes}`)
+    writeFileSync(file, `${value}\n`)
+    const created = await user.inlet(['secrets', 'create', 'email_key', '-f', file])
+    expect([created.code, created.err]).toEqual([0, ''])
+    expect(created.out).toBe("Created the secret email_key. Views hash with it as hmac_sha256('email_key', …).\n")
+    const made = await user.inlet(['secrets', 'create', 'made'])
+    expect(made.out).toMatch(/^[\w+/]{43}=\n\nSave the value now/)
+    writeFileSync(file, Buffer.from(value).toString('base64'))
+    const rotated = await user.json('secrets', 'rotate', 'email_key', '-f', file, '--base64')
+    expect(rotated).toMatchObject({ name: 'email_key', rotated_at: expect.stringMatching(/Z$/) })
+    expect(rotated).not.toHaveProperty('value')
+    expect(await user.json('secrets', 'list')).toMatchObject([{ name: 'email_key', used_by: [] }, { name: 'made' }])
+    const { out } = await user.inlet(['secrets', 'list'])
+    expect(out).not.toContain(value)
+    expect((await user.inlet(['secrets', 'rotate', 'emial_key'])).err).toContain('did you mean email_key?')
+    expect((await user.inlet(['secrets', 'delete', 'made', '--yes'])).out).toBe('Deleted.\n')
+  })
+
+  test('a value is no argument, and what is wrong with one is said without it', async () => {
+    const user = await newSignedIn()
+    expect((await user.inlet(['secrets', 'create', 'k', value])).code).toBe(2)
+    const file = join(directory, `short-${homes}`)
+    writeFileSync(file, 'too short')
+    const short = await user.inlet(['secrets', 'create', 'k', '-f', file])
+    expect([short.code, short.err]).toEqual([1, expect.stringContaining('must have 16 to 1024 bytes')])
+    expect(short.err).not.toContain('too short')
+    expect((await user.inlet(['secrets', 'create', 'k', '--base64'])).code).toBe(2)
+    writeFileSync(file, Buffer.alloc(32, 0xff))
+    expect((await user.inlet(['secrets', 'create', 'k', '-f', file])).err).toContain('add --base64')
+  })
+})

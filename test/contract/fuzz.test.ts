@@ -80,6 +80,7 @@ async function furnished() {
   const endpoint = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
   const binding = await made(`/v1/endpoints/${endpoint}/views`, { view_id: view })
   const key = await made('/v1/keys', { name: 'spare', scopes: ['ingest'] })
+  const secret = await made('/v1/secrets', { name: 'spare' })
   const { body: token } = await clientOf(control().call, operatorToken).post('/v1/join-tokens', { name: 'spare' })
   const node = await TestNode.register(control(), 'loc')
   const commit = aCommit(node.id, endpoint, 0, { sealed_at: '2026-11-20T00:00:00.000Z' })
@@ -99,7 +100,7 @@ async function furnished() {
   const { api_key } = account
   return {
     credentials: await credentialsOf(control(), account),
-    ids: [destination, spare, view, unattached, second, draft, endpoint, binding, key, job],
+    ids: [destination, spare, view, unattached, second, draft, endpoint, binding, key, job, secret],
     /** Existing ids by field, and by operation if a path parameter depends on it. */
     fitting: {
       destination_id: destination,
@@ -126,6 +127,7 @@ async function furnished() {
       views: [draft, view],
       endpoints: [endpoint],
       keys: [key],
+      secrets: [secret],
       jobs: [job],
       people: [guest.person_id],
       invitations: [invitation.id],

@@ -1,5 +1,6 @@
 /** `inlet test`: the tests of views in files, run by the real program. */
 import { execFile } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -476,4 +477,27 @@ test('a hundred cases take less than a second of the processor, with the start o
     console.log(`100 cases: ${elapsed} s, ${(user + system).toFixed(2)} s of the processor`)
   }
   expect(fastest).toBeLessThan(1)
+})
+
+test('a secret of the account is its name in tests, or a text of the file', async () => {
+  const view = `views:
+  - name: people
+    definition:
+      columns:
+        - { name: email, type: VARCHAR, path: $.email, hidden: true }
+        - { name: person, type: VARCHAR, value: "hmac_sha256('email_key', email)" }
+`
+  const cases = (person: string) => `cases:
+  - name: a person is a hash
+    records: [{ email: a@b.example }]
+    rows: [{ person: ${person} }]
+`
+  const hash = (key: string) => createHmac('sha256', key).update('a@b.example').digest('hex')
+  for (const [more, key] of [
+    ['', 'email_key'],
+    ['secrets: { email_key: another key }\n', 'another key'],
+  ] as const) {
+    const { code, out } = await testFiles({ 'people.yaml': view, 'people.test.yaml': more + cases(hash(key)) })
+    expect([code, out]).toEqual([0, expect.stringContaining('1 case')])
+  }
 })

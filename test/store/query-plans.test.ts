@@ -50,6 +50,7 @@ import { getViewQuality, removeViewQualityBefore } from '#store/series/view-qual
 import { listVersionSeries } from '#store/series/view-series.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { type DatabaseKind, newStore, type TestStore } from '../support/databases.ts'
+import { keyring } from '../support/keyring.ts'
 import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 const page = { limit: 50, offset: 0 }
@@ -364,7 +365,7 @@ describeStores('query plans', (test, kind) => {
       const plans = await plansOf(store, async (db) => {
         await listRegionEndpoints(db, 'fra', ['3f'])
         await listRegionKeys(db, 'fra', ['3f'], t0)
-        await listRegionViews(db, 'fra', ['3f'])
+        await listRegionViews(db, 'fra', ['3f'], keyring)
       })
       for (const index of ['endpoints_by_shard', 'api_keys_by_shard']) expect(plans).toContain(index)
       for (const table of ['endpoints', 'bindings', 'api_keys', 'views']) expect(plans).not.toMatch(wholeTable(kind, table))

@@ -39,7 +39,7 @@ const keysOf = async (db: Db, region: string, since = t0) => {
   const found = [...(await listRegionKeys(db, region, shards, since)).values()]
   return { keys: found.flatMap(({ keys }) => keys), revoked: found.flatMap(({ revoked_keys }) => revoked_keys) }
 }
-const viewsOf = async (db: Db, region: string) => [...(await listRegionViews(db, region, shards)).values()].flat()
+const viewsOf = async (db: Db, region: string) => [...(await listRegionViews(db, region, shards, keyring)).values()].flat()
 
 /** Returns content by section, as control would send it. */
 async function contents(db: Db, region: string): Promise<ReadonlyMap<string, string>> {
@@ -49,7 +49,7 @@ async function contents(db: Db, region: string): Promise<ReadonlyMap<string, str
     ['installation', JSON.stringify(await listSigningKeys(db, keyring))],
     ...print('keys', await listRegionKeys(db, region, shards, t0)),
     ...print('endpoints', await listRegionEndpoints(db, region, shards)),
-    ...print('views', await listRegionViews(db, region, shards)),
+    ...print('views', await listRegionViews(db, region, shards, keyring)),
   ])
 }
 

@@ -37,7 +37,7 @@ describeStores('Snapshots', (test) => {
     }
     const feed = new EpochFeed({ readEpoch, clock: { ...systemClock, setTimer }, logger: createLogger('test', 'silent') })
     const readPublicKeys = async () => ({ keys: [] })
-    const snapshots = new Snapshots({ store, feed, readPublicKeys, clock: systemClock, issuer: 'i', baseDomain: null })
+    const snapshots = new Snapshots({ store, feed, readPublicKeys, keyring, clock: systemClock, issuer: 'i', baseDomain: null })
     const { signal } = new AbortController()
     const poll = async (epoch: number, have: Record<string, string>) => {
       const answer = await snapshots.poll({ node_id, epoch, kinds: ['endpoints'], have, wait_ms: 5_000 }, signal)
@@ -70,7 +70,7 @@ describeStores('Snapshots', (test) => {
       built += 1
       return { keys: [] }
     }
-    const snapshots = new Snapshots({ store, feed, readPublicKeys, clock: systemClock, issuer: 'i', baseDomain: null })
+    const snapshots = new Snapshots({ store, feed, readPublicKeys, keyring, clock: systemClock, issuer: 'i', baseDomain: null })
     const request = { node_id, epoch: -1, kinds: ['installation' as const], have: {}, wait_ms: 0 }
     const { signal } = new AbortController()
     const answers = await Promise.all(Array.from({ length: 5 }, () => snapshots.poll(request, signal)))

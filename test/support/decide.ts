@@ -9,6 +9,7 @@ import { GiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
 import { groupProperties } from '#model/record-envelope.ts'
+import { standInOf } from '#model/secret.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { DecidedView, RowCounts } from '#records/extracted-views.ts'
 import { RecordTable } from '#records/record-table.ts'
@@ -114,8 +115,15 @@ export async function countEach(definitions: readonly Definition[], records: rea
   })
 }
 
+/** Secrets have the values that stand for them in tests. */
 async function compileAll(definitions: readonly Definition[]) {
-  return Promise.all(definitions.map(async (each) => ({ name: 'seen', version: 3, compiled: await compileView(each) })))
+  return Promise.all(
+    definitions.map(async (each) => {
+      const compiled = await compileView(each)
+      const secrets = Object.fromEntries(compiled.secrets.map((name) => [name, standInOf(name)]))
+      return { name: 'seen', version: 3, compiled, secrets }
+    }),
+  )
 }
 
 async function withTable<T>(

@@ -27,14 +27,19 @@ export function snapshotLines(
       endpoints: endpoints.map(({ ingest_host, views, committed_seq: _, ...endpoint }) => ({
         ...endpoint,
         label: ingest_host?.split('.')[0] ?? '',
-        bindings: views.map(({ name: _name, version: _version, definition: _definition, ...binding }) => binding),
+        bindings: views.map(
+          ({ name: _name, version: _version, definition: _definition, secrets: _secrets, ...binding }) => binding,
+        ),
       })),
     },
     {
       kind: 'views',
       name: 'views/00',
       version,
-      views: [...views.values()].map(({ view_id: id, name, version, definition }) => ({ id, name, version, definition })),
+      views: [...views.values()].map(({ view_id: id, name, version, definition, secrets }) => ({
+        ...{ id, name, version, definition },
+        ...(secrets === undefined ? {} : { secrets: { ...secrets } }),
+      })),
     },
   ]
   return printUpdate({

@@ -1,6 +1,7 @@
 import {
   Building2,
   Cylinder,
+  FileKey2,
   History,
   KeyRound,
   LayoutDashboard,
@@ -47,6 +48,7 @@ export const accountPlaces: readonly PlaceGroup[] = [
     label: 'Account',
     places: [
       { label: 'API keys', path: 'keys', icon: KeyRound, words: 'tokens secrets credentials create revoke', role: 'member' },
+      { label: 'Secrets', path: 'secrets', icon: FileKey2, words: 'hmac hash keys views pseudonyms', role: 'member' },
       { label: 'People', path: 'people', icon: Users, words: 'members invitations roles owner viewer team' },
       { label: 'Audit trail', path: 'audit', icon: ScrollText, words: 'log events history who changed', role: 'member' },
     ],
@@ -68,6 +70,7 @@ export const operatorPlaces: readonly PlaceGroup[] = [
 /** Actions of the command palette beside places, each below the same address as those. */
 export const accountActions: readonly Place[] = [
   { label: 'Create key', path: 'keys/new', icon: Plus, words: 'api token new', role: 'member' },
+  { label: 'Create secret', path: 'secrets/new', icon: Plus, words: 'hmac hash key new', role: 'member' },
   { label: 'Create view', path: 'views/new', icon: Plus, words: 'table definition new suggest', role: 'member' },
   { label: 'Create destination', path: 'destinations/new', icon: Plus, words: 'bucket s3 new', role: 'member' },
 ]

@@ -151,10 +151,20 @@ class Copy {
 
 /**
  * Lists files that are made again, and the buckets, which are the destination and copied only on demand. The list of open segments and
- * the counts of idempotency keys may be newer than the copies of what they are about.
+ * the counts of idempotency keys may be newer than the copies of what they are about. The configuration of delivery has secrets of accounts that
+ * are encrypted in the database: control sends it again.
  */
 function neverCopied({ data, scratch, queries, restoring, buckets, ...paths }: Config['paths']): readonly string[] {
-  return [scratch, queries, restoring, buckets, paths.openSegments, paths.requestCounts, join(data, compileCacheName)]
+  return [
+    scratch,
+    queries,
+    restoring,
+    buckets,
+    paths.openSegments,
+    paths.requestCounts,
+    paths.deliverySnapshot,
+    join(data, compileCacheName),
+  ]
 }
 
 /** Reports progress. The total is an estimate, because files come and go meanwhile. */

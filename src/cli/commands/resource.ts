@@ -10,6 +10,7 @@ const limitMax = 100_000
 const placeholders: Readonly<Record<Target, string>> = {
   endpoint: 'ENDPOINT',
   destination: 'DESTINATION',
+  secret: 'SECRET',
   view: 'VIEW',
   'published view': 'VIEW',
   id: 'ID',
@@ -103,8 +104,8 @@ function targetsOf(operation: OperationName): readonly Target[] {
   )
 }
 
-function isNamed(resource: string): resource is 'endpoint' | 'destination' | 'view' {
-  return ['endpoint', 'destination', 'view'].includes(resource)
+function isNamed(resource: string): resource is 'endpoint' | 'destination' | 'secret' | 'view' {
+  return ['endpoint', 'destination', 'secret', 'view'].includes(resource)
 }
 
 function positional(targets: readonly Target[]) {

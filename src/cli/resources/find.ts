@@ -6,7 +6,7 @@ import { UserError } from '#lib/user-error.ts'
 import { isUuid } from '#lib/uuid.ts'
 
 /** Resources that commands name. A view has a version for each id: `view` is the newest that is not archived. */
-export type Named = 'endpoint' | 'destination' | 'view' | 'published view'
+export type Named = 'endpoint' | 'destination' | 'secret' | 'view' | 'published view'
 
 /** Returns the id of a resource. A name costs calls, an id does not. Throws a UserError. */
 export async function findId(client: Client, kind: Named, nameOrId: string): Promise<string> {
@@ -16,6 +16,8 @@ export async function findId(client: Client, kind: Named, nameOrId: string): Pro
       return (await findEndpoint(client, nameOrId)).id
     case 'destination':
       return (await findNamed(client.listDestinations(), kind, nameOrId)).id
+    case 'secret':
+      return (await findNamed(client.listSecrets(), kind, nameOrId)).id
     case 'view':
       return (await findVersion(client, nameOrId, ['published', 'draft'])).id
     case 'published view':

@@ -1,4 +1,5 @@
 /** Turns an account into what files declare. A plan of the result has no changes. */
+import { mayNeedSecrets } from '#model/secret.ts'
 import type { SetupKind } from '#model/setup.ts'
 import type { Account } from './kinds/account.ts'
 import { exportBinding } from './kinds/bindings.ts'
@@ -26,11 +27,17 @@ export function exportAccount(account: Account): Exported {
 export function describeOmitted(account: Account): readonly string[] {
   const drafts = [...account.views].filter(([, versions]) => versions[0]?.status === 'draft').map(([name]) => name)
   const repeated = [...Map.groupBy(account.keys ?? [], ({ name }) => name)].filter(([, keys]) => keys.length > 1)
+  const needing = [...account.views]
+    .filter(([, versions]) => versions.some(({ status, definition }) => status === 'published' && mayNeedSecrets(definition)))
+    .map(([name]) => name)
   return [
     ...(drafts.length === 0 ? [] : [`Drafts of views are left out: ${drafts.join(', ')}.`]),
     ...(account.draining.size === 0
       ? []
       : [`Endpoints that are being deleted are left out: ${[...account.draining.keys()].join(', ')}.`]),
+    ...(needing.length === 0
+      ? []
+      : [`Secrets are left out: create those that views name (${needing.join(', ')}) before you apply the files elsewhere.`]),
     ...repeated.map(([name, keys]) => `${keys.length} keys have the name ${name}: the newest is written.`),
     ...(account.keys === undefined
       ? ['The keys are left out: the API key of this command has no scope admin, so it may not list them.']

@@ -28,6 +28,8 @@ export type Suite = {
   /** The index of the document in the file. */
   readonly document: number
   readonly cases: readonly TestCase[]
+  /** Texts that stand for secrets, by name. */
+  readonly secrets: Readonly<Record<string, string>>
 }
 
 /** Problems are added, and what has none is returned. */
@@ -75,7 +77,7 @@ function readSuite(
     names.add(found.value.name)
     return [{ ...found, index }]
   })
-  return view === undefined ? [] : [{ view, source, cases }]
+  return view === undefined ? [] : [{ view, source, cases, secrets: parsed.value?.secrets ?? {} }]
 }
 
 /** Returns undefined for a case that has problems. */

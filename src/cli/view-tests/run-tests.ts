@@ -2,6 +2,7 @@
 import { AppError } from '#errors.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { writtenColumns } from '#model/definition.ts'
+import { standInOf } from '#model/secret.ts'
 import { CaseEnvelope } from '#model/view-test.ts'
 import { type ReadValue, type RecordDecider, type RecordOutcome, UndecidedRecords } from '#preview/decide-records.ts'
 import type { DeclaredSetup } from '../setup/kinds/declared.ts'
@@ -50,7 +51,7 @@ export async function runSuite(
   const { cases, source } = suite
   for (const testCase of cases) reportUnknownColumns(testCase, compiled, problems)
   try {
-    const outcomes = await decideCases(cases, compiled, decider)
+    const outcomes = await decideCases(suite, compiled, decider)
     const failed = cases.flatMap(({ value }, index) =>
       compareCase(value, outcomes[index] ?? [], () => undefined).some(isAboutRows) ? [index] : [],
     )
@@ -97,7 +98,7 @@ function reportUnknownColumns(
 
 /** Returns the outcomes of each case, with the indexes of its own records. */
 async function decideCases(
-  cases: readonly TestCase[],
+  { cases, secrets }: Suite,
   compiled: CompiledView,
   decider: RecordDecider,
 ): Promise<readonly (readonly RecordOutcome[])[]> {
@@ -106,7 +107,10 @@ async function decideCases(
   const outcomes = await decider.decide(
     compiled,
     all.map(({ text }) => text),
-    (record) => origins[all[record]?.index ?? 0] ?? originOf(CaseEnvelope.parse({})),
+    {
+      originOf: (record) => origins[all[record]?.index ?? 0] ?? originOf(CaseEnvelope.parse({})),
+      secrets: Object.fromEntries(compiled.secrets.map((name) => [name, standInFor(name, secrets)])),
+    },
   )
   const ofCases = cases.map((): RecordOutcome[] => [])
   for (const outcome of outcomes) {
@@ -114,6 +118,11 @@ async function decideCases(
     ofCases[index]?.push({ ...outcome, record })
   }
   return ofCases
+}
+
+/** Tests never have the secret itself. */
+function standInFor(name: string, given: Suite['secrets']): string {
+  return Object.hasOwn(given, name) ? Buffer.from(given[name] ?? '').toString('base64') : standInOf(name)
 }
 
 function originOf({ received_at, ...envelope }: CaseEnvelope) {

@@ -54,6 +54,45 @@ readonly api_key: string
 readonly revokeKey: (id: string, query?: {
 readonly now?: "true" | "false" | undefined
 }, options?: CallOptions) => Promise<components['schemas']["ApiKey"]>
+/** List secrets by name, without their values. Needs a token of scope `admin`. */
+readonly listSecrets: (query?: {
+readonly limit?: number | undefined
+readonly offset?: number | undefined
+}, options?: CallOptions) => Listing<components['schemas']["Secret"], {
+readonly items: (components['schemas']["Secret"])[]
+readonly total: number
+readonly limit: number
+readonly offset: number
+readonly next_offset: number | null
+}>
+/** Create a secret that views can hash with. Needs a token of scope `admin`. */
+readonly createSecret: (body: components['schemas']["CreateSecret"], options?: CallOptions) => Promise<{
+readonly id: string
+readonly name: string
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+/** when its value was last replaced; null for never */
+readonly rotated_at: string | null
+/** names of views with a version that names it and is not archived, at most 20 */
+readonly used_by: (string)[]
+/** the secret in base64, returned only now, and only if Inlet made it */
+readonly value?: string | undefined
+}>
+/** Replace the value of a secret. Needs a token of scope `admin`. */
+readonly rotateSecret: (id: string, body: components['schemas']["RotateSecret"], options?: CallOptions) => Promise<{
+readonly id: string
+readonly name: string
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+/** when its value was last replaced; null for never */
+readonly rotated_at: string | null
+/** names of views with a version that names it and is not archived, at most 20 */
+readonly used_by: (string)[]
+/** the secret in base64, returned only now, and only if Inlet made it */
+readonly value?: string | undefined
+}>
+/** Delete a secret that no published view names. Needs a token of scope `admin`. */
+readonly deleteSecret: (id: string, options?: CallOptions) => Promise<void>
 /** List who belongs to the account, in the order in which they joined. Needs a token of scope `metrics` or `admin`. */
 readonly listPeople: (options?: CallOptions) => Listing<components['schemas']["Person"], {
 readonly items: (components['schemas']["Person"])[]
@@ -1071,6 +1110,10 @@ exchangeToken: {"method":"POST","path":"/v1/token/exchange","scope":"public","in
 listKeys: {"method":"GET","path":"/v1/keys","scope":"admin","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 createKey: {"method":"POST","path":"/v1/keys","scope":"admin","input":"body","isRepeatable":false},
 revokeKey: {"method":"POST","path":"/v1/keys/{id}/revoke","scope":"admin","input":"query","isRepeatable":false},
+listSecrets: {"method":"GET","path":"/v1/secrets","scope":"admin","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
+createSecret: {"method":"POST","path":"/v1/secrets","scope":"admin","input":"body","isRepeatable":false},
+rotateSecret: {"method":"POST","path":"/v1/secrets/{id}/rotate","scope":"admin","input":"body","isRepeatable":false},
+deleteSecret: {"method":"DELETE","path":"/v1/secrets/{id}","scope":"admin","input":"none","isRepeatable":true},
 listPeople: {"method":"GET","path":"/v1/people","scope":"metrics","input":"none","isRepeatable":true,"paging":{"items":"items"}},
 listAuditEvents: {"method":"GET","path":"/v1/audit-events","scope":"admin","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_cursor","parameter":"before"},"limitMax":200}},
 listDestinations: {"method":"GET","path":"/v1/destinations","scope":"metrics","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},

@@ -400,6 +400,13 @@ readonly uses_max?: number | null | undefined
 /** lifetime of the token, such as 30m or 720h; at most 8760h */
 readonly ttl?: string | undefined
 }
+readonly CreateSecret: {
+readonly name: string
+/** 16 to 1024 bytes; if not set, Inlet makes one at random and returns it once */
+readonly value?: string | undefined
+/** how `value` is written: its UTF-8 is the secret, or base64 of the bytes */
+readonly encoding?: "text" | "base64" | undefined
+}
 readonly CreateView: {
 readonly name: string
 readonly definition: components['schemas']["Definition"] | string
@@ -1219,6 +1226,12 @@ readonly to?: string | undefined
 /** the version whose DLQ rows are read; default: the latest other version with DLQ rows of this endpoint */
 readonly from_version?: number | undefined
 }
+readonly RotateSecret: {
+/** 16 to 1024 bytes; if not set, Inlet makes one at random and returns it once */
+readonly value?: string | undefined
+/** how `value` is written: its UTF-8 is the secret, or base64 of the bytes */
+readonly encoding?: "text" | "base64" | undefined
+}
 readonly RunQuery: {
 /** one SELECT statement in the dialect of DuckDB */
 readonly sql: string
@@ -1229,6 +1242,16 @@ readonly until?: string | undefined
 /** reads only files of this endpoint */
 readonly endpoint_id?: string | undefined
 readonly max_rows?: number | undefined
+}
+readonly Secret: {
+readonly id: string
+readonly name: string
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+/** when its value was last replaced; null for never */
+readonly rotated_at: string | null
+/** names of views with a version that names it and is not archived, at most 20 */
+readonly used_by: (string)[]
 }
 readonly SegmentTotals: {
 readonly open_segments: number
@@ -1703,6 +1726,225 @@ readonly "application/problem+json": components['schemas']["Problem"]
 }
 }
 readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/secrets": {
+/** List secrets by name, without their values */
+readonly get: {
+parameters: {
+readonly query?: {
+readonly limit?: number | undefined
+readonly offset?: number | undefined
+} | undefined
+readonly header?: never
+readonly path?: never
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": {
+readonly items: (components['schemas']["Secret"])[]
+readonly total: number
+readonly limit: number
+readonly offset: number
+readonly next_offset: number | null
+}
+} }
+304: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly put?: never
+/** Create a secret that views can hash with */
+readonly post: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path?: never
+}
+readonly requestBody: { content: {
+readonly "application/json": components['schemas']["CreateSecret"]
+} }
+responses: {
+201: { content: {
+readonly "application/json": {
+readonly id: string
+readonly name: string
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+/** when its value was last replaced; null for never */
+readonly rotated_at: string | null
+/** names of views with a version that names it and is not archived, at most 20 */
+readonly used_by: (string)[]
+/** the secret in base64, returned only now, and only if Inlet made it */
+readonly value?: string | undefined
+}
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+413: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+415: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/secrets/{id}/rotate": {
+readonly get?: never
+readonly put?: never
+/** Replace the value of a secret */
+readonly post: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody: { content: {
+readonly "application/json": components['schemas']["RotateSecret"]
+} }
+responses: {
+200: { content: {
+readonly "application/json": {
+readonly id: string
+readonly name: string
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+/** when its value was last replaced; null for never */
+readonly rotated_at: string | null
+/** names of views with a version that names it and is not archived, at most 20 */
+readonly used_by: (string)[]
+/** the secret in base64, returned only now, and only if Inlet made it */
+readonly value?: string | undefined
+}
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+413: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+415: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/secrets/{id}": {
+readonly get?: never
+readonly put?: never
+readonly post?: never
+/** Delete a secret that no published view names */
+readonly delete: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody?: never
+responses: {
+204: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
 readonly patch?: never
 }
 readonly "/v1/people": {

@@ -8,6 +8,7 @@
  */
 import { AppError } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
+import type { Keyring } from '#lib/keyring.ts'
 import { prefixOf } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { toSentView } from '#model/definition.ts'
@@ -24,6 +25,7 @@ import type {
   UnitReports,
   UnitsReported,
 } from '#model/job-protocol.ts'
+import { readValuesOfView } from '#store/accounts/secrets.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commits/commit-additions.ts'
 import { lockCommits } from '#store/commits/commits.ts'
 import { findMissingSince } from '#store/commits/missing-commits.ts'
@@ -54,6 +56,8 @@ import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly delivered: Pick<DeliveredMetrics, 'addView'>
+  /** Opens the secrets that views need. */
+  readonly keyring: Keyring
 }
 
 const noRows = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
@@ -161,7 +165,7 @@ export class JobLeases {
         if (waitMs > 0) continue
         unit = { ...candidate, deaths }
       }
-      const prepared = await prepareUnit(db, job, unit, now)
+      const prepared = await prepareUnit(db, job, unit, { now, keyring: this.#options.keyring })
       if (prepared === 'later') continue
       if ('reason' in prepared) {
         if (prepared.status === 'failed') await fail(db, unit, prepared, now)
@@ -260,7 +264,12 @@ type Prepared =
   | 'later'
 
 /** Returns what a node needs for a unit, or why there is nothing to do. */
-async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit, now: number): Promise<Prepared> {
+async function prepareUnit(
+  db: Tx,
+  job: RunningJob,
+  { commit_id }: AvailableUnit,
+  { now, keyring }: { readonly now: number; readonly keyring: Keyring },
+): Promise<Prepared> {
   const { view_id } = job
   if (view_id === null) return prepareCompaction(db, job.account_id, commit_id, now)
   const commit = await findCommit(db, commit_id)
@@ -275,7 +284,7 @@ async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit
   return {
     account_id: job.account_id,
     commit: { id: commit.id, endpoint_id, node_id, log, seq, sealed_at },
-    view: toSentView({ id, name, version, definition }),
+    view: toSentView({ id, name, version, definition }, await readValuesOfView(db, keyring, id)),
     source: { ...source, from_version },
     target,
   }

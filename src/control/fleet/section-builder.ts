@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { publicKeys } from '#auth/access-tokens.ts'
 import type { Clock } from '#lib/clock.ts'
+import type { Keyring } from '#lib/keyring.ts'
 import { segmentLimits, tokenLimits } from '#model/limits.ts'
 import type { EndpointSection, Section, SectionKind } from '#model/snapshot-sections.ts'
 import { findFingerprint } from '#store/naming/certificates.ts'
@@ -10,6 +11,8 @@ import { effectiveSettings } from '../resources/effective-settings.ts'
 
 export type SectionOptions = {
   readonly readPublicKeys: (db: Db) => Promise<ReturnType<typeof publicKeys>>
+  /** Opens the secrets that views need. */
+  readonly keyring: Keyring
   readonly clock: Clock
   /** `iss` and `aud` of access tokens. */
   readonly issuer: string
@@ -55,7 +58,7 @@ export async function buildSections(
       return [...found].map(([shard, some]) => ({ kind, name: `${kind}/${shard}`, endpoints: some.map(toSection) }))
     }
     case 'views': {
-      const found = await listRegionViews(db, region, shards)
+      const found = await listRegionViews(db, region, shards, options.keyring)
       return [...found].map(([shard, views]) => ({ kind, name: `${kind}/${shard}`, views: [...views] }))
     }
   }

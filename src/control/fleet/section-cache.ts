@@ -21,7 +21,7 @@ export class SectionCache {
     maxSize: controlLimits.sectionCacheBytes,
     sizeCalculation: (line) => line.byteLength,
   })
-  /** Hash of the other inputs of sections: settings of this process and defaults of this release. */
+  /** Hash of the other inputs of sections: settings of this process, and what this release has by default and sends. */
   readonly #settingsHash: string
 
   constructor(options: SectionOptions) {
@@ -37,7 +37,10 @@ export class SectionCache {
     })
     this.#settingsHash = createHash('sha256')
       .update(
-        JSON.stringify({ issuer, baseDomain, certificate: certificateName?.('') ?? null, defaults, quotas: effectiveQuotas({}) }),
+        JSON.stringify({
+          ...{ issuer, baseDomain, certificate: certificateName?.('') ?? null, defaults, quotas: effectiveQuotas({}) },
+          ...{ sendsSecrets: true },
+        }),
       )
       .digest('base64url')
       .slice(0, 6)

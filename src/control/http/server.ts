@@ -24,8 +24,10 @@ import type { Endpoints } from '../resources/endpoints.ts'
 import type { Jobs } from '../resources/jobs.ts'
 import type { Keys } from '../resources/keys.ts'
 import type { People } from '../resources/people.ts'
+import type { Previews } from '../resources/previews.ts'
 import type { Queries } from '../resources/queries.ts'
 import type { Quotas } from '../resources/quotas.ts'
+import type { Secrets } from '../resources/secrets.ts'
 import type { Series } from '../resources/series.ts'
 import type { Suggestions } from '../resources/suggestions.ts'
 import type { TestEvents } from '../resources/test-events.ts'
@@ -56,10 +58,11 @@ import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { ownSessionRoutes, peopleRoutes, sessionRoutes } from './routes/people.ts'
 import { queryRoutes } from './routes/queries.ts'
 import { quotaRoutes } from './routes/quotas.ts'
+import { secretRoutes } from './routes/secrets.ts'
 import { endpointSeriesRoutes, viewSeriesRoutes } from './routes/series.ts'
 import { testEventRoutes } from './routes/test-events.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
-import { definitionRoutes, type PreviewRunner } from './routes/view-definitions.ts'
+import { definitionRoutes } from './routes/view-definitions.ts'
 import { viewRoutes } from './routes/views.ts'
 import { signInRoutes } from './sign-in/sign-in.ts'
 
@@ -94,7 +97,7 @@ export type Services = {
   readonly testEvents: TestEvents
   readonly deliveredRecords: DeliveredRecords
   readonly views: Views
-  readonly previews: PreviewRunner
+  readonly previews: Previews
   readonly suggestions: Suggestions
   readonly comparisons: ViewComparisons
   readonly dlqFiles: DlqFiles
@@ -106,6 +109,7 @@ export type Services = {
   readonly joinTokens: JoinTokens
   readonly queries: Queries
   readonly quotas: Quotas
+  readonly secrets: Secrets
   readonly people: People
   readonly series: Series
 }
@@ -149,6 +153,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       const keyGenerator = ({ principal }: FastifyRequest) => actorOf(principal)
       byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator }))
       await byKey.register(keyRoutes(services.keys))
+      await byKey.register(secretRoutes(services.secrets))
       await byKey.register(peopleRoutes(services.people))
       await byKey.register(auditEventRoutes(services.auditTrail))
       await byKey.register(destinationRoutes(services.destinations))

@@ -6,6 +6,7 @@
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import type { Keyring } from '#lib/keyring.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { comparisonLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
@@ -19,12 +20,14 @@ import { getEndpoint } from '#store/endpoints/endpoints.ts'
 import { findView, getView, getViewDetail } from '#store/endpoints/views.ts'
 import type { Db, Store } from '#store/store.ts'
 import { type BucketFiles, takeFitting } from './bucket-files.ts'
+import { readTrialSecrets } from './previews.ts'
 
 /** Provided by the composition: `preview/preview-workers.ts`. */
 export type ComparisonRunner = {
   readonly readComparison: (
     body: Uint8Array,
     format: DefinitionFormat,
+    secrets: readonly string[],
     account: string,
     signal: AbortSignal,
   ) => Promise<ReadComparison>
@@ -34,6 +37,7 @@ export type ComparisonRunner = {
 
 export type ViewComparisonsOptions = {
   readonly store: Store
+  readonly keyring: Keyring
   readonly bucketFiles: BucketFiles
   readonly runner: ComparisonRunner
   readonly clock: Clock
@@ -46,14 +50,16 @@ const { endpointsMax, filesMax, bytesMax, windowMs } = comparisonLimits
 
 export type ViewComparisons = ReturnType<typeof viewComparisonService>
 
-export function viewComparisonService({ store, bucketFiles, runner, clock }: ViewComparisonsOptions) {
+export function viewComparisonService({ store, keyring, bucketFiles, runner, clock }: ViewComparisonsOptions) {
   const { db } = store
   return {
     /** Takes the body of the request, and returns that of the response: both are JSON. */
-    async compare({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+    async compare(principal: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+      const { account_id } = principal
+      const { values: secrets } = await readTrialSecrets({ store, keyring }, principal)
       // Whether there is such a view shows below.
       const format = (await findView(db, account_id, id))?.format ?? 'json'
-      const { endpoint_id, ...asked } = await runner.readComparison(body, format, account_id, signal)
+      const { endpoint_id, ...asked } = await runner.readComparison(body, format, Object.keys(secrets), account_id, signal)
       const view = await getViewDetail(db, account_id, id)
       const after = await findAfter(db, account_id, view, asked)
       const before = await findBefore(db, account_id, view, asked, after.version)
@@ -68,7 +74,7 @@ export function viewComparisonService({ store, bucketFiles, runner, clock }: Vie
           ...(part && { part }),
         }))
         const about = { view_name: view.name, since: new Date(since).toISOString() }
-        const task = { ...about, ...stored, before, after, files: copies, bounded_by: [...bounded_by] }
+        const task = { ...about, ...stored, before, after, secrets, files: copies, bounded_by: [...bounded_by] }
         return runner.compare(task, account_id, signal)
       })
     },

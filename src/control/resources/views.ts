@@ -7,6 +7,7 @@ import type { CheckedView, CreateViewVersion, View, ViewDetail, ViewStatus, View
 import type { ViewMetrics } from '#model/view-metrics.ts'
 import type { CheckedChange, ReadView } from '#preview/preview-protocol.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
+import { listSecretNames } from '#store/accounts/secrets.ts'
 import {
   archiveView,
   findPublishedBefore,
@@ -27,17 +28,23 @@ import type { ControlContext } from '../context.ts'
 import { actorOf } from './actor.ts'
 import { addColumnMetrics } from './column-metrics.ts'
 
-/** Throws validation_error if delivery could not run the definition. Provided by the composition: `preview/preview-workers.ts`. */
+/** Throws validation_error if delivery could not run the definition, or it names another secret than these. Provided by the composition: `preview/preview-workers.ts`. */
 export type DefinitionReader = {
-  readonly readView: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<ReadView>
+  readonly readView: (body: Uint8Array, secrets: readonly string[], account: string, signal: AbortSignal) => Promise<ReadView>
   readonly readChange: (
     body: Uint8Array,
     format: DefinitionFormat,
+    secrets: readonly string[],
     account: string,
     signal: AbortSignal,
   ) => Promise<CheckedChange>
   /** Returns the warnings about the definition. */
-  readonly compile: (definition: Definition, account: string, signal: AbortSignal) => Promise<readonly DefinitionWarning[]>
+  readonly compile: (
+    definition: Definition,
+    secrets: readonly string[],
+    account: string,
+    signal: AbortSignal,
+  ) => Promise<readonly DefinitionWarning[]>
 }
 
 export type ViewsQuery = PageQuery & {
@@ -71,7 +78,8 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     /** Takes the body of the request. */
     async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<CheckedView> {
       const { account_id } = principal
-      const { warnings, ...view } = await definitions.readView(body, account_id, signal)
+      const names = await listSecretNames(store.db, account_id)
+      const { warnings, ...view } = await definitions.readView(body, names, account_id, signal)
       const created = { ...view, id: newId(), created_by: actorOf(principal) }
       const inserted = await transact(store, (db) =>
         withinQuotas(db, account_id, viewQuotas, () => insertView(db, account_id, created, clock.now())),
@@ -92,7 +100,9 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     async change({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<CheckedView> {
       // Whether there is such a draft shows below, in the transaction.
       const view = await findView(store.db, account_id, id)
-      const { warnings, ...change } = await definitions.readChange(body, view?.format ?? 'json', account_id, signal)
+      const names = await listSecretNames(store.db, account_id)
+      const format = view?.format ?? 'json'
+      const { warnings, ...change } = await definitions.readChange(body, format, names, account_id, signal)
       const changed = await transact(store, (db) => updateDraft(db, account_id, id, change))
       return { ...changed, warnings: [...warnings] }
     },
@@ -104,7 +114,8 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     /** Compiles again: the draft may be older than the rules of this release. */
     async publish({ account_id }: Principal, id: string, signal: AbortSignal): Promise<CheckedView> {
       const { definition } = await getView(store.db, account_id, id)
-      const warnings = await definitions.compile(definition, account_id, signal)
+      const names = await listSecretNames(store.db, account_id)
+      const warnings = await definitions.compile(definition, names, account_id, signal)
       const published = await transact(store, (db) => publishView(db, account_id, id, clock.now()))
       const before = await findPublishedBefore(store.db, account_id, published)
       return { ...published, warnings: [...warnings, ...listWarnings(published, before)] }

@@ -112,6 +112,22 @@ export async function touchViewUnlessNeeded(db: ChangeTx, view_id: string, regio
     .execute()
 }
 
+/** Touches the views that need a secret, where nodes need them. */
+export async function touchViewsOfSecret(db: ChangeTx, account_id: string, name: string): Promise<void> {
+  await touch(
+    db,
+    db
+      .selectFrom('view_secrets')
+      .innerJoin('bindings', 'bindings.view_id', 'view_secrets.view_id')
+      .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+      .select(['endpoints.region', sectionName('views', shard('view_secrets.view_id')), runningVersion.as('version')])
+      .distinct()
+      .where('view_secrets.account_id', '=', account_id)
+      .where('view_secrets.name', '=', name)
+      .where(isNeededByNodes),
+  )
+}
+
 /** Touches the endpoints of a view that is being archived. Call while it is still attached. Nodes keep its definition until it is settled. */
 export async function touchBoundEndpoints(db: ChangeTx, view_id: string): Promise<void> {
   await touch(

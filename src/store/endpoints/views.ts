@@ -10,6 +10,7 @@ import type { CanaryRule } from '#model/canary-rule.ts'
 import { type Definition, type DefinitionFormat, withListForm } from '#model/definition.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import { listSecretsOfView, lockSecrets, setSecretsOfView } from '../accounts/secrets.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchBoundEndpoints } from '../cluster/section-versions.ts'
 import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
@@ -28,9 +29,13 @@ export type NewView = Omit<CreateView, 'definition'> & {
   readonly definition: Definition
   readonly id: string
   readonly created_by: string
+  /** Names of the secrets that the definition needs. */
+  readonly secrets?: readonly string[] | undefined
 }
 
-export type DraftChange = Omit<ChangeView, 'definition'> & { readonly definition?: Definition | undefined }
+/** A definition comes with the secrets that it needs. */
+export type DraftChange = Omit<ChangeView, 'definition'> &
+  Pick<NewView, 'secrets'> & { readonly definition?: Definition | undefined }
 
 /** Inserts the first version of a new lineage, as a draft. Throws validation_error if the account already has the name. */
 export async function insertView(db: Tx, account_id: string, view: NewView, now: number): Promise<View> {
@@ -47,6 +52,7 @@ export async function insertView(db: Tx, account_id: string, view: NewView, now:
     .returningAll()
   const row = await translateErrors(insert.executeTakeFirstOrThrow(), { unique: nameTaken })
   await insertTags(db, view.id, view.tags)
+  await setSecretsOfView(db, account_id, view.id, view.secrets ?? [])
   return toView(row)
 }
 
@@ -90,6 +96,7 @@ export async function insertVersion(
       .executeTakeFirst()
     if (inserted !== undefined) {
       await insertTags(db, inserted.id, tags)
+      await setSecretsOfView(db, account_id, inserted.id, await listSecretsOfView(db, source.id))
       return toView(inserted)
     }
   }
@@ -237,7 +244,7 @@ function countFitting(sizes: readonly number[]): number {
 
 /** Changes the given fields. Throws not_found, and validation_error if the view is not a draft. */
 export async function updateDraft(db: Tx, account_id: string, id: string, change: DraftChange): Promise<View> {
-  const { description, definition, format, tags } = change
+  const { description, definition, format, tags, secrets = [] } = change
   const values = {
     // Sets at least one column, to lock the row even if no field is given.
     status: 'draft',
@@ -251,6 +258,7 @@ export async function updateDraft(db: Tx, account_id: string, id: string, change
     await db.deleteFrom('view_tags').where('view_id', '=', id).execute()
     await insertTags(db, id, tags)
   }
+  if (definition !== undefined) await setSecretsOfView(db, account_id, id, secrets)
   return view
 }
 
@@ -265,8 +273,9 @@ export async function findPublishedBefore(db: Db, account_id: string, { name, ve
   return row === undefined ? undefined : toView(row)
 }
 
-/** Throws not_found, and validation_error if the view is not a draft. */
-export async function publishView(db: Db, account_id: string, id: string, now: number): Promise<View> {
+/** Throws not_found, and validation_error if the view is not a draft, or a secret that it needs is gone. */
+export async function publishView(db: Tx, account_id: string, id: string, now: number): Promise<View> {
+  await lockSecrets(db, account_id, id)
   return changeIf(db, 'draft', account_id, id, { status: 'published', published_at: now }, 'only a draft can be published')
 }
 

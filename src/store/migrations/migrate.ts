@@ -48,6 +48,7 @@ import * as listFormOfDrafts from './0039-list-form-of-drafts.ts'
 import * as databaseGeneration from './0040-database-generation.ts'
 import * as keptFields from './0041-kept-fields.ts'
 import * as canaryRules from './0042-canary-rules.ts'
+import * as accountSecrets from './0043-account-secrets.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -95,6 +96,7 @@ const released: readonly Migration[] = [
   { version: 40, name: 'database-generation', up: databaseGeneration.up },
   { version: 41, name: 'kept-fields', up: keptFields.up },
   { version: 42, name: 'canary-rules', up: canaryRules.up },
+  { version: 43, name: 'account-secrets', up: accountSecrets.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -4,13 +4,16 @@
  * Law: read content and versions in one `readConsistently`. Otherwise a section could be sent with the version of other content.
  */
 import type { z } from 'zod'
+import type { Keyring } from '#lib/keyring.ts'
 import type { RevokedKey, Scope } from '#model/api-key.ts'
 import { type Definition, type SentView, toSentView } from '#model/definition.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { NodeQuotas, Quotas } from '#model/quota.ts'
+import { mayNeedSecrets } from '#model/secret.ts'
 import type { BindingSection, KeySection } from '#model/snapshot-sections.ts'
 import { quotasOf } from '../accounts/accounts.ts'
 import { toRevokedKey } from '../accounts/api-keys.ts'
+import { selectValuesOfViews, toValues } from '../accounts/secrets.ts'
 import { isNeededByNodes, shard } from '../cluster/section-versions.ts'
 import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { toAccess } from '../endpoints/destinations.ts'
@@ -110,11 +113,12 @@ export async function listRegionEndpoints(
   )
 }
 
-/** Returns the view versions whose bindings nodes of the region need. */
+/** Returns the view versions whose bindings nodes of the region need, with their secrets. */
 export async function listRegionViews(
   db: Db,
   region: string,
   shards: readonly string[],
+  keyring: Keyring,
 ): Promise<ReadonlyMap<string, readonly SentView[]>> {
   const rows = await db
     .selectFrom('views')
@@ -132,11 +136,19 @@ export async function listRegionViews(
     )
     .orderBy('id')
     .execute()
+  const views = rows.map((row) => ({ ...row, definition: fromJson<Definition>(row.definition) }))
+  const needing = new Set(views.filter(({ definition }) => mayNeedSecrets(definition)).map(({ id }) => id))
+  const stored =
+    needing.size === 0 ? [] : await selectValuesOfViews(db).where(shard('view_secrets.view_id'), 'in', shards).execute()
+  const secrets = Map.groupBy(
+    stored.filter(({ view_id }) => needing.has(view_id)),
+    ({ view_id }) => view_id,
+  )
   return groupByShard(
-    rows,
+    views,
     ({ id }) => id,
     shards,
-    (some) => some.map((row) => toSentView({ ...row, definition: fromJson<Definition>(row.definition) })),
+    (some) => some.map((view) => toSentView(view, toValues(secrets.get(view.id) ?? [], keyring))),
   )
 }
 

@@ -101,6 +101,7 @@ export const conditionWords = [
   'regexp_extract',
   'split_part',
   'sha256',
+  'hmac_sha256',
   'mask_ip',
   'url_host',
   'url_path',

@@ -130,6 +130,10 @@ function listsOf(source: Source, content: unknown, problems: Problems): readonly
     return []
   }
   return Object.entries(content).flatMap(([kind, entries]) => {
+    if (kind === 'secrets') {
+      source.report(problems, kind, 'are in no file, not even by name: create them with inlet secrets create')
+      return []
+    }
     if (!isKind(kind)) {
       const nearest = nearestName(kind, setupKinds)
       source.report(

@@ -14,6 +14,7 @@ import { keysExamples } from './examples/keys.ts'
 import { nodesExamples } from './examples/nodes.ts'
 import { peopleExamples } from './examples/people.ts'
 import { queriesExamples } from './examples/queries.ts'
+import { secretsExamples } from './examples/secrets.ts'
 import { seriesExamples } from './examples/series.ts'
 import type { Examples } from './examples/shared.ts'
 import { viewsExamples } from './examples/views.ts'
@@ -22,6 +23,7 @@ import { referToProblems } from './problems.ts'
 const examples: Examples = {
   ...accountsExamples,
   ...keysExamples,
+  ...secretsExamples,
   ...destinationsExamples,
   ...endpointsExamples,
   ...viewsExamples,

@@ -47,6 +47,7 @@ import { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewRequest, Preview
 import { QueriedTable, QueryResult, RunQuery } from '#model/query.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
 import { NodeRegion, NodeRegions } from '#model/region.ts'
+import { CreateSecret, RotateSecret, Secret } from '#model/secret.ts'
 import { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries } from '#model/series.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { SendTestEvent, TestEvent } from '#model/test-event.ts'
@@ -150,6 +151,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { QueriedTable, QueryResult, RunQuery },
   { ChangeQuotas, Quotas, QuotaUse },
   { NodeRegion, NodeRegions },
+  { CreateSecret, RotateSecret, Secret },
   { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries },
   { SuggestedColumn, Suggestion, SuggestRequest },
   { SendTestEvent, TestEvent },

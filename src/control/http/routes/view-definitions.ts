@@ -12,6 +12,7 @@ import { PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { ChangeView, CheckedView, CreateView } from '#model/view.ts'
 import { CompareView, ViewComparison } from '#model/view-comparison.ts'
+import type { Previews } from '../../resources/previews.ts'
 import type { Suggestions } from '../../resources/suggestions.ts'
 import type { ViewComparisons } from '../../resources/view-comparisons.ts'
 import type { Views } from '../../resources/views.ts'
@@ -23,15 +24,9 @@ import { type AddOperation, resource } from './resource.ts'
 
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
-/** Provided by the composition: `preview/preview-workers.ts`. */
-export type PreviewRunner = {
-  /** Takes the body of a request and returns that of the response: both are JSON. */
-  readonly preview: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<Uint8Array>
-}
-
 export type DefinitionRoutesOptions = {
   readonly views: Views
-  readonly previews: PreviewRunner
+  readonly previews: Previews
   readonly suggestions: Suggestions
   readonly comparisons: ViewComparisons
 }
@@ -74,7 +69,7 @@ export function definitionRoutes({
 }
 
 /** Operations that save nothing. */
-function addTrials(operation: AddOperation, previews: PreviewRunner, suggestions: Suggestions): void {
+function addTrials(operation: AddOperation, previews: Previews, suggestions: Suggestions): void {
   const shares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
 
   operation('POST /views/preview', 'previewView', 'any', {
@@ -84,7 +79,7 @@ function addTrials(operation: AddOperation, previews: PreviewRunner, suggestions
     bodyLimit: previewLimits.bodyBytesMax,
     shares,
     run: async (request, reply) =>
-      sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
+      sendJson(reply, await previews.preview(request.principal, bodyOf(request), signalDisconnect(reply))),
   })
 
   operation('POST /views/suggest', 'suggestView', 'any', {

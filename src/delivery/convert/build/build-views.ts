@@ -13,7 +13,7 @@ import { firstLine } from './failures.ts'
 import { isTransient } from './transient-error.ts'
 
 /** A view version that is built. */
-export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition'>
+export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition' | 'secrets'>
 
 export type FailedView<View extends ViewToBuild> = { readonly view: View; readonly error: unknown }
 
@@ -77,9 +77,9 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
     const blame = plan?.failed.find((known) => known.view === position)
     try {
       if (blame !== undefined) throw new (blame.isTooExpensive ? TooExpensive : Error)(blame.reason)
-      const { name, version } = view
+      const { name, version, secrets = {} } = view
       report([position])
-      ready.push({ position, view, named: { name, version, compiled: await compileView(view.definition) } })
+      ready.push({ position, view, named: { name, version, compiled: await compileView(view.definition), secrets } })
     } catch (error) {
       fail(position, view, error)
     }

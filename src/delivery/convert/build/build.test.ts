@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -106,6 +106,40 @@ async function rowsOf(built: SegmentFiles, kind: string): Promise<readonly Recor
     utf8: false,
   })
 }
+
+describe('secrets of a view', () => {
+  const hashed = (name: string, secret: string, secrets: BoundView['secrets']) => {
+    const columns = [
+      { name: 'id', type: 'VARCHAR', path: '$.id' },
+      { name: 'h', type: 'VARCHAR', value: `hmac_sha256('${secret}', id)` },
+    ]
+    return view(name, columns, { secrets })
+  }
+  const hmac = (key: string, text: string) => createHmac('sha256', key).update(text).digest('hex')
+
+  test('are those of the moment, and a view without its secret fails alone, with the reason', async () => {
+    const base64 = (key: string) => Buffer.from(key).toString('base64')
+    const [one, other] = [base64('one secret'), base64('another secret')]
+    const views = [
+      hashed('a', 'one', { one }),
+      hashed('b', 'other', { other, one }),
+      hashed('lacking', 'missing', { one }),
+      hashed('c', 'one', { one }),
+    ]
+    const built = await build([frame('{"id":"x"}\n{"id":"y"}\n')], { views })
+    expect(await rowsOf(built, 'views/a/v2')).toMatchObject([{ h: hmac('one secret', 'x') }, { h: hmac('one secret', 'y') }])
+    expect(await rowsOf(built, 'views/b/v2')).toMatchObject([{ h: hmac('another secret', 'x') }, {}])
+    expect(await rowsOf(built, 'views/c/v2')).toEqual(await rowsOf(built, 'views/a/v2'))
+    const lacking = built.views.find(({ view_name }) => view_name === 'lacking')
+    expect(lacking).toMatchObject({ processed: 2, accepted: 0, failed: 2, errors: { view_failed: 2 } })
+    expect(lacking?.last_error?.message).toBe(
+      'the secret "missing" is missing here, so nothing is hashed: create it again, or publish a version without it',
+    )
+    const after = await build([frame('{"id":"x"}\n')], { views: [hashed('a', 'one', { one: base64('rotated') })] })
+    expect(await rowsOf(after, 'views/a/v2')).toMatchObject([{ h: hmac('rotated', 'x') }])
+    expect(JSON.stringify([built, after])).not.toMatch(/one secret|another secret|rotated/)
+  })
+})
 
 describe('the files of a segment', () => {
   test('raw Parquet has every record as it was sent, in order, with its envelope', async () => {

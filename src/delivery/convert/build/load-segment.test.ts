@@ -42,7 +42,7 @@ async function outcomeOf(load: (table: RecordTable) => Promise<void>, reread?: R
     await load(table)
     await table.writeRaw(join(directory, 'raw.parquet'))
     const views = [definition, otherDefinition].map(async (each, index) => ({
-      ...{ name: `v${index}`, version: 1, compiled: await compileView(each) },
+      ...{ name: `v${index}`, version: 1, compiled: await compileView(each), secrets: {} },
     }))
     const extracted = await table.extract(await Promise.all(views))
     const decided = []

@@ -61,9 +61,17 @@ async function build(payload: Buffer, of: typeof views, database?: RecordDatabas
 }
 
 const line = fc.constantFrom('{"n":1}', '{"n":3,"t":"x"}', '{"n":"x"}', '{"t":"ü"}', '{', '', '\0', '{"n":4}\r')
+/** A view with a secret, which may have another value in the next segment. */
+const hashing = fc.constantFrom('a secret', 'another').map((key) =>
+  aBoundView({
+    name: 'hashes',
+    definition: { columns: [{ name: 'h', type: 'VARCHAR', value: "hmac_sha256('key', 'x')" }] },
+    secrets: { key: Buffer.from(key).toString('base64') },
+  }),
+)
 const segment = fc.record({
   payload: fc.array(line, { minLength: 1, maxLength: 20 }).map((lines) => Buffer.from(lines.join('\n'))),
-  of: fc.subarray(views),
+  of: fc.tuple(fc.subarray(views), fc.array(hashing, { maxLength: 1 })).map((lists) => lists.flat()),
 })
 
 test('segments that use one database after the other get the same files as in databases of their own', async () => {

@@ -23,6 +23,7 @@ export const ids = {
   person: id('9e'),
   invitation: id('1f'),
   session: id('5e'),
+  secret: id('5c'),
 }
 
 export const actor = `key:${ids.key}`
