@@ -63,7 +63,7 @@ const slow = [
   'src/preview/{compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
   'src/query/{conditions,query-workers}.test.ts',
   'src/records/*.test.ts',
-  'src/views/{column-format,computed-columns,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
+  'src/views/{column-format,computed-columns,expansion,expansion-property,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
 ]
 
 /** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */

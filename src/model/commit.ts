@@ -37,6 +37,8 @@ export const ViewOutcome = z
     dlq: ReportedCount,
     /** All records, if the view failed on the segment as a whole; otherwise 0. */
     failed: ReportedCount,
+    /** Rows written, if the view expands an array: otherwise each accepted record is one. */
+    rows: ReportedCount.optional(),
     /** Values that became NULL because their cast failed. */
     cast_nulls: ReportedCount,
     /** DLQ rows by code, and failed records as `view_failed`. */

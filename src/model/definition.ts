@@ -151,6 +151,16 @@ export const Definition = z.strictObject({
     description:
       'whether files have Bloom filters for columns with few different values, which is the default: `false` saves their space',
   }),
+  expand: z
+    .string()
+    .min(1)
+    .max(definitionLimits.pathCharsMax)
+    .optional()
+    .meta({
+      description:
+        'a path that ends with [*]: each element of the array is a row, which columns read at `$item`. It may have two [*]: then `$parent` is the element of the outer array. docs/views.md',
+      examples: ['$.items[*]'],
+    }),
   lists: ListForm.optional().meta({
     description:
       'what a list has for an element of `[*]` in which the rest of the path finds nothing: NULL (`aligned`, the default), or nothing (`packed`). Versions that were created before this choice have none, and are packed',
@@ -211,9 +221,9 @@ export function toSentView<View extends { readonly definition: Definition }>(
 ): View & Pick<SentView, 'lists' | 'computed' | 'secrets'> {
   const { definition } = view
   const named = mayNeedSecrets(definition) ? { secrets } : {}
-  const { columns, partition_by, sort_by, bloom_filters } = definition
+  const { columns, partition_by, sort_by, bloom_filters, expand } = definition
   const isKnownToOlder =
-    [partition_by, sort_by, bloom_filters].every((each) => each === undefined) &&
+    [partition_by, sort_by, bloom_filters, expand].every((each) => each === undefined) &&
     columns.every(({ value, hidden, format }) => value === undefined && hidden === undefined && format === undefined)
   if (!isKnownToOlder) return { ...view, ...named, definition: onlyForNewerNodes, computed: definition }
   const { lists, ...known } = definition

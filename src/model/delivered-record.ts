@@ -55,6 +55,13 @@ export const DlqRecord = Envelope.extend({
   endpoint_id: Id,
   error_code: z.string(),
   column: z.string().nullable().meta({ description: 'null if the reason concerns the whole record' }),
+  item: z
+    .string()
+    .nullable()
+    .meta({
+      description: 'the path of the element that is the reason, if the view expands an array',
+      examples: ['$.items[0]'],
+    }),
   message: z.string(),
 })
 export type DlqRecord = z.infer<typeof DlqRecord>

@@ -116,6 +116,14 @@ export const definitionLimits = {
   conditionDepthMax: 64,
   /** Fields of the envelope that expressions of a view name. */
   fieldsMax: 20,
+  /** Rows that a view may make of one record, and elements of an outer array. */
+  expandedRowsMax: 10_000,
+  /**
+   * Text that a view may repeat in the rows of one record: so many times the size of the record or of the outer element that it reads, and so
+   * many bytes more.
+   */
+  repeatedTextFactor: 64,
+  repeatedTextBytes: 64 * KiB,
   /** Computed columns that need each other: how many, one above the other. */
   computedLevelsMax: 16,
   /** Size of a regular expression with its repetitions written out. */
@@ -146,6 +154,9 @@ export const previewLimits = {
   bodyBytesMax: 16 * MiB,
   /** Values of the rows in the result, as text. All values that samples can contain fit, also in lists of short numbers. */
   resultBytesMax: 16 * MiB,
+  /** Rows of a view that expands an array, and how many elements are listed with what became of them. */
+  rowsMax: 20_000,
+  itemsListedMax: 1_000,
   /** Previews of one account that run or wait. */
   perAccountMax: 4,
 } as const

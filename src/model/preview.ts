@@ -44,6 +44,10 @@ export const PreviewIssue = z.object({
   column: z.string().nullable(),
   code: z.string(),
   message: z.string(),
+  item: z
+    .string()
+    .optional()
+    .meta({ description: 'the element that it is about, in a view that expands an array', examples: ['$.items[0]'] }),
   path: z.string().optional().meta({ description: 'the part of the definition that it is about' }),
   place: z
     .object({ line: z.int(), column: z.int() })
@@ -70,11 +74,30 @@ const Row: z.ZodType<Readonly<Record<string, unknown>>> = z.any().meta({
     'by column name; BIGINT, UBIGINT, HUGEINT, UHUGEINT and DECIMAL are strings, times are ISO 8601 and instants end in `Z`, NaN and infinities are strings',
 })
 
+/** What became of an element of an array that the view expands. */
+export const PreviewItem = z.object({
+  sample_index: z.int(),
+  item: z.string().meta({ description: 'the path of the element in the sample', examples: ['$.items[0]'] }),
+  outcome: z
+    .enum(['accepted', 'dropped', 'dlq'])
+    .meta({ description: '`dlq`: it, or another element of the sample, has an error' }),
+  row: z.int().nullable().meta({ description: 'its index in `rows`; null if it is not accepted' }),
+  error_code: z.string().nullable().meta({ description: 'if it has an error itself' }),
+  column: z.string().nullable().meta({ description: 'the column that has the error' }),
+})
+export type PreviewItem = z.infer<typeof PreviewItem>
+
 export const PreviewResult = z.object({
   success: z
     .boolean()
     .meta({ description: 'whether `errors` is empty: no sample went to the dead letter queue, and nothing else failed' }),
   rows: z.array(Row).meta({ description: 'rows of the accepted samples, in their order' }),
+  items: z
+    .array(PreviewItem)
+    .optional()
+    .meta({
+      description: `only for a view that expands an array: the elements of the samples in order, at most ${previewLimits.itemsListedMax}`,
+    }),
   columns: z.array(PreviewColumn),
   rowCount: z.int(),
   counts: ViewCounts.meta({

@@ -1,7 +1,7 @@
 /**
  * Tests of views in files: records, and what must become of them.
  *
- * Law: a record ends as a row, is dropped, or becomes a dead letter. A case says what becomes of all of its records: a list that it leaves out is
+ * Law: a record ends as a row, or as several of a view that expands an array, is dropped, or becomes a dead letter. A case says what becomes of all of its records: a list that it leaves out is
  * empty.
  */
 import { z } from 'zod'
@@ -40,6 +40,10 @@ const ExpectedDeadLetter = z.strictObject({
     .nullable()
     .optional()
     .meta({ description: 'name of a column', examples: ['amount'] }),
+  item: text
+    .nullable()
+    .optional()
+    .meta({ description: 'the path of an element, in a view that expands an array', examples: ['$.items[0]'] }),
   message: text.optional().meta({ examples: ['the record is not valid JSON'] }),
 })
 export type ExpectedDeadLetter = z.infer<typeof ExpectedDeadLetter>

@@ -20,12 +20,20 @@ import { withDefinition } from './definitions.ts'
 
 export type Row = Readonly<Record<string, Value>>
 
-/** `record` is an index. */
+/** `record` is an index. A record has an outcome for each row, and one if it has none. */
 export type RecordOutcome = { readonly record: number } & (
   | { readonly row: Row }
-  | { readonly droppedBy: 'a false filter' | 'an unknown filter' }
-  | { readonly deadLetter: { readonly error_code: string; readonly column: string | null; readonly message: string } }
+  | { readonly droppedBy: 'a false filter' | 'an unknown filter' | 'having no element' }
+  | { readonly deadLetter: DeadLetter }
 )
+
+type DeadLetter = {
+  readonly error_code: string
+  readonly column: string | null
+  /** In a view that expands an array: the element with the error. */
+  readonly item?: string
+  readonly message: string
+}
 
 /** A value in the form of previews, or why it is none of its type. The problem is a predicate. */
 export type ReadValue = { readonly value: Value } | { readonly problem: string }
@@ -60,23 +68,26 @@ export class RecordDecider {
     return withDefinition(definition, 'json', (parsed) => compileView(parsed))
   }
 
-  /** Returns what becomes of each record, in their order. Throws UndecidedRecords. */
+  /** Returns what becomes of each record, in their order and that of their rows. Throws UndecidedRecords. */
   async decide(
     view: CompiledView,
     records: readonly string[],
     { originOf, secrets }: DecideOptions,
   ): Promise<readonly RecordOutcome[]> {
     const { decided, errors } = await this.#decide(view, records, { originOf, secrets })
-    const deadLetters = errors.map(({ sample_index, code: error_code, column, message }) => ({
+    const deadLetters = errors.map(({ sample_index, code: error_code, column, item, message }) => ({
       record: sample_index ?? 0,
-      deadLetter: { error_code, column, message },
+      deadLetter: { error_code, column, ...(item !== undefined && { item }), message },
     }))
+    const settled = new Set(deadLetters.map(({ record }) => record))
+    for (const { index, isWritten } of decided) if (isWritten) settled.add(index)
     const written = [...view.columns.entries()].filter(([, { hidden }]) => !hidden)
-    const others = decided.flatMap(({ index: record, verdict, values }): readonly RecordOutcome[] => {
-      if (verdict === verdicts.accepted)
-        return [{ record, row: Object.fromEntries(written.map(([at, { name }]) => [name, values[at] ?? null])) }]
+    const others = decided.flatMap(({ index: record, verdict, isWritten, values }): readonly RecordOutcome[] => {
+      if (isWritten) return [{ record, row: Object.fromEntries(written.map(([at, { name }]) => [name, values[at] ?? null])) }]
+      if (settled.has(record)) return []
+      settled.add(record)
       if (verdict === verdicts.filteredOut) return [{ record, droppedBy: 'a false filter' }]
-      return verdict === verdicts.filterUnknown ? [{ record, droppedBy: 'an unknown filter' }] : []
+      return [{ record, droppedBy: verdict === verdicts.noItem ? 'having no element' : 'an unknown filter' }]
     })
     return [...others, ...deadLetters].toSorted((one, other) => one.record - other.record)
   }
@@ -94,6 +105,7 @@ export class RecordDecider {
       ...view,
       condition: undefined,
       secrets: [],
+      expand: undefined,
       columns: columns.map(({ name, type }, index) => ({
         ...{ name, type, source: parsePath(`$.c${index}`) },
         ...{ required: false, castFailures: 'null', hidden: false, parquet: undefined },

@@ -13,6 +13,7 @@ import { encodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import type { SecretValues } from '#model/secret.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
+import { refusedSql } from '#records/expanded-rows.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
 import { RecordDatabase } from '#records/record-database.ts'
 import { RecordRuns } from '#records/record-runs.ts'
@@ -24,10 +25,14 @@ import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#
 /** Memory of DuckDB for one preview: as much as a conversion has by default. */
 const MEMORY_BYTES = 128 * MiB
 
-/** A sample to which the rules of the view were applied. */
+/** A row to which the rules of the view were applied: of a sample, or in a view that expands an array, of one of its elements. */
 export type DecidedSample = {
   readonly index: number
+  /** The path of the element; null in a row that is of none. */
+  readonly item: string | null
   readonly verdict: number
+  /** Whether it is a row of the result: it is accepted, and no other element of the sample has an error. */
+  readonly isWritten: boolean
   /** By column; null in a row that is not accepted. */
   readonly values: readonly Value[]
   readonly isFilled: readonly boolean[]
@@ -38,8 +43,8 @@ export type DecidedSample = {
 export class ResultTooLarge extends Error {
   override readonly name = 'ResultTooLarge'
 
-  constructor() {
-    super(`the rows have more than ${previewLimits.resultBytesMax} bytes: send fewer samples`)
+  constructor(bound = `${previewLimits.resultBytesMax} bytes`) {
+    super(`the rows have more than ${bound}: send fewer samples`)
   }
 }
 
@@ -58,7 +63,7 @@ export type SampleOptions = {
 }
 
 export type Decisions = {
-  /** In the order of the samples. */
+  /** In the order of the samples and their elements. */
   readonly decided: readonly DecidedSample[]
   /** Samples that would go to the DLQ. */
   readonly errors: readonly PreviewIssue[]
@@ -100,7 +105,8 @@ class SampleDecider {
   }
 
   async decide(all: Piece): Promise<Decisions> {
-    await this.#connection.run('CREATE TABLE refused (record_index BIGINT, verdict SMALLINT, failed VARCHAR)')
+    const item = this.#view.expand === undefined ? '' : ', item VARCHAR'
+    await this.#connection.run(`CREATE TABLE refused (record_index BIGINT, verdict SMALLINT, failed VARCHAR${item})`)
     const tooComplex: Piece[] = []
     await cutToFit(
       [all],
@@ -110,7 +116,7 @@ class SampleDecider {
     for (const row of tooComplex) await this.#collect({ sql: undecidedSql(this.#view, recordsIn(row)), values: [], failures: [] })
     const named = { name: 'preview', version: 1, compiled: this.#view, secrets: {} }
     const { rows } = await this.#query(
-      `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, 'refused', [all], 0)}) ORDER BY record_index`,
+      `SELECT record_index, "column", error_code, message, item FROM (${dlqSql(named, 'refused', [all], 0)}) ORDER BY record_index`,
     )
     return { decided: this.#decided.toSorted((one, other) => one.index - other.index), errors: rows.map(toIssue) }
   }
@@ -130,24 +136,39 @@ class SampleDecider {
 
   /** Collects the samples of one extraction, and adds those for the DLQ to the table `refused`. */
   async #collect({ sql, values: [values], failures: [failures] }: Extraction): Promise<void> {
+    const expands = this.#view.expand !== undefined
     const names = values ?? this.#view.columns.map(() => 'NULL')
     await this.#query(`CREATE OR REPLACE TABLE extracted AS ${sql}`)
+    const ofRows = `SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`
+    const refused = expands ? refusedSql('extracted') : ofRows
+    const isAlone = expands ? ` AND record_index NOT IN (SELECT record_index FROM (${refused}))` : ''
+    const judged = `(SELECT *, verdict_0 = ${verdicts.accepted}${isAlone} AS is_written FROM extracted)`
     const bytes = names.map((value) => `coalesce(strlen(CAST(${value} AS VARCHAR)), 0)`).join(' + ')
-    const size = await this.#query(`SELECT coalesce(sum(${bytes}), 0) FROM extracted WHERE verdict_0 = ${verdicts.accepted}`)
-    const resultBytes = this.#resultBytes + Number(size.rows[0]?.[0])
+    const { rows: sizes } = await this.#query(
+      `SELECT coalesce(sum(${bytes}) FILTER (WHERE is_written), 0), count(*) FROM ${judged}`,
+    )
+    const rowCount = this.#decided.length + Number(sizes[0]?.[1])
+    if (expands && rowCount > previewLimits.rowsMax) throw new ResultTooLarge(`${previewLimits.rowsMax} rows`)
+    const resultBytes = this.#resultBytes + Number(sizes[0]?.[0])
     if (resultBytes > previewLimits.resultBytesMax) throw new ResultTooLarge()
     const columns = names.flatMap((value, index) => [
-      `CASE WHEN verdict_0 = ${verdicts.accepted} THEN ${value} END`,
+      `CASE WHEN is_written THEN ${value} END`,
       `${value} IS NOT NULL`,
       failures?.[index] ?? 'CAST(NULL AS VARCHAR)',
     ])
-    const { rows } = await this.#query(`SELECT record_index, verdict_0, ${columns.join(', ')} FROM extracted`)
-    await this.#query(`INSERT INTO refused SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`)
+    const place = expands ? 'item_path' : 'CAST(NULL AS VARCHAR)'
+    const { rows } = await this.#query(
+      `SELECT record_index, verdict_0, ${place}, is_written, ${columns.join(', ')}
+       FROM ${judged}${expands ? ' ORDER BY record_index, item_index' : ''}`,
+    )
+    await this.#query(`INSERT INTO refused ${refused}`)
     this.#resultBytes = resultBytes
-    for (const [index, verdict, ...cells] of rows) {
+    for (const [index, verdict, item, isWritten, ...cells] of rows) {
       this.#decided.push({
         index: Number(index),
+        item: item === null ? null : String(item),
         verdict: Number(verdict),
+        isWritten: isWritten === true,
         values: this.#view.columns.map(({ type }, at) => jsonForm(cells[3 * at] ?? null, type)),
         isFilled: names.map((_, at) => cells[3 * at + 1] === true),
         failedTexts: names.map((_, at) => (cells[3 * at + 2] ?? null) as string | null),
@@ -182,11 +203,12 @@ function recordsIn(piece: Piece): { readonly records: string; readonly passThrou
   return { records: `(${recordsSql([piece])})`, passThrough: ['record_index'] }
 }
 
-function toIssue([index, column, code, message]: readonly Value[]): PreviewIssue {
+function toIssue([index, column, code, message, item]: readonly Value[]): PreviewIssue {
   return {
     sample_index: Number(index),
     column: column === null || column === undefined ? null : String(column),
     code: String(code),
     message: String(message),
+    ...(typeof item === 'string' && { item }),
   }
 }

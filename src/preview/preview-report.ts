@@ -1,9 +1,10 @@
 /** The statistics and the warnings of a preview. */
 import type { Value } from '#duckdb/database.ts'
-import type { PreviewColumn, PreviewIssue } from '#model/preview.ts'
+import { previewLimits } from '#model/limits.ts'
+import type { PreviewColumn, PreviewIssue, PreviewItem } from '#model/preview.ts'
 import { printType } from '#model/types/column-type.ts'
-import type { CompiledColumn } from '#views/compiled-view.ts'
-import { verdicts } from '#views/extraction.ts'
+import type { CompiledColumn, ViewRules } from '#views/compiled-view.ts'
+import { columnOf, isMissing, verdicts } from '#views/extraction.ts'
 import type { DecidedSample } from './decide-samples.ts'
 import type { LocatedWarning } from './definitions.ts'
 
@@ -39,9 +40,34 @@ export function columnStatistics({ name, type }: CompiledColumn, values: readonl
   }
 }
 
-export function warningsOf(columns: readonly CompiledColumn[], samples: readonly DecidedSample[]): PreviewIssue[] {
-  const ofColumns = columns.flatMap((column, index) => columnWarnings(column, index, samples))
-  return [...ofColumns, ...filterWarnings(samples)].slice(0, WARNINGS_MAX)
+/** Returns what became of the elements of an array that the view expands. */
+export function itemsOf(
+  columns: readonly CompiledColumn[],
+  rows: readonly DecidedSample[],
+  errors: readonly PreviewIssue[],
+): PreviewItem[] {
+  const refused = new Set(errors.map(({ sample_index }) => sample_index))
+  let row = 0
+  const items = rows.flatMap(({ index, item, verdict, isWritten }): readonly PreviewItem[] => {
+    if (item === null) return []
+    const outcome = isWritten ? 'accepted' : refused.has(index) ? 'dlq' : 'dropped'
+    const hasError = verdict > 0
+    return [
+      {
+        ...{ sample_index: index, item, outcome, row: isWritten ? row++ : null },
+        error_code: hasError ? (isMissing(verdict) ? 'missing_required' : 'cast_failed') : null,
+        column: hasError ? (columns[columnOf(verdict)]?.name ?? null) : null,
+      },
+    ]
+  })
+  return items.slice(0, previewLimits.itemsListedMax)
+}
+
+export function warningsOf({ columns, expand }: ViewRules, rows: readonly DecidedSample[]): PreviewIssue[] {
+  const ofColumns = columns.flatMap((column, index) => columnWarnings(column, index, rows))
+  const nothing = expand !== undefined && rows.length > 0 && rows.every(({ verdict }) => verdict === verdicts.noItem)
+  const ofItems = nothing ? [issue('expand_finds_nothing', 'no sample has an element at the path of expand')] : []
+  return [...ofItems, ...ofColumns, ...filterWarnings(rows)].slice(0, WARNINGS_MAX)
 }
 
 function columnWarnings(column: CompiledColumn, index: number, samples: readonly DecidedSample[]): readonly PreviewIssue[] {
@@ -58,15 +84,15 @@ function columnWarnings(column: CompiledColumn, index: number, samples: readonly
     return [issue('cast_always_fails', `no value of column ${quoted} is of type ${type}`, name)]
   }
   if (required || castFailures === 'dlq') return []
-  return samples.flatMap(({ verdict, failedTexts }, sample_index) => {
+  return samples.flatMap(({ index: sample_index, item, isWritten, failedTexts }) => {
     const text = failedTexts[index] ?? null
-    if (verdict !== verdicts.accepted || text === null) return []
+    if (!isWritten || text === null) return []
     const problem =
       column.source.from === 'columns'
         ? `column ${quoted} cannot be computed as ${type} from ${text}`
         : `the value ${JSON.stringify(text)} of column ${quoted} is not of type ${type}`
-    const message = `${problem} and becomes NULL`
-    return [{ sample_index, column: name, code: 'cast_failed', message }]
+    const message = `${problem}${item === null ? '' : ` in the element ${item}`} and becomes NULL`
+    return [{ sample_index, column: name, code: 'cast_failed', message, ...(item !== null && { item }) }]
   })
 }
 
@@ -79,6 +105,7 @@ function filterWarnings(samples: readonly DecidedSample[]): readonly PreviewIssu
   return [issue('filter_keeps_nothing', `the filters keep none of the samples${why}`)]
 }
 
+/** Whether the values of the row were read. */
 function isReadable({ verdict }: DecidedSample): boolean {
-  return verdict > verdicts.unreadable
+  return verdict >= verdicts.filterUnknown
 }

@@ -219,3 +219,67 @@ test('the returned SQL is the compiled one, formatted', async () => {
   expect(compiledSql).toContain('AS "event type"')
   expect(compiledSql.split('\n').length).toBeGreaterThan(10)
 })
+
+describe('a preview of a view that expands an array', () => {
+  const columns = [column('sku', 'VARCHAR', { path: '$item.sku', required: true }), column('n', 'INTEGER', { path: '$item.n' })]
+  const expanded = (samples: readonly unknown[], conditions: readonly string[] = []) =>
+    previewView(
+      {
+        definition: { expand: '$.items[*]', columns, filters: conditions.map((condition) => ({ condition })) },
+        samples: samples.map((sample) => JSON.stringify(sample)),
+      },
+      { clock: systemClock, timeoutMs: 10_000 },
+    )
+
+  test('shows the rows of each sample, and what became of each element', async () => {
+    const result = await expanded(
+      [
+        {
+          items: [
+            { sku: 'a', n: 1 },
+            { sku: 'b', n: 'x' },
+            { sku: 'c', n: 0 },
+          ],
+        },
+        { items: [{ sku: 'd', n: 1 }, { n: 2 }] },
+        { items: [] },
+        { items: 1 },
+      ],
+      ['n IS NULL OR n > 0'],
+    )
+    expect(result).toMatchObject({
+      success: false,
+      rowCount: 2,
+      rows: [
+        { sku: 'a', n: 1 },
+        { sku: 'b', n: null },
+      ],
+      counts: { processed: 4, accepted: 1, dropped: 1, dlq: 2, failed: 0 },
+      errors: [
+        { sample_index: 1, code: 'missing_required', column: 'sku', item: '$.items[1]' },
+        { sample_index: 3, code: 'expand_failed', column: null, message: 'the value at $.items is a number and not an array' },
+      ],
+      warnings: [{ sample_index: 0, code: 'cast_failed', column: 'n', item: '$.items[1]' }],
+    })
+    const none = { row: null, error_code: null, column: null }
+    expect(result.items).toEqual([
+      { ...none, sample_index: 0, item: '$.items[0]', outcome: 'accepted', row: 0 },
+      { ...none, sample_index: 0, item: '$.items[1]', outcome: 'accepted', row: 1 },
+      { ...none, sample_index: 0, item: '$.items[2]', outcome: 'dropped' },
+      { ...none, sample_index: 1, item: '$.items[0]', outcome: 'dlq' },
+      { ...none, sample_index: 1, item: '$.items[1]', outcome: 'dlq', error_code: 'missing_required', column: 'sku' },
+    ])
+  })
+
+  test('says that no sample has an element', async () => {
+    const result = await expanded([{}, { items: [] }, { items: null }])
+    expect(result.warnings).toMatchObject([{ code: 'expand_finds_nothing' }])
+    expect(result).toMatchObject({ success: true, items: [], counts: { dropped: 3 } })
+  })
+
+  test('of very many rows fails', async () => {
+    const items = Array.from({ length: 5_001 }, () => ({ sku: 1 }))
+    const result = await expanded(Array.from({ length: 4 }, () => ({ items })))
+    expect(result.errors).toMatchObject([{ code: 'result_too_large', message: expect.stringContaining('20000 rows') }])
+  })
+})

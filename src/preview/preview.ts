@@ -15,7 +15,7 @@ import { decideSamples, ResultTooLarge } from './decide-samples.ts'
 import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
 import { formatSql } from './format-sql.ts'
 import type { PreviewSecrets } from './preview-protocol.ts'
-import { columnStatistics, issue, warningsOf } from './preview-report.ts'
+import { columnStatistics, issue, itemsOf, warningsOf } from './preview-report.ts'
 
 export type PreviewOptions = {
   readonly clock: Clock
@@ -50,8 +50,9 @@ export async function tryView(
   try {
     const origin = { envelope: { protocol: 'http' }, receivedAtMs: clock.now() }
     const { decided, errors } = await decideSamples(view, samples, { statement, originOf: () => origin, secrets: secrets.values })
-    const accepted = decided.filter(({ verdict }) => verdict === verdicts.accepted)
-    const dropped = decided.filter(({ verdict }) => verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown)
+    const accepted = decided.filter(({ isWritten }) => isWritten)
+    const acceptedSamples = new Set(accepted.map(({ index }) => index)).size
+    const dropped = samples.length - acceptedSamples - errors.length
     const { columns } = view
     const written = [...columns.entries()].filter(([, { hidden }]) => !hidden)
     const valuesOf = (index: number) => accepted.map(({ values }) => values[index] ?? null)
@@ -60,8 +61,9 @@ export async function tryView(
       rows: accepted.map(({ values }) => Object.fromEntries(written.map(([index, { name }]) => [name, values[index] ?? null]))),
       columns: written.map(([index, column]) => columnStatistics(column, valuesOf(index))),
       rowCount: accepted.length,
-      counts: { processed: samples.length, accepted: accepted.length, dropped: dropped.length, dlq: errors.length, failed: 0 },
-      warnings: warningsOf(columns, decided),
+      ...(view.expand && { items: itemsOf(columns, decided, errors) }),
+      counts: { processed: samples.length, accepted: acceptedSamples, dropped, dlq: errors.length, failed: 0 },
+      warnings: warningsOf(view, decided),
       errors: [...errors],
     }
   } catch (error) {

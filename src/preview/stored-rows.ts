@@ -61,6 +61,7 @@ export function readDlqRows({ files, limit, error_code, column }: DlqRowsTask): 
       endpoint_id,
       error_code: String(row['error_code']),
       column: textOf(row['column']),
+      item: textOf(row['item']),
       message: String(row['message']),
       segment_seq: Number(row['segment_seq']),
       record_index: Number(row['record_index']),

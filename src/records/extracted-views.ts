@@ -1,4 +1,5 @@
 import { quoteIdentifier } from '#duckdb/quote.ts'
+import { assert } from '#lib/assert.ts'
 import type { PartitionValue } from '#model/artifact.ts'
 import { inFile } from '#model/types/file-form.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
@@ -6,12 +7,14 @@ import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql } from '#views/extraction.ts'
 import type { Piece } from './pieces.ts'
 
-/** Law: processed = accepted + dropped + dlq. A view that fails as a whole has no such counts. */
+/** Counts of records. Law: processed = accepted + dropped + dlq. A view that fails as a whole has no such counts. */
 export type RowCounts = {
   readonly processed: number
   readonly accepted: number
   readonly dropped: number
   readonly dlq: number
+  /** Rows that are written: for a view that expands no array, the accepted records. */
+  readonly rows: number
   readonly castNulls: number
   /** DLQ rows by error code. */
   readonly errors: Readonly<Record<string, number>>
@@ -21,9 +24,11 @@ export type RowCounts = {
 /** Views whose rows can be written. */
 export type ExtractedViews = {
   readonly views: readonly NamedView[]
-  /** Names of the values, by view and column. */
+  /** Names of the values, by position and column. */
   readonly values: Extraction['values']
-  /** Returns the statement for the rows of all views. */
+  /** The position of each view among those in the statement; undefined for one that expands an array, which is extracted while it is written. */
+  readonly positions: readonly (number | undefined)[]
+  /** Returns the statement for the rows. */
   readonly rows: () => string
 }
 
@@ -43,16 +48,23 @@ export function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['val
   return extractionSql(compiled, { guarded: true, records: 'records' }).values
 }
 
-/** SQL for the rows of one view that meet the condition, in the types of its file. `more` is SQL for further columns. */
-export function acceptedSql(
-  { views, values, rows }: ExtractedViews,
+export type RowsOfView = { readonly view: NamedView; readonly values: readonly string[]; readonly rows: () => string }
+
+/** Returns the rows of one of the views. */
+export function rowsOf(
+  { views, values, positions, rows }: ExtractedViews,
   view: number,
-  condition: string,
-  more: readonly string[] = [],
-): string {
-  const names = views[view]?.compiled.columns ?? []
-  const columns = names.flatMap(({ name, type, parquet, hidden }, index) =>
-    hidden ? [] : [`${inFile(values[view]?.[index] ?? '', type, parquet)} AS ${quoteIdentifier(name)}`],
+): RowsOfView & { readonly position: number } {
+  const named = views[view]
+  const position = positions[view]
+  assert(named !== undefined && position !== undefined, 'the view must be one of the extracted views')
+  return { view: named, values: values[position] ?? [], rows, position }
+}
+
+/** SQL for the rows of a view that meet the condition, in the types of its file. `more` is SQL for further columns. */
+export function acceptedSql({ view, values, rows }: RowsOfView, condition: string, more: readonly string[] = []): string {
+  const columns = view.compiled.columns.flatMap(({ name, type, parquet, hidden }, index) =>
+    hidden ? [] : [`${inFile(values[index] ?? '', type, parquet)} AS ${quoteIdentifier(name)}`],
   )
   return `SELECT ${[...columns, ...more].join(', ')} FROM (${rows()}) WHERE ${condition}`
 }

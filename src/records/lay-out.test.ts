@@ -92,6 +92,45 @@ test('sort_by orders the rows of each file, nulls first, and otherwise as the re
   expect(files.map(({ rows }) => rows.map(([id]) => id))).toEqual([['5', '3', '4', '2', '1']])
 })
 
+test('the rows of a record may be in several files, and have none if one of them has no place', async () => {
+  const ofItems: Definition = {
+    expand: '$.items[*]',
+    columns: [
+      { name: 'id', type: 'BIGINT', path: '$.id' },
+      { name: 'country', type: 'VARCHAR', path: '$item.c' },
+      { name: 'line', type: 'INTEGER', path: '$$.item_index' },
+    ],
+    partition_by: ['country'],
+    sort_by: ['id'],
+  }
+  const items = (...countries: readonly string[]) => countries.map((c) => ({ c }))
+  const records = [
+    { id: 2, items: items('DE', 'FR', 'DE') },
+    { id: 1, items: items('DE', 'FR') },
+    { id: 3, items: items('DE', 'IT') },
+  ]
+  const { files, dlq, counts } = await layOut(ofItems, records, 2)
+  expect(files).toMatchObject([
+    {
+      partition: { country: 'DE' },
+      rows: [
+        ['1', 0],
+        ['2', 0],
+        ['2', 2],
+      ],
+    },
+    {
+      partition: { country: 'FR' },
+      rows: [
+        ['1', 1],
+        ['2', 1],
+      ],
+    },
+  ])
+  expect(dlq).toMatchObject([{ error_code: 'no_partition', record_index: 2, item: null }])
+  expect(counts).toMatchObject({ processed: 3, accepted: 2, dropped: 0, dlq: 1, rows: 5 })
+})
+
 const country = fc.oneof(
   fc.constantFrom(null, '', 'DE', 'de', "O'Brien", 'a=b/c', '%20', 'ü', '🙂', '..', ' '),
   fc.string({ unit: 'grapheme' }),

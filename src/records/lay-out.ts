@@ -17,12 +17,13 @@ import { verdicts } from '#views/extraction.ts'
 import type { RowFile } from './extracted-views.ts'
 import { parquetRowsSql } from './parquet-writer.ts'
 
-/** The column of unfinished files that says which record a row is from. No column of a view can have such a name. */
-export const recordIndexColumn = '\u001frecord_index'
+/** The columns of unfinished files that say which record a row is from, and which element of it. No column of a view can have such a name. */
+const recordIndexColumn = '\u001frecord_index'
+const itemIndexColumn = '\u001fitem_index'
 
 export type LayOutOptions = {
   readonly view: CompiledView
-  /** The accepted rows in the order of the records, with `recordIndexColumn` behind the columns of the view. It is removed. */
+  /** The accepted rows in the order of the records, with `placeColumns` behind the columns of the view. It is removed. */
   readonly path: string
   readonly rows: number
   readonly partitionsMax: number
@@ -39,7 +40,9 @@ export type LaidOut = {
   readonly files: readonly RowFile[]
   /** Measured on the rows that the files have. */
   readonly quality: ViewQuality
-  /** Records that were added to the refused rows. */
+  /** Rows that the files have. */
+  readonly rows: number
+  /** Records that were added to the refused ones, with all of their rows. */
   readonly unplaced: number
 }
 
@@ -47,18 +50,26 @@ export function isLaidOut({ layout }: CompiledView): boolean {
   return layout.partitionBy.length > 0 || layout.sortBy.length > 0
 }
 
+/** SQL for the columns behind those of the view. */
+export function placeColumns(view: CompiledView): readonly string[] {
+  if (!isLaidOut(view)) return []
+  const ofItem = view.expand === undefined ? [] : [`item_index AS ${quoteIdentifier(itemIndexColumn)}`]
+  return [`record_index AS ${quoteIdentifier(recordIndexColumn)}`, ...ofItem]
+}
+
 /** Writes the files beside the path. */
 export async function layOut(options: LayOutOptions): Promise<LaidOut> {
-  const { view, path, rows, measure, copy } = options
+  const { view, path, measure, copy } = options
+  let { rows } = options
   const { partitions, more } = await findPartitions(options)
   const unplaced = more === undefined ? 0 : await refuse(options, partitions, more)
   const whole = unplaced === 0 ? path : `${path}.kept`
   if (unplaced > 0) {
     const isKept = `${recordIndex} NOT IN (SELECT record_index FROM ${options.refused})`
-    await copy(`SELECT * FROM (${parquetRowsSql([path])}) WHERE ${isKept}`, whole)
+    rows = await copy(`SELECT * FROM (${parquetRowsSql([path])}) WHERE ${isKept}`, whole)
     await rm(path)
   }
-  const quality = await measure(whole, rows - unplaced)
+  const quality = await measure(whole, rows)
   const files: RowFile[] = []
   for (const [index, { values, condition }] of partitions.entries()) {
     const file = `${path}.${index}.parquet`
@@ -66,7 +77,7 @@ export async function layOut(options: LayOutOptions): Promise<LaidOut> {
     if (written > 0) files.push({ path: file, rows: written, ...(values.length > 0 && { partition: values }) })
   }
   await rm(whole)
-  return { files, quality, unplaced }
+  return { files, quality, rows, unplaced }
 }
 
 const recordIndex = quoteIdentifier(recordIndexColumn)
@@ -135,7 +146,7 @@ async function refuse(
   const ofColumns = columns.map(({ name }) => name).join(', ')
   const many = `concat('the segment has ${more.partitions} partitions of ${ofColumns}, and only the ${partitionsMax} with the most rows have files: ', ${shown}, ' is not one of them')`
   const long = `concat('the values ', ${shown}, ' of ${ofColumns} cannot name folders, which have at most ${objectKeyLimits.partitionBytesMax} bytes')`
-  const { rows } = await query(`INSERT INTO ${refused}
+  const { rows } = await query(`INSERT INTO ${refused} (record_index, verdict, failed)
     SELECT ${recordIndex}, ${verdicts.unplaced}, first(CASE WHEN ${fitsSql(columns)} THEN ${many} ELSE ${long} END)
     FROM (${parquetRowsSql([path])}) WHERE (${isKept}) IS NOT TRUE GROUP BY ALL`)
   return Number(rows[0]?.[0])
@@ -149,10 +160,11 @@ function selectSql({ columns, layout }: CompiledView): string {
   return `SELECT ${kept.join(', ')}`
 }
 
-function orderSql({ columns, layout }: CompiledView): string {
+function orderSql({ columns, layout, expand }: CompiledView): string {
   if (layout.sortBy.length === 0) return ''
   const names = layout.sortBy.map((index) => `${quoteIdentifier(must(columns[index], 'a column').name)} NULLS FIRST`)
-  return `ORDER BY ${names.join(', ')}, ${recordIndex}`
+  const ofItem = expand === undefined ? '' : `, ${quoteIdentifier(itemIndexColumn)}`
+  return `ORDER BY ${names.join(', ')}, ${recordIndex}${ofItem}`
 }
 
 function partitionColumns({ columns, layout }: CompiledView): readonly CompiledColumn[] {

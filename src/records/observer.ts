@@ -11,12 +11,25 @@ import { verdicts } from '#views/extraction.ts'
 import { Counts, sumTallies, type Tally } from './tally.ts'
 
 /** Outcome of a statement for the rows that it read. */
-export type Observed = { readonly written: number; readonly tally: Tally }
+export type Observed = {
+  /** Rows. */
+  readonly written: number
+  /** Records with rows that were written. */
+  readonly accepted: number
+  readonly tally: Tally
+}
 
 /** Returns the outcome of several statements. */
 export function sumObserved(all: readonly Observed[]): Observed {
-  const none: Observed = { written: 0, tally: new Counts().tally() }
-  return all.reduce((sum, { written, tally }) => ({ written: sum.written + written, tally: sumTallies(sum.tally, tally) }), none)
+  const none: Observed = { written: 0, accepted: 0, tally: new Counts().tally() }
+  return all.reduce(
+    (sum, { written, accepted, tally }) => ({
+      written: sum.written + written,
+      accepted: sum.accepted + accepted,
+      tally: sumTallies(sum.tally, tally),
+    }),
+    none,
+  )
 }
 
 /** SQL that is true for accepted rows. Most rows of most views have no failed cast, and never leave DuckDB. */
@@ -64,7 +77,7 @@ export class Observer {
     try {
       const written = await write()
       appender.flushSync()
-      return { written, tally: this.#counts.tally() }
+      return { written, accepted: written, tally: this.#counts.tally() }
     } finally {
       this.#refused = undefined
       close(appender)

@@ -9,20 +9,29 @@
  */
 import { type Buffer, isUtf8 } from 'node:buffer'
 import { join } from 'node:path'
-import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
-import { assert, must } from '#lib/assert.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
+import { assert } from '#lib/assert.ts'
 import { partitionLimits } from '#model/limits.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { extractionSql, undecidedSql } from '#views/extraction.ts'
 import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
-import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
-import { isLaidOut, type LaidOut, type LayOutOptions, layOut, recordIndexColumn } from './lay-out.ts'
+import { type ExpandedPiece, ExpandedRows } from './expanded-rows.ts'
+import {
+  acceptedSql,
+  type DecidedView,
+  type ExtractedViews,
+  type RowCounts,
+  type RowsOfView,
+  rowsOf,
+  valuesOf,
+} from './extracted-views.ts'
+import { isLaidOut, type LaidOut, type LayOutOptions, layOut, placeColumns } from './lay-out.ts'
 import { buildLimits, rowGroupBytesWithin } from './limits.ts'
 import { isAccepted, type Observed, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
-import { concatenate, writePieces } from './piece-files.ts'
+import { concatenate, type PieceWriter, writePieces } from './piece-files.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from './pieces.ts'
 import { RecordDatabase } from './record-database.ts'
 import { type Lines, RecordRuns, type Reread } from './record-runs.ts'
@@ -149,8 +158,8 @@ export class RecordTable {
 
   /**
    * Prepares views for writing. Several views share one parse, whose results replace those of the last call. A single view is
-   * extracted while it is written. Throws StatementTimeout, TooExpensive if a view is too slow for a record, MissingSecret, or OutOfMemory if a record does not
-   * fit in memory for all views together: try each alone.
+   * extracted while it is written, and so is one that expands an array. Throws StatementTimeout, TooExpensive if a view is too slow for a record,
+   * MissingSecret, or OutOfMemory if a record does not fit in memory for all views together: try each alone.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     for (const { compiled } of views) {
@@ -158,11 +167,14 @@ export class RecordTable {
       if (problem !== undefined) throw new TooExpensive(problem)
     }
     for (const { compiled, secrets } of views) await this.#database.secrets.provide(compiled, secrets)
-    const compiled = views.map((view) => view.compiled)
-    if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
-    await this.#deadline.run(views.length, () => this.#extractTogether(compiled))
+    const together = views.filter((view) => view.compiled.expand === undefined)
+    const compiled = together.map((view) => view.compiled)
+    const positions = views.map((view) => (view.compiled.expand === undefined ? together.indexOf(view) : undefined))
+    const extracted = { views, positions, values: valuesOf(compiled) }
+    if (together.length < 2) return { ...extracted, rows: () => this.#extractionSql(compiled, this.#pieces) }
+    await this.#deadline.run(together.length, () => this.#extractTogether(compiled))
     const tables = this.#slices.map((_, slice) => `SELECT * FROM extracted_${slice}`)
-    return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
+    return { ...extracted, rows: () => tables.join(' UNION ALL ') }
   }
 
   async #extractTogether(compiled: readonly CompiledView[]): Promise<void> {
@@ -199,29 +211,28 @@ export class RecordTable {
     const named = extracted.views[view]
     assert(named !== undefined, 'the view must be one of the extracted views')
     const refused = `refused_${view}`
-    await this.#database.observer.createRefused(refused)
-    const { written, tally } = await fallBackIfOutOfMemory(
-      () => this.#writeObserved(refused, extracted, view, path),
-      () => this.#writeObservedInPieces(refused, named, path),
-    )
-    const processed = written + tally.dropped + tally.dlq
+    const { written, accepted, tally } =
+      named.compiled.expand === undefined
+        ? await this.#writeRecords(refused, extracted, view, path)
+        : await this.#writeExpanded(refused, named, path)
+    const processed = accepted + tally.dropped + tally.dlq
     assert(processed === this.recordCount, `a view decided ${processed} of ${this.recordCount} records`)
     const dlqSqlOf = (pieces: readonly Piece[]) => dlqSql(named, refused, pieces, this.#options.segmentSeq)
     const { dropped, castNulls, ofColumns } = tally
     const measure = (whole: string, rows: number) => this.#quality(named.compiled, whole, rows, ofColumns)
-    const { quality, files, unplaced } = await this.#layOut(named.compiled, {
+    const { quality, files, unplaced, rows } = await this.#layOut(named.compiled, {
       ...{ path, refused, rows: written, partitionsMax, measure },
     })
     const dlq = tally.dlq + unplaced
-    const counts = { processed, accepted: written - unplaced, dropped, dlq, castNulls }
+    const counts = { processed, accepted: accepted - unplaced, dropped, dlq, rows, castNulls }
     return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), dlq)) }, quality, files, dlqSqlOf }
   }
 
-  /** Returns the files of the accepted rows, their quality, and the number of those that have no place. */
+  /** Returns the files of the accepted rows, their quality, and the number of records that have no place. */
   async #layOut(view: CompiledView, request: Omit<LayOutOptions, 'view' | 'query' | 'copy'>): Promise<LaidOut> {
     const { path, rows, measure } = request
     if (rows === 0 || !isLaidOut(view))
-      return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], unplaced: 0 }
+      return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], rows, unplaced: 0 }
     const query = (sql: string) => this.#query(sql)
     const copy = (select: string, file: string) => this.#copy(select, file, undefined, view.layout.bloomFilters)
     return layOut({ ...request, view, query, copy })
@@ -248,34 +259,71 @@ export class RecordTable {
     return { errors, lastError: { code: String(last.rows[0]?.[0]), message: String(last.rows[0]?.[1]) } }
   }
 
-  async #quality({ columns }: CompiledView, path: string, rows: number, tallies: Tally['ofColumns']): Promise<ViewQuality> {
+  async #quality(view: CompiledView, path: string, rows: number, tallies: Tally['ofColumns']): Promise<ViewQuality> {
     this.#profile ??= profileKinds(this.#sampler.texts())
     return {
-      columns: await columnQualities({ columns, path, rows, tallies, query: (sql) => this.#query(sql) }),
+      columns: await columnQualities({ columns: view.columns, path, rows, tallies, query: (sql) => this.#query(sql) }),
       sampled_records: this.#profile.samples,
-      unmapped: [...unmappedPaths(this.#profile, columns)],
+      unmapped: [...unmappedPaths(this.#profile, view)],
     }
   }
 
-  #writeObserved(refused: string, extracted: ExtractedViews, view: number, path: string): Promise<Observed> {
-    return this.#tryUnguarded(() => this.#database.observer.observe(refused, () => this.#copyAccepted(extracted, view, path)))
+  async #writeRecords(refused: string, extracted: ExtractedViews, view: number, path: string): Promise<Observed> {
+    const rows = rowsOf(extracted, view)
+    await this.#database.observer.createRefused(refused)
+    return fallBackIfOutOfMemory(
+      () => this.#writeObserved(refused, rows, isAccepted(rows.position), path),
+      () => this.#writeObservedInPieces(refused, rows.view, path),
+    )
   }
 
-  #copyAccepted(extracted: ExtractedViews, view: number, path: string): Promise<number> {
-    const { compiled } = must(extracted.views[view], 'the view must be one of the extracted views')
-    const more = isLaidOut(compiled) ? [`record_index AS ${quoteIdentifier(recordIndexColumn)}`] : []
-    return this.#copy(acceptedSql(extracted, view, isAccepted(view), more), path, undefined, compiled.layout.bloomFilters)
+  #writeObserved(refused: string, rows: RowsOfView, condition: string, path: string): Promise<Observed> {
+    const { compiled } = rows.view
+    const select = () => acceptedSql(rows, condition, placeColumns(compiled))
+    return this.#tryUnguarded(() =>
+      this.#database.observer.observe(refused, () => this.#copy(select(), path, undefined, compiled.layout.bloomFilters)),
+    )
   }
 
   /** Extracts and writes one view in pieces that fit in memory. A record that does not fit by itself is too complex for the view. */
-  async #writeObservedInPieces(refused: string, view: NamedView, path: string): Promise<Observed> {
+  #writeObservedInPieces(refused: string, view: NamedView, path: string): Promise<Observed> {
     const { compiled } = view
-    const values = valuesOf([compiled])
-    const write = (file: string, rows: () => string) => this.#writeObserved(refused, { views: [view], values, rows }, 0, file)
-    const observed = await writePieces(this.#pieces, path, {
+    const [values = []] = valuesOf([compiled])
+    const write = (file: string, rows: () => string) => this.#writeObserved(refused, { view, values, rows }, isAccepted(0), file)
+    return this.#writeViewInPieces(path, {
       write: (piece, file) => write(file, () => this.#extractionSql([compiled], [piece])),
-      writeTooComplex: (row, file) =>
-        write(file, () => undecidedSql(compiled, { records: `(${recordsSql([row])})`, passThrough: ['record_index'] })),
+      writeTooComplex: (row, file) => write(file, () => this.#undecidedSql(compiled, row)),
+    })
+  }
+
+  /** Writes a view that expands an array. Its rows are in tables, because the verdict of a record is that of all its elements. */
+  async #writeExpanded(refused: string, view: NamedView, path: string): Promise<Observed> {
+    const { compiled } = view
+    const [values = []] = valuesOf([compiled])
+    const expanded = new ExpandedRows(refused, this.#slices.length, {
+      run: (sql) => this.#tryUnguarded(() => this.#run(sql())),
+      query: (sql) => this.#query(sql),
+      write: (rows, condition, file) => this.#writeObserved(refused, { view, values, rows }, condition, file),
+    })
+    await expanded.clear()
+    const extract = (piece: Piece): ExpandedPiece => ({ ...piece, sql: () => this.#extractionSql([compiled], [piece]) })
+    const observed = await fallBackIfOutOfMemory(
+      () => expanded.write(this.#slices.map(extract), path),
+      async () => {
+        await expanded.clear()
+        return this.#writeViewInPieces(path, {
+          write: (piece, file) => expanded.write([extract(piece)], file),
+          writeTooComplex: (row, file) => expanded.write([{ ...row, sql: () => this.#undecidedSql(compiled, row) }], file),
+        })
+      },
+    )
+    await expanded.dropTables()
+    return observed
+  }
+
+  async #writeViewInPieces(path: string, writer: Omit<PieceWriter<Observed>, 'merge'>): Promise<Observed> {
+    const observed = await writePieces(this.#pieces, path, {
+      ...writer,
       merge: (files, results) => {
         const filled = files.filter((_, index) => results[index]?.written !== 0)
         // A file without rows has the columns.
@@ -283,6 +331,10 @@ export class RecordTable {
       },
     })
     return sumObserved(observed)
+  }
+
+  #undecidedSql(compiled: CompiledView, row: Piece): string {
+    return undecidedSql(compiled, { records: `(${recordsSql([row])})`, passThrough: ['record_index'] })
   }
 
   #extractionSql(compiled: readonly CompiledView[], pieces: readonly Piece[]): string {

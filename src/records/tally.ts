@@ -48,9 +48,9 @@ export class Counts {
     this.#dropped += 1
   }
 
-  /** Counts a row of the DLQ. */
-  addRefused(verdict: number): void {
-    count(this.#verdicts, verdict, 1)
+  /** Counts rows of the DLQ. */
+  addRefused(verdict: number, rows = 1): void {
+    count(this.#verdicts, verdict, rows)
   }
 
   /** Counts the columns whose cast failed and became NULL: one bit each, as in the extraction. */

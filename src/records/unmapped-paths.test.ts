@@ -14,7 +14,7 @@ const paths = (...named: readonly (readonly [path: string, type?: string])[]): C
 
 async function unmapped(columns: readonly Column[], ...records: readonly unknown[]): Promise<readonly SeenPath[]> {
   const compiled = await compileView({ columns: [...columns] })
-  return unmappedPaths(profileKinds(records.map((record) => JSON.stringify(record))), compiled.columns)
+  return unmappedPaths(profileKinds(records.map((record) => JSON.stringify(record))), compiled)
 }
 
 test.each<readonly [what: string, columns: Column[], record: unknown, expected: readonly string[]]>([

@@ -8,8 +8,8 @@
 import { qualityLimits } from '#model/limits.ts'
 import { descriptorOf } from '#model/types/column-type.ts'
 import { byFrequency, JsonKind, type SeenPath } from '#model/view-quality.ts'
-import type { CompiledColumn } from '#views/compiled-view.ts'
-import { printPath } from '#views/json-path.ts'
+import type { ViewRules } from '#views/compiled-view.ts'
+import { printPath, type Step } from '#views/json-path.ts'
 import type { Kind, Profile, ProfileNode } from './sample-profile.ts'
 
 /** The parts of a node, and of the nodes below it, that columns read. */
@@ -31,7 +31,7 @@ const kinds = {
 } as const satisfies Record<Kind, JsonKind>
 
 /** Returns the unmapped paths, the most frequent first. */
-export function unmappedPaths({ root }: Profile, columns: readonly CompiledColumn[]): readonly SeenPath[] {
+export function unmappedPaths({ root }: Profile, view: Pick<ViewRules, 'columns' | 'expand'>): readonly SeenPath[] {
   const found = new Map<string, SeenPath>()
   const report = (node: ProfileNode, records: number, which: (kind: Kind) => boolean): void => {
     const path = shortenedPath(node)
@@ -52,22 +52,30 @@ export function unmappedPaths({ root }: Profile, columns: readonly CompiledColum
     for (const [name, inner] of node.names) visit(inner, taken.names.get(name))
     if (node.items !== undefined) visit(node.items, taken.items)
   }
-  visit(root, takenBy(columns))
+  visit(root, takenBy(view))
   return [...found.values()].toSorted(byFrequency).slice(0, qualityLimits.pathsMax)
 }
 
-function takenBy(columns: readonly CompiledColumn[]): Taken {
+function takenBy({ columns, expand }: Pick<ViewRules, 'columns' | 'expand'>): Taken {
   const root = newTaken()
   for (const { source: path, type } of columns) {
     if (path.from !== 'record') continue
     let at = root
-    for (const step of path.steps) at = step === 'each' || 'index' in step ? itemsOf(at) : nameOf(at, step.key)
+    for (const step of [...stepsTo(path.of, expand), ...path.steps])
+      at = step === 'each' || 'index' in step ? itemsOf(at) : nameOf(at, step.key)
     // The list that [*] creates is not a list in the record.
     for (let depth = path.hasEach ? 1 : 0; depth < type.depth; depth += 1) at = itemsOf(at)
     at.takesScalars = true
     if (descriptorOf(type.scalar).acceptsAnyText) at.takesAll = true
   }
   return root
+}
+
+/** Returns the steps to where a path starts. */
+function stepsTo(of: 'item' | 'parent' | undefined, expand: ViewRules['expand']): readonly Step[] {
+  if (of === undefined || expand === undefined) return []
+  const { steps, inner } = expand
+  return [...steps, 'each', ...(of === 'item' && inner !== undefined ? [...inner, 'each' as const] : [])]
 }
 
 function itemsOf(taken: Taken): Taken {

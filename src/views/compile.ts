@@ -22,7 +22,7 @@ import { excerptOf } from './excerpt.ts'
 import { extractionSql } from './extraction.ts'
 import { compileExpression } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
-import { type Path, PathError, parsePath } from './json-path.ts'
+import { type Path, PathError, parseExpand, parsePath } from './json-path.ts'
 import { readLayout } from './layout.ts'
 import { SecretNames } from './secret-names.ts'
 
@@ -61,8 +61,13 @@ async function compile(input: unknown, secrets?: readonly string[]): Promise<Com
 async function compileWith(connection: Connection, definition: Definition, secrets: SecretNames): Promise<CompiledView> {
   const errors: FieldError[] = []
   const declared: ReadColumn[] = []
+  const { expand: array, lists } = definition
+  const expand = array === undefined ? undefined : attempt(errors, 'expand', PathError, () => parseExpand(array))
+  // If it could not be parsed, columns are read as if it could be: that problem comes first.
+  const expands =
+    array === undefined ? 'nothing' : expand !== undefined && expand.inner === undefined ? 'one array' : 'two arrays'
   for (const [index, column] of definition.columns.entries()) {
-    declared.push(await readColumn(connection, column, index, { lists: definition.lists, errors }))
+    declared.push(await readColumn(connection, column, index, { lists, expands, errors }))
   }
   const filters = await parseFilters(connection, definition.filters ?? [], errors)
   const trees = declared.flatMap(({ source }) => (source?.from === 'columns' ? [source.tree] : []))
@@ -71,6 +76,7 @@ async function compileWith(connection: Connection, definition: Definition, secre
     const message = `its expressions name ${fields.length} fields of the envelope: at most ${definitionLimits.fieldsMax} are allowed; read the others by columns with a path`
     throw invalid([...errors, { path: '', message, code: 'too_expensive' }])
   }
+  if (expands === 'nothing') errors.push(...indexesOfItems(declared, filters))
   const columns = [...declared, ...fields]
   const expressions = new Expressions(connection, columns, secrets, errors)
   const compiled = await expressions.columns()
@@ -83,18 +89,23 @@ async function compileWith(connection: Connection, definition: Definition, secre
       conditions.length === 0
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
+    ...(expand && { expand: { ...expand, textsMade: expressions.budget.textsMade, readInExpressions: [...expressions.reads] } }),
   }
   const { sql } = extractionSql([view], { guarded: true, records: 'records' })
   return { ...view, layout, secrets: secrets.used, patterns: expressions.budget.patterns, sql }
 }
 
-type ReadOptions = { readonly lists: ListForm | undefined; readonly errors: FieldError[] }
+type ReadOptions = {
+  readonly lists: ListForm | undefined
+  readonly expands: 'nothing' | 'one array' | 'two arrays'
+  readonly errors: FieldError[]
+}
 
 async function readColumn(
   connection: Connection,
   column: Definition['columns'][number],
   index: number,
-  { lists, errors }: ReadOptions,
+  { lists, expands, errors }: ReadOptions,
 ): Promise<ReadColumn> {
   const at = `columns.${index}`
   const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
@@ -104,7 +115,7 @@ async function readColumn(
   const source =
     column.value === undefined
       ? attempt(errors, `${at}.path`, PathError, () => ({
-          ...inForm(parsePath(column.path ?? ''), lists),
+          ...inForm(parseColumnPath(column.path ?? '', expands), lists),
           ...(format === undefined ? {} : { format }),
         }))
       : await attemptLater(errors, { path: `${at}.value`, text: column.value }, () => parseValue(connection, column.value ?? ''))
@@ -122,9 +133,33 @@ async function readColumn(
 function misfitOf(source: NonNullable<ReadColumn['source']>, type: ColumnType): string | undefined {
   if (source.from === 'record' && source.hasEach && type.depth === 0)
     return 'must be a list such as VARCHAR[], because the path has [*]'
-  if (source.from === 'envelope' && (type.depth > 0 || descriptorOf(type.scalar).readsJson))
+  if ((source.from === 'envelope' || source.from === 'item_index') && (type.depth > 0 || descriptorOf(type.scalar).readsJson))
     return 'must be a scalar such as VARCHAR or TIMESTAMP, because the path names a field of the envelope'
   return undefined
+}
+
+const needsExpand = 'needs expand in the definition, such as "expand": "$.items[*]": then each element of the array is a row'
+
+/** Throws PathError. */
+function parseColumnPath(text: string, expands: ReadOptions['expands']): Path {
+  const path = parsePath(text)
+  const isOfRecord = path.from === 'envelope' || (path.from === 'record' && path.of === undefined)
+  if (!isOfRecord && expands === 'nothing') throw new PathError(needsExpand)
+  if (path.from === 'record' && path.of === 'parent' && expands === 'one array')
+    throw new PathError('needs an expand with two [*], such as $.orders[*].items[*]: with one, the record is at $')
+  return path
+}
+
+/** Returns an error for each expression that reads the position of an element in a view without elements. */
+function indexesOfItems(columns: readonly ReadColumn[], filters: readonly ParsedFilter[]): readonly FieldError[] {
+  const values = columns.flatMap(({ source }, index) =>
+    source?.from === 'columns' ? [{ path: `columns.${index}.value`, tree: source.tree }] : [],
+  )
+  const isIndex = ({ source }: ReadColumn) => source?.from === 'item_index'
+  return [...values, ...filters].flatMap(({ path, tree }) => {
+    const [field] = fieldsIn([tree], columns).filter(isIndex)
+    return field === undefined ? [] : [{ path, message: `${field.name} ${needsExpand}`, code: 'not_allowed' as const }]
+  })
 }
 
 /** Versions that are older than the choice have packed lists. */
@@ -154,6 +189,8 @@ async function parseFilters(
 /** Compiles the expressions of a view. Those that fail are in `errors`. */
 class Expressions {
   readonly budget = new ConditionBudget()
+  /** The columns that they name, by index. */
+  readonly reads = new Set<number>()
   readonly #connection: Connection
   readonly #read: readonly ReadColumn[]
   readonly #secrets: SecretNames
@@ -185,7 +222,8 @@ class Expressions {
     for (const filter of filters) {
       const condition = await attemptLater(this.#errors, filter, async () => {
         const options = { connection: this.#connection, columns: this.#columns, budget: this.budget, secrets: this.#secrets }
-        const { sql } = await compileExpression(filter.tree, { ...options, failedCast: 'null' })
+        const { sql, reads } = await compileExpression(filter.tree, { ...options, failedCast: 'null' })
+        this.#addReads(reads)
         const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns, filter.tree) : 'BOOLEAN'
         if (type !== 'BOOLEAN')
           throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`, 'wrong_type')
@@ -194,6 +232,10 @@ class Expressions {
       if (condition !== undefined) conditions.push(condition)
     }
     return conditions
+  }
+
+  #addReads(columns: readonly number[]): void {
+    for (const column of columns) this.reads.add(column)
   }
 
   async #values(): Promise<ReadonlyMap<number, Computed>> {
@@ -209,6 +251,7 @@ class Expressions {
         compileValue(source.tree, type, this.#columns, levels, compiler),
       )
       if (compiled === undefined) continue
+      this.#addReads(compiled.computed.reads)
       values.set(index, compiled.computed)
       this.#columns[index] = { ...must(this.#columns[index], 'a column'), size: sizeOfColumn(type, compiled.size) }
     }

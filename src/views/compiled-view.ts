@@ -2,7 +2,7 @@ import type { SecretValues } from '#model/secret.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 import type { ParquetForm } from '#model/types/file-form.ts'
 import type { Condition } from './condition.ts'
-import type { Path } from './json-path.ts'
+import type { Expand, Path } from './json-path.ts'
 import type { PatternBudget } from './pattern-budget.ts'
 
 /** An expression over columns of the view. */
@@ -38,6 +38,15 @@ export type ViewRules = {
   readonly columns: readonly CompiledColumn[]
   /** All filters joined with AND; undefined if the view has none. */
   readonly condition: Condition | undefined
+  /** The array of a record whose elements are rows; undefined if a record is a row. */
+  readonly expand?: Expansion | undefined
+}
+
+export type Expansion = Expand & {
+  /** How many times the text of a row its expressions may return. */
+  readonly textsMade: number
+  /** The columns that expressions name, by index. */
+  readonly readInExpressions: readonly number[]
 }
 
 /** Where rows go, and in which order. Columns are indexes. */

@@ -36,9 +36,14 @@ export function fieldsIn(trees: readonly Node[], columns: readonly { readonly na
   return [...names].flatMap((name) => {
     const source = fieldOf(name)
     if (source === undefined) return []
-    const type = parseType(source.field === 'ingested_at' ? 'TIMESTAMP' : 'VARCHAR')
+    const type = parseType(typeOfField(source))
     return [{ name, type, source, required: false, castFailures: 'null' as const, hidden: true, parquet: undefined }]
   })
+}
+
+function typeOfField(source: NonNullable<ReturnType<typeof fieldOf>>): string {
+  if (source.from === 'item_index') return 'BIGINT'
+  return source.field === 'ingested_at' ? 'TIMESTAMP' : 'VARCHAR'
 }
 
 /** Returns the computed columns by index, so that each comes after those which it reads; none if there is a circle. */

@@ -25,6 +25,11 @@ export class ConditionBudget {
   #bytes = 0
   #timeCasts = 0
 
+  /** How many times the text of a record all calls may return. */
+  get textsMade(): number {
+    return this.#values
+  }
+
   /** Counts a part that reads text as a time. */
   countTimeCast(): void {
     this.#timeCasts += 1

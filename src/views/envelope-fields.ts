@@ -37,12 +37,12 @@ export function originalIndex(expression: string, quotedIndex: number): number {
   return quotedIndex - added
 }
 
-type EnvelopePath = Path & { readonly from: 'envelope' }
+type EnvelopePath = Path & { readonly from: 'envelope' | 'item_index' }
 
 /** Returns the field that a name in an expression stands for; undefined if it is none. */
 export function fieldOf(name: string): EnvelopePath | undefined {
   const found = problemWithField(name) === undefined && name.startsWith('$$.') ? parsePath(name) : undefined
-  return found?.from === 'envelope' ? found : undefined
+  return found?.from === 'record' ? undefined : found
 }
 
 /** Returns why a name that is meant as a field is none. */

@@ -6,29 +6,47 @@
  *
  *   records → payload (NULL if it is not JSON) → texts at the paths → values of the types → computed values → conditions → verdicts
  *
- * Law: exactly one row out for every record in, in the same order.
+ * Law: exactly one row out for every record in, in the same order. A view that expands an array is alone in its statement, and has a row for
+ * each element, in order; at least one for a record (expansion.ts).
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { assert } from '#lib/assert.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { acceptsAnyText, castList, castText, portable } from './cast-sql.ts'
 import { formattedTime } from './column-format.ts'
-import type { ColumnPath, CompiledColumn, Computed, ViewRules } from './compiled-view.ts'
-import { duckDbPath, type Path } from './json-path.ts'
+import type { ColumnPath, CompiledColumn, Computed, Expansion, ViewRules } from './compiled-view.ts'
+import { expandedRows, itemOutputs, type ReadText, Scopes } from './expansion.ts'
+import { duckDbPath } from './json-path.ts'
+import type { Texts } from './record-texts.ts'
 
-/** The outcome for a row. Positive numbers are errors of column `i`: `missing(i)` or `castFailed(i)`. */
-export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3, tooComplex: -4, unplaced: -5 } as const
+/**
+ * The outcome for a row. Positive numbers are errors of column `i`: `missing(i)` or `castFailed(i)`. A record whose array has no elements is a
+ * row without one.
+ */
+export const verdicts = {
+  accepted: 0,
+  filteredOut: -1,
+  filterUnknown: -2,
+  unreadable: -3,
+  tooComplex: -4,
+  unplaced: -5,
+  expandFailed: -6,
+  noItem: -7,
+} as const
 export const missing = (column: number): number => 2 * column + 1
 export const castFailed = (column: number): number => 2 * column + 2
 /** The index of the column that a positive verdict names. */
 export const columnOf = (verdict: number): number => Math.floor((verdict - 1) / 2)
 export const isMissing = (verdict: number): boolean => verdict % 2 === 1
 /** SQL that is true if the row goes to the DLQ. `verdict` is SQL. */
-export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} <= ${verdicts.unreadable})`
+export const isDlq = (verdict: string): string =>
+  `(${verdict} > 0 OR ${verdict} BETWEEN ${verdicts.expandFailed} AND ${verdicts.unreadable})`
 
 export type Extraction = {
   /**
    * Returns for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `more_cast_nulls_<n>` (one bit for each column whose cast
-   * failed and became NULL), `failed_<n>` (the text whose cast failed), and the values.
+   * failed and became NULL), `failed_<n>` (the text whose cast failed, or why an array is not expanded), and the values. For a view that
+   * expands an array also `item_index` and `item_path`, which is NULL in rows that are accepted.
    */
   readonly sql: string
   /** The names of the values of each view, by column. */
@@ -57,6 +75,10 @@ type Slot = {
   readonly type: ColumnType
   /** 0 for a value that is read from the record. */
   readonly level: number
+  /** The JSON that it is read from; undefined for a computed one. */
+  readonly scope?: keyof Scopes
+  /** SQL for the text or list that it is made of, if it is read. */
+  readonly read?: ReadText
   /** SQL for the value before `portable`. A computed one is a structure, so that a failure is not the same as NULL. */
   readonly make: string
   /** SQL that is true if there is no value because the type does not fit or the expression failed; undefined if that cannot be. */
@@ -69,22 +91,31 @@ export function extractionSql(
   views: readonly ViewRules[],
   { guarded, records: table, passThrough = [], explained = false }: ExtractionOptions,
 ): Extraction {
-  const found = new Texts()
+  const scopes = new Scopes()
+  const found = scopes.record
   const slots = new Map<string, Slot>()
-  const columnSlots = views.map(({ columns }) => findSlots(columns, slots, found))
+  const columnSlots = views.map(({ columns }) => findSlots(columns, slots, scopes))
   const all = [...slots.values()]
-  const ofRecord = all.filter(({ level }) => level === 0)
+  const slotsOf = (...wanted: readonly (keyof Scopes)[]) =>
+    all.filter(({ scope }) => scope !== undefined && wanted.includes(scope))
+  const [{ expand } = {}] = views
+  assert(views.length === 1 || views.every((view) => view.expand === undefined), 'a view that expands is extracted alone')
   // A view that reads only the envelope never parses the payload, so the check must be explicit.
-  const guard = guarded || !found.readsPayload
+  const guard = guarded || (!found.readsJson && expand === undefined)
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
   const passedThrough = passThrough.map((name) => `${name}, `).join('')
   const records = `SELECT ${passedThrough}${payload}, received_at, source FROM ${table}`
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
-  const read = `SELECT ${passedThrough}payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
-  const texts = `SELECT *${found.finishLists()} FROM (${read})`
-  const values = `SELECT *${ofRecord.map(({ make, value }) => `, ${make} AS ${value}`).join('')} FROM (${texts})`
-  const changed = ofRecord.map(({ value, type }) => `${portable(value, type)} AS ${value}`)
-  const kept = changed.length === 0 ? values : `SELECT * REPLACE (${changed.join(', ')}) FROM (${values})`
+  const read = (more = '') =>
+    `SELECT ${passedThrough}payload IS NOT NULL AS readable${found.sql()}${more} FROM (${records}) AS records${envelope}`
+  const kept =
+    expand === undefined
+      ? addValues(slotsOf('record'), `SELECT *${found.finishLists()} FROM (${read()})`)
+      : expandedRows(expand, scopes, {
+          read,
+          ...inExpressions(all, columnSlots[0] ?? [], expand),
+          addValues: (scopes, from) => addValues(slotsOf(...scopes), from),
+        })
   const computed = compute(all, kept)
   const conditions = views.map(({ condition }, view) => {
     const sql = condition?.((index) => columnSlots[view]?.[index]?.value ?? '')
@@ -99,6 +130,7 @@ export function extractionSql(
     const nulls = `${castNulls(view, slots, 0)} AS cast_nulls_${index}, ${castNulls(view, slots, 1)} AS more_cast_nulls_${index}`
     return `verdict_${index}, ${nulls}, ${failedText(view, index, slots)} AS failed_${index}`
   })
+  const ofItems = expand === undefined ? [] : itemOutputs(expand, explained ? 'true' : `verdict_0 <> ${verdicts.accepted}`)
   const failures = explained
     ? all.map(
         ({ value, failed, shown }) =>
@@ -106,14 +138,32 @@ export function extractionSql(
       )
     : []
   return {
-    sql: `SELECT ${passedThrough}${[...outcome, ...all.map(({ value }) => value), ...failures].join(', ')} FROM (${judged})`,
+    sql: `SELECT ${passedThrough}${[...outcome, ...ofItems, ...all.map(({ value }) => value), ...failures].join(', ')} FROM (${judged})`,
     values: columnSlots.map((view) => view.map(({ value }) => value)),
     failures: explained ? columnSlots.map((view) => view.map(({ value }) => `why_${value}`)) : [],
   }
 }
 
+/** Says which texts of the record and of the outer element expressions read. */
+function inExpressions(slots: readonly Slot[], ofColumns: readonly Slot[], { readInExpressions }: Expansion) {
+  const isRead = (slot: Slot) => readInExpressions.some((column) => ofColumns[column] === slot)
+  return {
+    repeated: slots.flatMap((slot) =>
+      slot.scope === 'record' && slot.read !== undefined ? [{ ...slot.read, isInExpression: isRead(slot) }] : [],
+    ),
+    isParentInExpression: slots.some((slot) => slot.scope === 'parent' && isRead(slot)),
+  }
+}
+
+/** Adds the values that are read from texts. */
+function addValues(slots: readonly Slot[], texts: string): string {
+  const values = `SELECT *${slots.map(({ make, value }) => `, ${make} AS ${value}`).join('')} FROM (${texts})`
+  const changed = slots.map(({ value, type }) => `${portable(value, type)} AS ${value}`)
+  return changed.length === 0 ? values : `SELECT * REPLACE (${changed.join(', ')}) FROM (${values})`
+}
+
 /** Returns the slots of a view's columns. Those that it shares with views before it are in `slots`. */
-function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>, texts: Texts): readonly Slot[] {
+function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>, scopes: Scopes): readonly Slot[] {
   const ofColumns: Slot[] = []
   const byLevel = [...columns.entries()].toSorted(([, a], [, b]) => levelOf(a) - levelOf(b))
   for (const [index, { source, type }] of byLevel) {
@@ -122,7 +172,7 @@ function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>,
     const value = `value_${slots.size}`
     const slot =
       slots.get(key) ??
-      (source.from === 'columns' ? computedSlot(value, source, { type, columns, nameOf }) : readSlot(value, source, type, texts))
+      (source.from === 'columns' ? computedSlot(value, source, { type, columns, nameOf }) : readSlot(value, source, type, scopes))
     slots.set(key, slot)
     ofColumns[index] = slot
   }
@@ -180,116 +230,26 @@ export function undecidedSql(view: ViewRules, { records, passThrough = [] }: Omi
   return `SELECT * REPLACE (CAST(${verdicts.tooComplex} AS SMALLINT) AS verdict_0) FROM (${sql})`
 }
 
-type RecordPath = Path & { readonly from: 'record' }
-type Extract = 'json_extract' | 'json_extract_string'
-
-/** The texts that a statement reads from a record, each once. */
-class Texts {
-  readonly #texts: string[] = []
-  readonly #jsons: string[] = []
-  readonly #lists = new Map<string, string>()
-  /** Names of values from list elements, by the SQL that reads them. */
-  readonly #ofElements = new Map<string, string>()
-  /** Names of the envelope's fields by the SQL that reads them. */
-  readonly #envelope = new Map<string, string>()
-
-  get readsPayload(): boolean {
-    return this.#texts.length + this.#jsons.length + this.#lists.size > 0
-  }
-
-  get readsEnvelope(): boolean {
-    return this.#envelope.size > 0
-  }
-
-  text(path: string): string {
-    return `texts[${position(this.#texts, path)}]`
-  }
-
-  json(path: string): string {
-    return `jsons[${position(this.#jsons, path)}]`
-  }
-
-  list(path: string, extract: Extract): string {
-    const sql = `${extract}(payload, ${quoteLiteral(path)})`
-    const name = this.#lists.get(sql) ?? `list_${this.#lists.size}`
-    this.#lists.set(sql, name)
-    return name
-  }
-
-  /** Reads the path in each element of a list; NULL for those in which it finds nothing. */
-  eachOf(list: string, path: string, extract: Extract): string {
-    const found = `list_transform(CASE WHEN len(${list}) > 0 THEN ${list} END, lambda element: ${extract}(element, ${quoteLiteral(path)}))`
-    // JSON null is a missing value here too. The other function returns NULL for it.
-    const sql =
-      extract === 'json_extract' ? `list_transform(${found}, lambda item: CASE WHEN item <> 'null' THEN item END)` : found
-    const name = this.#ofElements.get(sql) ?? `elements_${this.#ofElements.size}`
-    this.#ofElements.set(sql, name)
-    return name
-  }
-
-  envelope(path: Path & { readonly from: 'envelope' }): string {
-    const sql = envelopeSql(path)
-    const name = this.#envelope.get(sql) ?? `envelope_${this.#envelope.size}`
-    this.#envelope.set(sql, name)
-    return name
-  }
-
-  /** SQL that replaces empty lists by NULL, because a list without values is a missing value, and reads from the elements of lists. */
-  finishLists(): string {
-    const lists = [...this.#lists.values()].map((name) => `CASE WHEN len(${name}) > 0 THEN ${name} END AS ${name}`)
-    const replaced = lists.length === 0 ? '' : ` REPLACE (${lists.join(', ')})`
-    return replaced + [...this.#ofElements].map(([sql, name]) => `, ${sql} AS ${name}`).join('')
-  }
-
-  sql(): string {
-    const parts = [...this.#lists].map(([sql, name]) => `${sql} AS ${name}`)
-    if (this.#texts.length > 0) parts.push(`json_extract_string(payload, [${this.#texts.map(quoteLiteral).join(', ')}]) AS texts`)
-    if (this.#jsons.length > 0) parts.push(`json_extract(payload, [${this.#jsons.map(quoteLiteral).join(', ')}]) AS jsons`)
-    for (const [sql, name] of this.#envelope) parts.push(`${sql} AS ${name}`)
-    return parts.map((part) => `, ${part}`).join('')
-  }
-}
-
-/** SQL for a field of the envelope. In the table `sources`, `attributes` is JSON. */
-function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
-  const attribute = (...names: string[]): string =>
-    `json_extract_string(attributes, ${quoteLiteral(duckDbPath(names.map((key) => ({ key }))))})`
-  switch (path.field) {
-    case 'ingested_at':
-      return `strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ')`
-    case 'content_type':
-    case 'address':
-    case 'key_name':
-      return attribute(path.field)
-    case 'user_property':
-      return attribute('user_properties', path.name)
-    case 'header':
-      return attribute('headers', path.name)
-    case 'topic':
-    case 'client_id':
-    case 'protocol':
-      return path.field
-  }
-}
-
-function readSlot(value: string, path: ColumnPath, type: ColumnType, texts: Texts): Slot {
-  const { text, make } = readText(path, type, texts)
+function readSlot(value: string, path: ColumnPath, type: ColumnType, scopes: Scopes): Slot {
+  const scope = path.from === 'item_index' ? 'item' : path.from === 'record' ? (path.of ?? 'record') : 'record'
+  const { text, make } = readText(path, type, scopes[scope])
   // A list that [*] made is quoted as JSON.
-  const shown = shortText(path.from === 'record' && path.hasEach ? `to_json(${text})` : text)
+  const isList = path.from === 'record' && path.hasEach
+  const shown = shortText(isList ? `to_json(${text})` : text)
   const failed = acceptsAnyText(type) ? undefined : `(${value} IS NULL AND ${text} IS NOT NULL)`
-  return { value, type, level: 0, make, failed, shown }
+  return { value, type, level: 0, scope, read: { text, isList }, make, failed, shown }
 }
 
 function readText(path: ColumnPath, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
   const { format } = path
   const cast = (text: string): string => (format === undefined ? castText(text, type) : formattedTime(text, format, type))
-  if (path.from === 'envelope') {
-    const text = texts.envelope(path)
+  if (path.from !== 'record') {
+    const text = path.from === 'envelope' ? texts.envelope(path) : 'CAST(item_index AS VARCHAR)'
     return { text, make: cast(text) }
   }
   const { readsJson = false } = descriptorOf(type.scalar)
   if (path.hasEach) {
-    const text = readList(path, readsJson ? 'json_extract' : 'json_extract_string', texts)
+    const text = texts.eachAt(path, readsJson ? 'json_extract' : 'json_extract_string')
     return { text, make: castList(text, readsJson ? 'JSON[]' : 'VARCHAR[]', type) }
   }
   const location = duckDbPath(path.steps)
@@ -305,17 +265,12 @@ function readText(path: ColumnPath, type: ColumnType, texts: Texts): { readonly 
   return { text, make: cast(text) }
 }
 
-/** SQL for the list that a path with [*] finds. Columns with the same array share its elements. */
-function readList({ steps, isAligned }: RecordPath, extract: Extract, texts: Texts): string {
-  const end = steps.lastIndexOf('each') + 1
-  if (isAligned !== true || end === steps.length) return texts.list(duckDbPath(steps), extract)
-  const elements = texts.list(duckDbPath(steps.slice(0, end)), 'json_extract')
-  return texts.eachOf(elements, duckDbPath(steps.slice(end)), extract)
-}
-
 /** SQL for the verdict, which applies the rules of a row in order. */
-function verdict({ columns, condition }: ViewRules, view: number, slots: readonly Slot[]): string {
+function verdict({ columns, condition, expand }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
+  if (expand !== undefined) {
+    cases.push(`WHEN expand_problem IS NOT NULL THEN ${verdicts.expandFailed}`, `WHEN NOT has_items THEN ${verdicts.noItem}`)
+  }
   if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
   for (const [index, column] of columns.entries()) {
     const { value = '', failed } = slots[index] ?? {}
@@ -354,17 +309,12 @@ function shortText(value: string): string {
 }
 
 /** SQL for the beginning of the text whose cast failed, in rows with such a verdict. */
-function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]): string {
+function failedText({ columns, expand }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = columns.flatMap((column, index) => {
     const { failed, shown = '' } = slots[index] ?? {}
     return failed !== undefined && rejectsFailures(column) ? [`WHEN ${castFailed(index)} THEN ${shown}`] : []
   })
+  if (expand !== undefined) cases.push(`WHEN ${verdicts.expandFailed} THEN expand_problem`)
   if (cases.length === 0) return 'CAST(NULL AS VARCHAR)'
-  return `CASE WHEN verdict_${view} > 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
-}
-
-/** Returns the position of the text in the list, counted from 1 as DuckDB does; adds it if it is new. */
-function position(texts: string[], text: string): number {
-  const at = texts.indexOf(text)
-  return at === -1 ? texts.push(text) : at + 1
+  return `CASE WHEN verdict_${view} ${expand === undefined ? '>' : '<>'} 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
 }

@@ -1,5 +1,6 @@
 /**
- * The JSONPath subset of a column: `$.a.b`, `$['a']`, `$."a b"`, `$.a[0]`, `$.a[*].b`, and the record's envelope at `$$`.
+ * The JSONPath subset of a column: `$.a.b`, `$['a']`, `$."a b"`, `$.a[0]`, `$.a[*].b`, the record's envelope at `$$`, and in a view that
+ * expands an array, its elements at `$item` and `$parent`.
  *
  * Owns: parsing, and printing for people and for DuckDB. Law: names reach DuckDB in quotes, so that they are always read as names.
  */
@@ -19,12 +20,23 @@ export type Path =
       readonly hasEach: boolean
       /** An element of the last [*] in which the rest of the path finds nothing is NULL in the list. */
       readonly isAligned?: true
+      /** Where it starts, if not at the record: at the element of which the row is, or at the outer element that has it. */
+      readonly of?: 'item' | 'parent'
     }
+  /** The position of the row's element in its record. */
+  | { readonly from: 'item_index' }
   | { readonly from: 'envelope'; readonly field: EnvelopeField }
   /** A user property of an MQTT 5 message. */
   | { readonly from: 'envelope'; readonly field: 'user_property'; readonly name: string }
   /** A header of an HTTP request that its endpoint keeps, by its lower-case name. */
   | { readonly from: 'envelope'; readonly field: 'header'; readonly name: string }
+
+/** The array whose elements are rows: its path in the record, or the path of an outer array and that in each of its elements. */
+export type Expand = { readonly steps: readonly Step[]; readonly inner?: readonly Step[] }
+
+/** Names where a path starts: at an element of an expanded array. */
+const partName = /^\$(item|parent)(?=$|[.[])/
+const itemIndex = '$$.item_index'
 
 export class PathError extends Error {
   override readonly name = 'PathError'
@@ -45,10 +57,26 @@ export function parsePath(text: string): Path {
     // Names of headers have no case (RFC 9110 §5.1).
     return { from: 'envelope', field: 'header', name: nameAt(text, headers, 'header', 'x-event').toLowerCase() }
   }
+  if (text === itemIndex) return { from: 'item_index' }
   if (text.startsWith('$$')) return envelope(text)
   if (!text.startsWith('$')) throw new PathError('must start with $, such as $.user.id')
-  const steps = parseSteps(text, 1)
-  return { from: 'record', steps, hasEach: steps.includes('each') }
+  const [start = '$', of] = partName.exec(text) ?? []
+  const steps = parseSteps(text, start.length)
+  const path = { from: 'record', steps, hasEach: steps.includes('each') } as const
+  return of === 'item' || of === 'parent' ? { ...path, of } : path
+}
+
+/** Parses the path of an array whose elements are rows. Throws PathError. */
+export function parseExpand(text: string): Expand {
+  const path = parsePath(text)
+  if (path.from !== 'record' || path.of !== undefined) throw new PathError('must be a path in the record, such as $.items[*]')
+  const { steps } = path
+  if (steps.at(-1) !== 'each') throw new PathError(`must end with [*], such as ${text}[*]: each element of the array is a row`)
+  const [first = 0, second, third] = [...steps.entries()].flatMap(([at, step]) => (step === 'each' ? [at] : []))
+  if (third !== undefined)
+    throw new PathError('must have at most two [*], such as $.orders[*].items[*]: read deeper arrays as lists or JSON')
+  const array = { steps: steps.slice(0, first) }
+  return second === undefined ? array : { ...array, inner: steps.slice(first + 1, second) }
 }
 
 function parseSteps(text: string, start: number): readonly Step[] {
@@ -129,7 +157,7 @@ function envelope(text: string): Path {
   const field = text.startsWith('$$.') ? (envelopeFields.find((known) => known === name) ?? aliases.get(name)) : undefined
   if (field === undefined) {
     const fields = [...envelopeFields, ...aliases.keys()].map((name) => `$$.${name}`).join(', ')
-    throw new PathError(`must be one of ${fields}, ${userProperties}.<name>, ${headers}.<name>`)
+    throw new PathError(`must be one of ${fields}, ${userProperties}.<name>, ${headers}.<name>, ${itemIndex}`)
   }
   return { from: 'envelope', field }
 }

@@ -114,6 +114,7 @@ const settings = {
           ),
         ),
       lists: optional(fc.constantFrom('aligned', 'packed')),
+      expand: optional(fc.constantFrom('$.items[*]', '$.orders[*].items[*]')),
       filters: optional(
         fc.array(
           fc.record({

@@ -59,6 +59,26 @@ const orders = `views:
 const oneOrder = (tests: string) => ({ 'views/orders.yaml': orders, 'views/orders.test.yaml': tests })
 
 describe('a case passes', () => {
+  test('with many rows of one record', async () => {
+    const view = `views:
+  - name: orders
+    definition:
+      expand: $.items[*]
+      columns:
+        - { name: sku, type: VARCHAR, path: $item.sku, required: true }
+        - { name: line, type: INTEGER, path: $$.item_index }
+`
+    const tests = `cases:
+  - name: a row for each item
+    records: [{ items: [{ sku: a }, { sku: b }] }, { items: [] }, { items: [{ sku: c }, {}] }, { items: [{ sku: d }] }]
+    rows: [{ sku: a, line: 0 }, { sku: b, line: 1 }, { sku: d, line: 0 }]
+    dropped: 1
+    dead_letters: [{ error_code: missing_required, column: sku, item: '$.items[1]' }]
+`
+    const files = { 'views/orders.yaml': view, 'views/orders.test.yaml': tests }
+    expect(await testFiles(files)).toEqual({ code: 0, out: '1 case passed.\n', err: '' })
+  })
+
   test.each([
     [
       'with the values of previews',

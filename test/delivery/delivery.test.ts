@@ -367,6 +367,46 @@ describe('views', () => {
     })
   })
 
+  test('a view that makes many rows of one record counts records, and its file has the rows', async () => {
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views'] })
+    const columns = [
+      { name: 'sku', type: 'VARCHAR', path: '$item.sku', required: true },
+      { name: 'at', type: 'INTEGER', path: '$$.item_index' },
+    ]
+    const views = [aBoundView({ name: 'items', definition: { expand: '$.items[*]', columns } }), aBoundView()]
+    await using node = await DeliveryNode.create({ ...endpoint, views })
+    const lines = [
+      '{"n":1,"items":[{"sku":"a"},{"sku":"b"}]}',
+      '{"n":2,"items":[{"sku":"c"},{}]}',
+      '{"n":3}',
+      '{"n":4,"items":5}',
+    ]
+    await node.seal(endpoint.id, lines.join('\n'))
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    const { artifacts = {}, views: outcomes = [] } = node.commits[0] ?? {}
+    expect(outcomes).toMatchObject([
+      {
+        view_name: 'items',
+        processed: 4,
+        accepted: 1,
+        dropped: 1,
+        dlq: 2,
+        rows: 2,
+        errors: { missing_required: 1, expand_failed: 1 },
+      },
+      { view_name: 'numbers', processed: 4, accepted: 4, dropped: 0, dlq: 0 },
+    ])
+    expect(outcomes[1]).not.toHaveProperty('rows')
+    expect(outcomes[0]?.quality?.columns).toMatchObject([
+      { name: 'sku', values: 2, missing: 1 },
+      { name: 'at', min: '0', max: '1' },
+    ])
+    expect(artifacts['views/items/v1']?.rows).toBe(2)
+    expect(artifacts['dlq/items/v1']?.rows).toBe(2)
+    expect(artifacts['views/numbers/v1']?.rows).toBe(4)
+  })
+
   test('records become raw Parquet if no view applies, and a canary waits for its start', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views'] })
     const canary = aBoundView({ canary_start_ts: '2999-01-01T00:00:00.000Z' })

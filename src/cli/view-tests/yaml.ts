@@ -58,7 +58,7 @@ function editList(document: Document, found: YAMLMap, name: string, pairings: re
   const columns = new Set(known?.items.flatMap((item) => (isMap(item) ? Object.keys(item.toJS(document)) : [])))
   const items = entries.map(({ expected, actual = {}, differing }) => {
     const own = expected === undefined ? undefined : known?.items[expected]
-    if (!isMap(own)) return newEntry(document, actual, name === 'rows' ? columns : new Set(['error_code', 'column']))
+    if (!isMap(own)) return newEntry(document, actual, name === 'rows' ? columns : new Set(['error_code', 'column', 'item']))
     for (const field of differing) own.set(field, document.createNode(actual[field] ?? null))
     return own
   })

@@ -18,8 +18,10 @@ function settingsOf({ description, tags, definition }: ViewSettings): ViewSettin
   return { description, tags: [...new Set(tags)].toSorted(), definition: plainDefinition(definition) }
 }
 
-function plainDefinition({ columns, filters = [], lists }: Definition): Definition {
+function plainDefinition({ columns, filters = [], lists, bloom_filters, ...rest }: Definition): Definition {
   return {
+    ...rest,
+    ...(bloom_filters === false ? { bloom_filters } : {}),
     columns: columns.map(plainColumn),
     ...(filters.length === 0 ? {} : { filters: filters.map(plainFilter) }),
     // Versions that are older than the choice have none, and files need not say so.
@@ -138,8 +140,9 @@ function bodyOf({ description, tags, definition }: ViewSettings) {
   return { description, tags: [...tags], definition: bodyOfDefinition(definition) }
 }
 
-export function bodyOfDefinition({ columns, filters, lists }: Definition) {
+export function bodyOfDefinition({ columns, filters, lists, ...rest }: Definition) {
   return {
+    ...rest,
     columns: [...columns],
     ...(filters === undefined ? {} : { filters: [...filters] }),
     ...(lists === undefined ? {} : { lists }),

@@ -125,7 +125,7 @@ async function buildView(
   const decided = await table.writeAccepted(extracted, index, path, request.partitionsMax)
   const { counts } = decided
   const files: BuiltFile[] = []
-  if (counts.accepted === 0) await rm(path, { force: true })
+  if (counts.rows === 0) await rm(path, { force: true })
   for (const { path, rows, partition } of decided.files) {
     const kind = { type: 'view', name, version, ...(partition && { partition }) } as const
     files.push({ kind, rows, view, ...(await describeFile(path, signal)) })
@@ -151,8 +151,12 @@ function pathOf({ directory }: { readonly directory: string }, { name, version }
   return join(directory, `${name}-v${version}.${suffix}`)
 }
 
-function outcomeOf({ view_id, name, version }: ViewToBuild, { counts, quality }: DecidedView, at: string): ViewOutcome {
-  const { processed, accepted, dropped, dlq, castNulls, errors, lastError } = counts
+function outcomeOf(
+  { view_id, name, version, definition }: ViewToBuild,
+  { counts, quality }: DecidedView,
+  at: string,
+): ViewOutcome {
+  const { processed, accepted, dropped, dlq, rows, castNulls, errors, lastError } = counts
   return {
     view_id,
     view_name: name,
@@ -162,6 +166,7 @@ function outcomeOf({ view_id, name, version }: ViewToBuild, { counts, quality }:
     dropped,
     dlq,
     failed: 0,
+    ...(definition.expand !== undefined && { rows }),
     cast_nulls: castNulls,
     errors: { ...errors },
     last_error: lastError === undefined ? null : { ...lastError, at },
