@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Id } from './id.ts'
 import { PageQuery } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
-import { ViewCounts } from './view-metrics.ts'
+import { WrittenCounts } from './view-metrics.ts'
 
 /**
  * - `backfill`: applies a view version to segments that were committed without it
@@ -53,9 +53,8 @@ export const Job = z.object({
     description:
       'skipped: there was nothing to do or nothing to read; see `reasons`. For a compaction: its merged files instead of segments, those that are made and those whose sources are removed',
   }),
-  counters: ViewCounts.meta({
-    description:
-      'rows of this job alone; the metrics of the view count live delivery only. Of a compaction: rows that were moved',
+  counters: WrittenCounts.meta({
+    description: 'of this job alone. Of a compaction: rows that were moved',
   }),
   created_by: z.string(),
   created_by_name: z

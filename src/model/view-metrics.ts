@@ -18,8 +18,14 @@ export const ViewCounts = z.object({
 })
 export type ViewCounts = z.infer<typeof ViewCounts>
 
+/** Counts of records, and how many rows were written for the accepted ones. */
+export const WrittenCounts = ViewCounts.extend({
+  rows: z.int().min(0).meta(described('rows written: `accepted`, or more if the view expands an array')),
+})
+export type WrittenCounts = z.infer<typeof WrittenCounts>
+
 /** The outcomes that a version counted in a window of time. */
-export const WindowCounts = ViewCounts.extend({
+export const WindowCounts = WrittenCounts.extend({
   redriven: z
     .int()
     .min(0)
@@ -133,6 +139,14 @@ export function failedCounts(records: number): ViewCounts {
   return { processed: records, accepted: 0, dropped: 0, dlq: 0, failed: records }
 }
 
+/** Returns how many rows a node wrote beyond one for each accepted record. It reports no rows if there are none. */
+export function moreRows({
+  accepted,
+  rows = accepted,
+}: Pick<ViewCounts, 'accepted'> & { readonly rows?: number | undefined }): number {
+  return Math.max(0, rows - accepted)
+}
+
 /** Whether every processed record is counted once. */
 export function isComplete({ processed, accepted, dropped, dlq, failed }: ViewCounts): boolean {
   return processed === accepted + dropped + dlq + failed
@@ -146,6 +160,7 @@ export function sumWindows(counts: readonly WindowCounts[]): WindowCounts {
     dropped: sum(({ dropped }) => dropped),
     dlq: sum(({ dlq }) => dlq),
     failed: sum(({ failed }) => failed),
+    rows: sum(({ rows }) => rows),
     redriven: sum(({ redriven }) => redriven),
   }
 }

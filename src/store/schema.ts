@@ -397,6 +397,8 @@ export type Database = BindingTables &
       dlq: number
       /** Records of the failed units on which the view failed as a whole. */
       failed_records: number
+      /** Rows beyond one for each accepted record. */
+      more_rows: number
       created_by: string
       created_at: number
       started_at: number | null
@@ -474,15 +476,8 @@ export type Database = BindingTables &
     }
   }
 
-type ViewCounters = {
-  view_id: string
-  endpoint_id: string
-  processed: number
-  accepted: number
-  dropped: number
-  dlq: number
-  failed: number
-  cast_nulls: number
-  redriven: number
-  errors: number
-}
+/** `more_rows` are those beyond one for each accepted record. */
+type ViewCounters = { view_id: string; endpoint_id: string } & Record<
+  'processed' | 'accepted' | 'dropped' | 'dlq' | 'failed' | 'more_rows' | 'cast_nulls' | 'redriven' | 'errors',
+  number
+>

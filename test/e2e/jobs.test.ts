@@ -35,6 +35,26 @@ function record(n: number): Buffer {
   return Buffer.from(`{"n":${n},"amount":${n * 2}}`)
 }
 
+function tenRecords(segment: number): Buffer<ArrayBuffer> {
+  const lines = Array.from({ length: 10 }, (_, index) => [record(segment * 10 + index), Buffer.from('\n')])
+  return Buffer.concat(lines.flat())
+}
+
+/** A row for each item. */
+const itemsOf = (type: string) => ({
+  expand: '$.items[*]',
+  columns: [
+    { name: 'id', type: 'INTEGER', path: '$.id' },
+    { name: 'n', type, path: '$item.n', cast_failures: 'dlq' },
+  ],
+})
+/** Three items are written, an order has an item with text for a number, and one is empty. */
+const orders = [
+  { id: 1, items: [{ n: 1 }, { n: 2 }, { n: 3 }] },
+  { id: 2, items: [{ n: 4 }, { n: 'many' }] },
+  { id: 3, items: [] },
+]
+
 // biome-ignore lint/suspicious/noExplicitAny: answers and markers of every shape
 type Loose = any
 
@@ -56,18 +76,25 @@ class Lab {
   }
 
   /** Attaches version 1, which is strict, and commits `segments` segments of ten records each. */
-  static async create(installation: Installation, segments: number, output_formats: readonly string[]): Promise<Lab> {
+  static async create(
+    installation: Installation,
+    segments: number,
+    output_formats: readonly string[],
+    {
+      definition = strict,
+      linesOf = tenRecords,
+    }: { definition?: object; linesOf?: (segment: number) => Buffer<ArrayBuffer> } = {},
+  ): Promise<Lab> {
     labs += 1
     const name = `numbers${labs}`
     const { id, viewId } = await installation.endpoint({
       bucket: name.replace('_', '-'),
-      view: { name, definition: strict },
+      view: { name, definition },
       output_formats,
     })
     const lab = new Lab(installation, name, id, viewId ?? '')
     for (let segment = 0; segment < segments; segment += 1) {
-      const lines = Array.from({ length: 10 }, (_, index) => Buffer.concat([record(segment * 10 + index), Buffer.from('\n')]))
-      const { body } = await installation.ingest(id, Buffer.concat(lines))
+      const { body } = await installation.ingest(id, linesOf(segment))
       lab.seqs.add(body.segment_seq)
       await until('the next segment', async () => installation.walFiles(id).every((name) => !name.endsWith('.open')), 10_000)
     }
@@ -189,7 +216,8 @@ describeWith('processes', 'jobs', () => {
         const refused = byIndex(lab.dlq(`dlq/${lab.name}/v1`))
         expect(refused).toHaveLength(segments * 4)
         expect(byIndex(lab.dlq(`dlq/${lab.name}/v2`))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
-        const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4, failed: 0 }
+        const written = { accepted: segments * 5, rows: segments * 5 }
+        const counters = { processed: segments * 10, ...written, dropped: segments, dlq: segments * 4, failed: 0 }
         expect(job.counters).toEqual(counters)
         const metrics = await lab.metrics(same)
         expect(metrics.all_time).toEqual({ ...counters, redriven: 0 })
@@ -210,6 +238,24 @@ describeWith('processes', 'jobs', () => {
     )
   })
 
+  test('of a view that makes many rows of one record count records and rows, and double none', async () => {
+    const linesOf = () => Buffer.from(orders.map((order) => `${JSON.stringify(order)}\n`).join(''))
+    const lab = await Lab.create(installation, 2, ['parquet', 'parquet_views'], { definition: itemsOf('INTEGER'), linesOf })
+    const first = { processed: 6, accepted: 2, dropped: 2, dlq: 2, failed: 0, rows: 6 }
+    expect((await lab.metrics(lab.first)).all_time).toEqual({ ...first, redriven: 0 })
+    expect(lab.dlq(`dlq/${lab.name}/v1`)).toMatchObject(
+      Array.from({ length: 2 }, () => ({ record_index: 1, item: '$.items[1]' })),
+    )
+    const [text, whole] = [await lab.publish(itemsOf('VARCHAR')), await lab.publish(itemsOf('VARCHAR'))]
+    const redriven = await lab.untilFinished((await lab.start('redrive', text)).id)
+    expect(redriven.counters).toEqual({ processed: 2, accepted: 2, dropped: 0, dlq: 0, failed: 0, rows: 4 })
+    const rows = await readWithDuckDb(lab.files(`views/${lab.name}/v2/redrive-v1`))
+    expect(rows.map(({ id, n }) => `${id} ${n}`)).toEqual(['2 4', '2 many', '2 4', '2 many'])
+    const filled = await lab.untilFinished((await lab.start('backfill', whole)).id)
+    expect(filled.counters).toEqual({ processed: 6, accepted: 4, dropped: 2, dlq: 0, failed: 0, rows: 10 })
+    expect((await lab.metrics(whole)).all_time).toEqual({ ...filled.counters, redriven: 0 })
+  })
+
   describe('redrive', () => {
     test('the repaired version takes the rejected rows with their envelope and index, without duplicates', async () => {
       const segments = 3
@@ -218,7 +264,8 @@ describeWith('processes', 'jobs', () => {
       const { id } = await lab.start('redrive', fixed)
       const job = await lab.untilFinished(id)
       expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
-      expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3, failed: 0 })
+      const written = { accepted: segments, rows: segments }
+      expect(job.counters).toEqual({ processed: segments * 4, ...written, dropped: 0, dlq: segments * 3, failed: 0 })
 
       const kind = `${lab.name}/v2/redrive-v1`
       const [raw] = [await readWithDuckDb(lab.files('parquet'), 'payload, ingested_at')]

@@ -5,6 +5,7 @@ import type { DefinitionFormat } from './views.ts'
 export type PreviewResult = Schemas['PreviewResult']
 export type PreviewColumn = Schemas['PreviewColumn']
 export type PreviewIssue = Schemas['PreviewIssue']
+export type PreviewItem = Schemas['PreviewItem']
 export type Suggestion = Schemas['Suggestion']
 export type SuggestedColumn = Schemas['SuggestedColumn']
 

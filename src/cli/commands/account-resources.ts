@@ -213,6 +213,7 @@ export const jobsCommands = buildRouteMap({
         VERSION: 'view_version',
         ENDPOINT: 'endpoint_name',
         ACCEPTED: 'counters.accepted',
+        ROWS: 'counters.rows',
         'DEAD LETTERS': 'counters.dlq',
         CREATED: 'created_at',
         ID: 'id',

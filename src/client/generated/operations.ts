@@ -282,6 +282,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -294,6 +296,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -384,6 +388,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -396,6 +402,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -482,6 +490,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -494,6 +504,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -584,6 +596,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -596,6 +610,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -735,6 +751,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -747,6 +765,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -837,6 +857,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -849,6 +871,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }

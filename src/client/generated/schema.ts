@@ -499,6 +499,8 @@ readonly partition_by?: (string)[] | undefined
 readonly sort_by?: (string)[] | undefined
 /** whether files have Bloom filters for columns with few different values, which is the default: `false` saves their space */
 readonly bloom_filters?: boolean | undefined
+/** a path that ends with [*]: each element of the array is a row, which columns read at `$item`. It may have two [*]: then `$parent` is the element of the outer array. docs/views.md */
+readonly expand?: string | undefined
 /** what a list has for an element of `[*]` in which the rest of the path finds nothing: NULL (`aligned`, the default), or nothing (`packed`). Versions that were created before this choice have none, and are packed */
 readonly lists?: "aligned" | "packed" | undefined
 }
@@ -615,6 +617,8 @@ readonly endpoint_id: string
 readonly error_code: string
 /** null if the reason concerns the whole record */
 readonly column: string | null
+/** the path of the element that is the reason, if the view expands an array */
+readonly item: string | null
 readonly message: string
 }
 readonly Endpoint: {
@@ -786,7 +790,7 @@ readonly done: number
 readonly skipped: number
 readonly failed: number
 }
-/** rows of this job alone; the metrics of the view count live delivery only. Of a compaction: rows that were moved */
+/** of this job alone. Of a compaction: rows that were moved */
 readonly counters: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -796,6 +800,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 }
 readonly created_by: string
 /** of the person or key, as it is called now; null if it is not of the account any more */
@@ -828,7 +834,7 @@ readonly done: number
 readonly skipped: number
 readonly failed: number
 }
-/** rows of this job alone; the metrics of the view count live delivery only. Of a compaction: rows that were moved */
+/** of this job alone. Of a compaction: rows that were moved */
 readonly counters: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
@@ -838,6 +844,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 }
 readonly created_by: string
 /** of the person or key, as it is called now; null if it is not of the account any more */
@@ -1083,6 +1091,8 @@ readonly sample_index: number | null
 readonly column: string | null
 readonly code: string
 readonly message: string
+/** the element that it is about, in a view that expands an array */
+readonly item?: string | undefined
 /** the part of the definition that it is about */
 readonly path?: string | undefined
 /** where that part is in a definition that was sent as text, from 1 */
@@ -1090,6 +1100,19 @@ readonly place?: {
 readonly line: number
 readonly column: number
 } | undefined
+}
+readonly PreviewItem: {
+readonly sample_index: number
+/** the path of the element in the sample */
+readonly item: string
+/** `dlq`: it, or another element of the sample, has an error */
+readonly outcome: "accepted" | "dropped" | "dlq"
+/** its index in `rows`; null if it is not accepted */
+readonly row: number | null
+/** if it has an error itself */
+readonly error_code: string | null
+/** the column that has the error */
+readonly column: string | null
 }
 readonly PreviewRequest: {
 readonly definition: components['schemas']["Definition"] | string
@@ -1102,6 +1125,8 @@ readonly PreviewResult: {
 readonly success: boolean
 /** rows of the accepted samples, in their order */
 readonly rows: (Readonly<Record<string, unknown>>)[]
+/** only for a view that expands an array: the elements of the samples in order, at most 1000 */
+readonly items?: (components['schemas']["PreviewItem"])[] | undefined
 readonly columns: (components['schemas']["PreviewColumn"])[]
 readonly rowCount: number
 /** how many samples have which outcome; `failed`: all, if the preview failed as a whole */
@@ -3486,6 +3511,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -3498,6 +3525,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -3588,6 +3617,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -3600,6 +3631,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4044,6 +4077,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4056,6 +4091,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4146,6 +4183,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4158,6 +4197,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows written: `accepted`, or more if the view expands an array */
+readonly rows: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }

@@ -18,7 +18,15 @@ const delayBounds = [0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 14_400]
 const deliveryBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
 /** Codes of rows in the DLQ (records/dlq.ts). A node may be newer than this process, so others are counted together. */
-const dlqCodes = ['invalid_utf8', 'invalid_json', 'too_complex', 'no_partition', 'missing_required', 'cast_failed'] as const
+const dlqCodes = [
+  'invalid_utf8',
+  'invalid_json',
+  'too_complex',
+  'expand_failed',
+  'no_partition',
+  'missing_required',
+  'cast_failed',
+] as const
 const otherCode = 'other'
 /** Counted among `errors` of a view, but not rows of the DLQ. */
 const viewFailed = 'view_failed'
@@ -44,6 +52,7 @@ export class DeliveredMetrics {
   #records = 0
   #damagedRecords = 0
   #walBytes = 0
+  #viewRows = 0
 
   constructor(registry: Registry, { byView, clock }: DeliveredMetricsOptions) {
     this.#clock = clock
@@ -69,6 +78,7 @@ export class DeliveredMetrics {
       this.#deliveries,
     )
     counters('inlet_view_records_total', 'records that views processed, by outcome', 'outcome', () => this.#rowsByOutcome)
+    counter('inlet_view_rows_total', 'rows that views wrote', () => this.#viewRows)
     counters('inlet_dlq_rows_total', 'rows that views sent to the DLQ, by code', 'code', () => this.#dlqRows)
     if (byView) this.#registerByView(registry)
   }
@@ -89,6 +99,7 @@ export class DeliveredMetrics {
   /** Counts the outcome of a view for a segment, from live delivery or a job, that was recorded for the first time. */
   addView(view: ViewOutcome): void {
     for (const outcome of outcomes) add(this.#rowsByOutcome, outcome, view[outcome])
+    this.#viewRows += view.rows ?? view.accepted
     for (const [code, rows] of Object.entries(view.errors)) {
       if (code === viewFailed) continue
       const known = this.#dlqRows.has(code) ? code : otherCode

@@ -5,7 +5,7 @@
  * The job's row is locked before a unit is changed, so that transactions cannot deadlock.
  */
 import { sql } from 'kysely'
-import { failedCounts, type ViewCounts } from '#model/view-metrics.ts'
+import { failedCounts, moreRows, type ViewCounts } from '#model/view-metrics.ts'
 import { toStorableText } from '../columns.ts'
 import { leaseLimits } from '../limits.ts'
 import type { Database } from '../schema.ts'
@@ -141,7 +141,7 @@ export async function findUnit(
 }
 
 export type UnitEnd =
-  | { readonly status: 'done'; readonly outcome: ViewCounts }
+  | { readonly status: 'done'; readonly outcome: ViewCounts & { readonly rows?: number | undefined } }
   /** `records`: those on which the view failed as a whole. */
   | { readonly status: 'skipped' | 'failed'; readonly reason: string; readonly records?: number }
 
@@ -161,7 +161,8 @@ export async function finishUnit(
     .returning('commit_id')
     .executeTakeFirst()
   if (finished === undefined) return
-  const { processed, accepted, dropped, dlq, failed } = end.status === 'done' ? end.outcome : failedCounts(end.records ?? 0)
+  const counts = end.status === 'done' ? end.outcome : failedCounts(end.records ?? 0)
+  const { processed, accepted, dropped, dlq, failed } = counts
   await db
     .updateTable('jobs')
     .set((row) => ({
@@ -171,6 +172,7 @@ export async function finishUnit(
       dropped: row('dropped', '+', dropped),
       dlq: row('dlq', '+', dlq),
       failed_records: row('failed_records', '+', failed),
+      more_rows: row('more_rows', '+', moreRows(counts)),
       ...(end.status === 'failed' ? { last_error: reason } : {}),
     }))
     .where('id', '=', job_id)

@@ -29,7 +29,18 @@ const alreadyCompacting = new AppError(
   'another compaction is running or paused on this endpoint: wait until it finishes, or cancel it',
 )
 
-const noCounts = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0, failed_records: 0 }
+const noCounts = {
+  total: 0,
+  done: 0,
+  skipped: 0,
+  failed: 0,
+  processed: 0,
+  accepted: 0,
+  dropped: 0,
+  dlq: 0,
+  failed_records: 0,
+  more_rows: 0,
+}
 
 export type NewJob = {
   readonly id: string
@@ -271,7 +282,7 @@ type Row = Database['jobs'] & {
 function toJob(row: Row): Job {
   const { id, kind, status, view_id, view_name, view_version, from_version, created_by, created_by_name, last_error } = row
   const { endpoint_id, endpoint_name } = row
-  const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records } = row
+  const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records, more_rows } = row
   return {
     ...{
       id,
@@ -290,7 +301,7 @@ function toJob(row: Row): Job {
     from: toTimeOrNull(row.from_at),
     to: toTimeOrNull(row.to_at),
     segments: { total, done, skipped, failed },
-    counters: { processed, accepted, dropped, dlq, failed: failed_records },
+    counters: { processed, accepted, dropped, dlq, failed: failed_records, rows: accepted + more_rows },
     created_at: toTime(row.created_at),
     started_at: toTimeOrNull(row.started_at),
     finished_at: toTimeOrNull(row.finished_at),

@@ -49,6 +49,7 @@ import * as databaseGeneration from './0040-database-generation.ts'
 import * as keptFields from './0041-kept-fields.ts'
 import * as canaryRules from './0042-canary-rules.ts'
 import * as accountSecrets from './0043-account-secrets.ts'
+import * as rowsOfViews from './0044-rows-of-views.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -97,6 +98,7 @@ const released: readonly Migration[] = [
   { version: 41, name: 'kept-fields', up: keptFields.up },
   { version: 42, name: 'canary-rules', up: canaryRules.up },
   { version: 43, name: 'account-secrets', up: accountSecrets.up },
+  { version: 44, name: 'rows-of-views', up: rowsOfViews.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -9,7 +9,15 @@ import { type RawBuilder, sql } from 'kysely'
 import { safeSum } from '#lib/safe-sum.ts'
 import { dayMs } from '#lib/time-units.ts'
 import type { ViewOutcome } from '#model/commit.ts'
-import { type EndpointViewMetrics, errorRatePct, failedCounts, sumWindows, type ViewMetrics } from '#model/view-metrics.ts'
+import {
+  type EndpointViewMetrics,
+  errorRatePct,
+  failedCounts,
+  moreRows,
+  sumWindows,
+  type ViewMetrics,
+  type WindowCounts,
+} from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from '../columns.ts'
 import { addTo, subtractFrom, sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
@@ -17,7 +25,17 @@ import type { Db, Tx } from '../store.ts'
 import { bucketStart } from './view-buckets.ts'
 import { addViewQuality } from './view-quality.ts'
 
-const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls', 'redriven', 'errors'] as const
+const counterColumns = [
+  'processed',
+  'accepted',
+  'dropped',
+  'dlq',
+  'failed',
+  'more_rows',
+  'cast_nulls',
+  'redriven',
+  'errors',
+] as const
 
 /** Adds the outcomes of one new commit, or of one output that a job added, made at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
@@ -33,7 +51,7 @@ export type ViewFailure = { readonly endpoint_id: string; readonly view_id: stri
 /** Counts one error for each failure. The records count once their segment is committed. */
 export async function addViewFailures(db: Tx, failures: readonly ViewFailure[], now: number): Promise<void> {
   const additions = failures.map(({ endpoint_id, view_id, message }) => ({
-    counts: { view_id, endpoint_id, ...failedCounts(0), cast_nulls: 0, redriven: 0, errors: 1 },
+    counts: { view_id, endpoint_id, ...failedCounts(0), more_rows: 0, cast_nulls: 0, redriven: 0, errors: 1 },
     lastError: { code: 'view_failed', message, at: toTime(now) },
   }))
   await addCounts(db, additions, now)
@@ -186,7 +204,8 @@ export async function removeViewCountersBefore(db: Db, before: number): Promise<
 function toCounts(endpoint_id: string, outcome: ViewOutcome) {
   const { view_id, processed, accepted, dropped, dlq, failed, cast_nulls } = outcome
   const errors = safeSum(Object.values(outcome.errors))
-  return { view_id, endpoint_id, processed, accepted, dropped, dlq, failed, cast_nulls, redriven: 0, errors }
+  const counts = { processed, accepted, dropped, dlq, failed, more_rows: moreRows(outcome), cast_nulls, redriven: 0, errors }
+  return { view_id, endpoint_id, ...counts }
 }
 
 function toLastError(last_error: ViewOutcome['last_error']) {
@@ -215,6 +234,7 @@ function sums(table: 'view_counters' | 'view_totals') {
     dropped: sum('dropped'),
     dlq: sum('dlq'),
     failed: sum('failed'),
+    more_rows: sum('more_rows'),
     cast_nulls: sum('cast_nulls'),
     redriven: sum('redriven'),
     errors: sum('errors'),
@@ -224,14 +244,18 @@ function sums(table: 'view_counters' | 'view_totals') {
 type Counts = Pick<Database['view_totals'], (typeof counterColumns)[number]>
 type Row = Database['view_totals'] & { endpoint_name: string }
 
+function withRows(counts: Counts): WindowCounts {
+  return { ...counts, rows: safeSum([counts.accepted, counts.more_rows]) }
+}
+
 function toMetrics(row: Row, recent: Counts | undefined, held_since: string | null): EndpointViewMetrics {
-  const last_24h = sumWindows(recent === undefined ? [] : [recent])
+  const last_24h = sumWindows(recent === undefined ? [] : [withRows(recent)])
   const errors = recent?.errors ?? 0
   return {
     endpoint_id: row.endpoint_id,
     endpoint_name: row.endpoint_name,
     last_24h,
-    all_time: sumWindows([row]),
+    all_time: sumWindows([withRows(row)]),
     error_rate_pct: errorRatePct(last_24h, held_since !== null),
     has_errors: errors > 0 || held_since !== null,
     error_count_24h: errors,

@@ -78,6 +78,7 @@ function Outcomes({ last_24h, all_time }: { readonly last_24h: WindowCounts; rea
             exact={formatCount(last_24h[name])}
             note={
               `${last_24h.processed === 0 ? 'nothing' : shareOf(last_24h[name], last_24h)} in 24 hours, ${shareOf(all_time[name], all_time)} of all time` +
+              (name === 'accepted' && last_24h.rows !== last_24h.accepted ? `; ${formatCount(last_24h.rows)} rows` : '') +
               (name === 'dlq' && last_24h.redriven > 0 ? `; ${formatCount(last_24h.redriven)} re-driven` : '')
             }
           />

@@ -63,8 +63,9 @@ export function DeadLetter({ letter, view }: { readonly letter: DlqRecord; reado
   )
 }
 
-function originOf({ ingested_at, protocol, topic, client_id, segment_seq, record_index }: DlqRecord) {
+function originOf({ item, ingested_at, protocol, topic, client_id, segment_seq, record_index }: DlqRecord) {
   return [
+    ...(item === null ? [] : [['Element', <code key="item">{item}</code>] as const]),
     ['Received', <Time key="at" at={ingested_at} exact />],
     ['By', topic === null ? protocol : `${protocol}, topic ${topic}`],
     ...(client_id === null ? [] : [['Client', <code key="client">{client_id}</code>] as const]),

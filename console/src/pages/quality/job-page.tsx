@@ -104,7 +104,7 @@ function Outcomes({ job, params }: { readonly job: JobDetail; readonly params: V
   const { counters } = job
   return (
     <Columns minimum={12}>
-      <Stat label="Accepted" value={formatCount(counters.accepted)} note="rows of new Parquet files" />
+      <Stat label="Accepted" value={formatCount(counters.accepted)} note={rowsNote(counters)} />
       <Stat label="Dropped" value={formatCount(counters.dropped)} note="by filters" />
       <Stat
         label="Dead letters"
@@ -118,6 +118,10 @@ function Outcomes({ job, params }: { readonly job: JobDetail; readonly params: V
       <Stat label="Failed" value={formatCount(counters.failed)} note="records of segments that failed" />
     </Columns>
   )
+}
+
+function rowsNote({ accepted, rows }: JobDetail['counters']): string {
+  return rows === accepted ? 'rows of new Parquet files' : `records, as ${formatCount(rows)} rows of new Parquet files`
 }
 
 const reasonColumns: readonly TableColumn<JobDetail['reasons'][number]>[] = [

@@ -2,7 +2,15 @@ import { expect, test } from 'vitest'
 import type { DefinitionFormat } from '../../api/views.ts'
 import { completeDefinition } from './definition-completion.ts'
 
-const context = { paths: [{ path: '$.items[*].sku', kind: 'string' }], columns: ['amount'] }
+const context = {
+  paths: [
+    { path: '$.items', kind: 'list' },
+    { path: '$.items[*].sku', kind: 'string' },
+    { path: '$.items[*].tags', kind: 'list' },
+    { path: '$.items[*].tags[*].name', kind: 'string' },
+  ],
+  columns: ['amount'],
+}
 
 function complete(before: string, format: DefinitionFormat = 'yaml', after = '') {
   const result = completeDefinition(before, after, { ...context, format })
@@ -21,6 +29,10 @@ test.each<[string, string, DefinitionFormat, string, string]>([
   ['a type', 'columns:\n  - type: BIG', 'yaml', 'BIG', 'BIGINT'],
   ['a type of JSON', '{ "columns": [{ "type": "BIG', 'json', 'BIG', 'BIGINT'],
   ['a path of the samples', 'columns:\n  - path: $.it', 'yaml', '$.it', '$.items[*].sku'],
+  ['an array', "expand: '$.it", 'yaml', '$.it', '$.items[*]'],
+  ['an array in an array', 'expand: ', 'yaml', '', '$.items[*].tags[*]'],
+  ['a path of an element', "expand: '$.items[*]'\ncolumns:\n  - path: $item", 'yaml', '$item', '$item.sku'],
+  ['a path of JSON', '{ "expand": "$.items[*].tags[*]",\n  "columns": [{ "path": "$pa', 'json', '$pa', '$parent.sku'],
   ['a path of the envelope', 'columns:\n  - path: $$', 'yaml', '$$', '$$.topic'],
   ['a column in a value', 'columns:\n  - name: b\n    value: round(am', 'yaml', 'am', 'amount'],
   ['a field in a value', 'columns:\n  - name: b\n    value: lower($$.to', 'yaml', '$$.to', '$$.topic'],

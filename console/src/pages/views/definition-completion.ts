@@ -24,14 +24,22 @@ export type CompletionContext = {
 }
 
 export function completeDefinition(before: string, after: string, context: CompletionContext): CompletionResult | null {
-  return completeValue(before, context) ?? completeKey(before, after, context.format)
+  const [, expand] = expandOf.exec(before) ?? expandOf.exec(after) ?? []
+  return completeValue(before, expand, context) ?? completeKey(before, after, context.format)
 }
+
+/** The array whose elements are rows. */
+const expandOf = /["']?\bexpand["']?\s*:\s*["']?(\$[^"'\s,}]*\[\*\])/
 
 /** The key whose value the cursor is in, and what is written of the value. */
 const inValue =
-  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
-function completeValue(before: string, { format, paths, columns }: CompletionContext): CompletionResult | null {
+function completeValue(
+  before: string,
+  expand: string | undefined,
+  { format, paths, columns }: CompletionContext,
+): CompletionResult | null {
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
   // After the value of a flow map the next key begins.
   if (key === undefined) return null
@@ -43,7 +51,9 @@ function completeValue(before: string, { format, paths, columns }: CompletionCon
     case 'type':
       return { from, options: types.map((type, index) => option(type, 'type', { apply: quoted(type), boost: -index })) }
     case 'path':
-      return { from, options: pathOptions(paths).map((each) => ({ ...each, apply: quoted(each.label) })) }
+      return { from, options: pathOptions(paths, expand).map((each) => ({ ...each, apply: quoted(each.label) })) }
+    case 'expand':
+      return { from, options: arrayOptions(paths).map((each) => ({ ...each, apply: quoted(each.label) })) }
     case 'format':
       return { from, options: epochFormats.map((word) => option(word, 'constant', { apply: quoted(word) })) }
     case 'hidden':
@@ -68,8 +78,32 @@ const envelopeOptions: readonly Completion[] = Object.entries(envelopePaths).map
   option(path, 'variable', { detail, boost: -1 }),
 )
 
-function pathOptions(paths: readonly SamplePath[]): readonly Completion[] {
-  return [...paths.map(({ path, kind }) => option(path, 'property', { detail: kind })), ...envelopeOptions]
+function pathOptions(paths: readonly SamplePath[], expand: string | undefined): readonly Completion[] {
+  const ofElements = expand === undefined ? [] : partsOf(expand).flatMap(([name, start]) => startingAt(paths, start, name))
+  return [...[...ofElements, ...paths].map(({ path, kind }) => option(path, 'property', { detail: kind })), ...envelopeOptions]
+}
+
+/** The inner element, and the outer one if there is one. */
+function partsOf(expand: string): readonly (readonly [name: string, path: string])[] {
+  const end = expand.indexOf('[*]') + '[*]'.length
+  return [['$item', expand], ...(end < expand.length ? [['$parent', expand.slice(0, end)] as const] : [])]
+}
+
+/** Returns paths below another one, as they are named in it. */
+function startingAt(paths: readonly SamplePath[], start: string, name: string): readonly SamplePath[] {
+  return paths.flatMap(({ path, kind }) =>
+    path === start || (/^[.[]/.test(path.slice(start.length)) && path.startsWith(start))
+      ? [{ path: name + path.slice(start.length), kind }]
+      : [],
+  )
+}
+
+/** Arrays that can be expanded. */
+function arrayOptions(paths: readonly SamplePath[]): readonly Completion[] {
+  const arrays = paths.filter(({ kind }) => kind === 'list').map(({ path }) => `${path}[*]`)
+  return arrays
+    .filter((path) => path.split('[*]').length <= 3)
+    .map((path) => option(path, 'property', { detail: 'a row for each' }))
 }
 
 function completeExpression(before: string, written: string, columns: readonly string[]): CompletionResult | null {

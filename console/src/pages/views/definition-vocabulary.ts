@@ -9,13 +9,14 @@ export const definitionKeys = {
   partition_by: 'columns whose values name folders: country=DE',
   sort_by: 'the order of the rows in each file',
   bloom_filters: 'whether files have Bloom filters, which is the default',
+  expand: 'an array whose elements are rows: $.items[*]',
   lists: 'for elements of [*] without a value: aligned (NULL), or packed (nothing)',
 } as const satisfies Words<Schemas['Definition']>
 
 export const columnKeys = {
   name: 'name of the column',
   type: 'type of the values: each is read as text and cast',
-  path: 'where the value is in the record: $.a.b, or $$.topic of the envelope',
+  path: 'where the value is: $.a.b in the record, $item.a with expand, or $$.topic of the envelope',
   format: 'how times are written: epoch_ms, or a format such as %d/%m/%Y',
   value: 'instead of a path: SQL over other columns and $$.… of the envelope',
   hidden: 'whether only other columns and filters use it: it is not written',
@@ -72,6 +73,7 @@ export const envelopePaths = {
   '$$.headers.': 'HTTP header that the endpoint keeps',
   '$$.address': 'address of the client, if the endpoint keeps it',
   '$$.key_name': 'name of the API key, if the endpoint keeps it',
+  '$$.item_index': 'position of the row’s element in the record, with expand',
 } as const
 
 /** Words of conditions that are used most. docs/views.md lists all. */

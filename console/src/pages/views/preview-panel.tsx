@@ -1,4 +1,4 @@
-import type { PreviewColumn, PreviewIssue, PreviewResult } from '../../api/view-trials.ts'
+import type { PreviewColumn, PreviewIssue, PreviewItem, PreviewResult } from '../../api/view-trials.ts'
 import { Badge } from '../../design/badge.tsx'
 import { CodeBlock } from '../../design/code-block.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
@@ -30,10 +30,17 @@ export function ColumnsPreview({ preview }: { readonly preview: LivePreview }) {
   )
 }
 
-function Outcome({ result: { counts, executionTimeMs }, stale }: { readonly result: PreviewResult; readonly stale: boolean }) {
+function Outcome({
+  result: { counts, items, rowCount, executionTimeMs },
+  stale,
+}: {
+  readonly result: PreviewResult
+  readonly stale: boolean
+}) {
   return (
     <p className={style.outcome} aria-live="polite">
       <Badge tone={counts.accepted > 0 ? 'good' : 'none'}>{formatCount(counts.accepted)} accepted</Badge>
+      {items !== undefined && <Badge tone={rowCount > 0 ? 'good' : 'none'}>{formatCount(rowCount)} rows</Badge>}
       <Badge>{formatCount(counts.dropped)} dropped</Badge>
       <Badge tone={counts.dlq > 0 ? 'warn' : 'none'}>{formatCount(counts.dlq)} dead letters</Badge>
       {counts.failed > 0 && <Badge tone="bad">{formatCount(counts.failed)} failed</Badge>}
@@ -81,6 +88,17 @@ export function RowsPreview({ result }: { readonly result: PreviewResult }) {
           empty={<EmptyState title="No sample is accepted" />}
         />
       </Section>
+      {result.items !== undefined && (
+        <Section title="Elements" about="What became of each element: an error in one refuses its whole sample.">
+          <Table
+            label="Elements"
+            columns={itemColumns}
+            rows={result.items}
+            keyOf={({ sample_index, item }) => `${sample_index} ${item}`}
+            empty={<EmptyState title="No sample has an element at the path of expand" />}
+          />
+        </Section>
+      )}
       <details className={style.details}>
         <summary>SQL that delivery runs</summary>
         <CodeBlock label="DuckDB" code={result.compiledSql} wrap />
@@ -88,6 +106,29 @@ export function RowsPreview({ result }: { readonly result: PreviewResult }) {
     </>
   )
 }
+
+const tones = { accepted: 'good', dropped: 'none', dlq: 'warn' } as const
+const outcomeNames = { accepted: 'accepted', dropped: 'dropped', dlq: 'dead letter' } as const
+
+const itemColumns: readonly TableColumn<PreviewItem>[] = [
+  { title: 'Sample', cell: ({ sample_index }) => formatCount(sample_index + 1), figure: true },
+  { title: 'Element', cell: ({ item }) => <code>{item}</code> },
+  { title: 'Outcome', cell: ({ outcome }) => <Badge tone={tones[outcome]}>{outcomeNames[outcome]}</Badge> },
+  { title: 'Row', cell: ({ row }) => (row === null ? '–' : formatCount(row + 1)), figure: true },
+  {
+    title: 'Error',
+    cell: ({ outcome, error_code, column }) =>
+      error_code !== null ? (
+        <>
+          <Badge tone="bad">{error_code}</Badge> <strong className={style.name}>{column}</strong>
+        </>
+      ) : outcome === 'dlq' ? (
+        'another element has one'
+      ) : (
+        '–'
+      ),
+  },
+]
 
 type NumberedIssue = PreviewIssue & { readonly row: number }
 

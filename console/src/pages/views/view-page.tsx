@@ -28,10 +28,13 @@ export function ViewPage() {
   )
 }
 
-function DefinitionTables({ definition: { columns, filters = [] } }: { readonly definition: Definition }) {
+function DefinitionTables({ definition: { columns, filters = [], expand } }: { readonly definition: Definition }) {
   return (
     <>
-      <Section title="Columns">
+      <Section
+        title="Columns"
+        about={expand === undefined ? undefined : `Each element of ${expand} is a row: its values are at $item.`}
+      >
         <Table label="Columns" columns={columnColumns} rows={columns} keyOf={({ name }) => name} />
       </Section>
       {filters.length > 0 && (

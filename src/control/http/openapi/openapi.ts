@@ -43,7 +43,7 @@ import {
   Person,
   Session,
 } from '#model/person.ts'
-import { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewItem, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { QueriedTable, QueryResult, RunQuery } from '#model/query.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
 import { NodeRegion, NodeRegions } from '#model/region.ts'
@@ -147,7 +147,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals },
   { ObjectStoreSettings },
   { AcceptInvitation, ChangePerson, CreatedInvitation, Invitation, Invite, Membership, OpenSession, Person, Session },
-  { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult },
+  { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewItem, PreviewRequest, PreviewResult },
   { QueriedTable, QueryResult, RunQuery },
   { ChangeQuotas, Quotas, QuotaUse },
   { NodeRegion, NodeRegions },

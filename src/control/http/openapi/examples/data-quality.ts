@@ -14,9 +14,9 @@ const dlqFile = {
   download_url: 'https://inlet.example.com/objects/example-lake/raw/events/…?expires=1795168530&signature=…',
 }
 
-const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0, redriven: 0 }
+const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0, rows: 880, redriven: 0 }
 
-const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100, failed: 0, redriven: 0 }
+const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100, failed: 0, rows: 46_000, redriven: 0 }
 
 const rates = { error_rate_pct: 1.7, has_errors: true }
 
@@ -72,7 +72,7 @@ export const dataQualityExamples: Examples = {
         {
           ...storedRecord,
           endpoint_id: ids.endpoint,
-          ...{ error_code: 'cast_failed', column: 'amount' },
+          ...{ error_code: 'cast_failed', column: 'amount', item: null },
           message: 'the value "twelve" of column "amount" is not of type DOUBLE',
         },
       ],
