@@ -55,6 +55,60 @@ export function generatedEvents(bytes: number): Workload {
   }
 }
 
+/** Items of an order. */
+export const ITEMS = 10
+
+/** Generates orders of ten items for a view that makes a row of each, and the same rows as records for the same view without. */
+export function generatedOrders(bytes: number): { readonly orders: Workload; readonly items: Workload } {
+  let state = 1
+  const random = (below: number): number => {
+    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
+    return state % below
+  }
+  const orders: string[] = []
+  const lines: string[] = []
+  for (let size = 0, index = 0; size < bytes; index += 1) {
+    const order = {
+      order_id: index * 7,
+      created_at: new Date(1.7e12 + index * 37).toISOString(),
+      customer: { name: `user${random(10_000)}`, country: ['DE', 'US', 'FR'][random(3)] },
+    }
+    const items = Array.from({ length: ITEMS }, (_, line) => ({
+      line,
+      sku: `sku-${random(1e6)}`,
+      title: `A thing of some kind, number ${random(1e5)}`,
+      quantity: 1 + random(9),
+      price: random(100_000) / 100,
+      gift: random(20) === 0,
+    }))
+    orders.push(`${JSON.stringify({ ...order, items })}\n`)
+    for (const item of items) lines.push(`${JSON.stringify({ ...order, item })}\n`)
+    size += orders.at(-1)?.length ?? 0
+  }
+  const view = (item: string): Definition => ({
+    columns: [
+      column('order_id', 'BIGINT', '$.order_id'),
+      column('created_at', 'TIMESTAMP', '$.created_at'),
+      column('customer', 'VARCHAR', '$.customer.name'),
+      column('country', 'VARCHAR', '$.customer.country'),
+      { ...column('line', 'INTEGER', `${item}.line`), required: true },
+      column('sku', 'VARCHAR', `${item}.sku`),
+      column('title', 'VARCHAR', `${item}.title`),
+      column('quantity', 'INTEGER', `${item}.quantity`),
+      column('price', 'DOUBLE', `${item}.price`),
+      column('gift', 'BOOLEAN', `${item}.gift`),
+    ],
+  })
+  const workload = (name: string, of: readonly string[], definition: Definition): Workload => ({
+    ...{ name, definition, records: of.length },
+    lines: Buffer.from(of.join('')),
+  })
+  return {
+    orders: workload('orders of ten items', orders, { ...view('$item'), expand: '$.items[*]' }),
+    items: workload('items', lines, view('$.item')),
+  }
+}
+
 /** Reads public GitHub events and repeats them. If the file is missing, says so and returns undefined. */
 export function githubEvents(bytes: number): Workload | undefined {
   const path = process.env['BENCH_GITHUB_EVENTS'] ?? join(import.meta.dirname, '../../shared/data/github-events.ndjson')

@@ -14,7 +14,7 @@ import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import type { Frame } from '../src/log/frame.ts'
 import { EngineRuns } from './counterparts.ts'
-import { generatedEvents, githubEvents, otherView, type Workload, withComputedColumns } from './events.ts'
+import { generatedEvents, generatedOrders, githubEvents, ITEMS, otherView, type Workload, withComputedColumns } from './events.ts'
 import { type Floor, floor } from './extraction-floor.ts'
 import { type Benchmark, cost, isWanted, say } from './figures.ts'
 import { best, coreSeconds, inScratch } from './measure.ts'
@@ -110,6 +110,38 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
   return { load, loadMessages, raw, one, two, computed }
 }
 
+/** Returns the time from frames to the Parquet of one view. */
+async function toOneView({ lines, definition }: Workload, directory: string): Promise<number> {
+  const view = { name: 'orders', version: 1, compiled: await compileView(definition) }
+  const table = await openTable(directory)
+  const took = await coreSeconds(async () => {
+    await loadSegment(table, framesOf(lines))
+    await table.writeAccepted(await table.extract([view]), 0, join(directory, 'view.parquet'))
+  })
+  table.close()
+  return took
+}
+
+/** Compares a view that makes a row of each item with the same view on a record for each item. */
+async function compareExpanded(bytes: number, rounds: number) {
+  const { orders, items } = generatedOrders(bytes)
+  say(`${orders.name}: ${orders.records} records of ${(orders.lines.length / orders.records).toFixed(0)} bytes`)
+  const [expanded, plain]: [number[], number[]] = [[], []]
+  for (let round = 0; round < rounds; round += 1) {
+    expanded.push(await inScratch((directory) => toOneView(orders, join(directory, 'orders'))))
+    plain.push(await inScratch((directory) => toOneView(items, join(directory, 'items'))))
+  }
+  const perRow = 1e6 / (orders.records * ITEMS)
+  return cost({
+    work: `${orders.name}: one view with expand, beside it on a record for each item`,
+    unit: 'µs/row',
+    ours: best(expanded) * perRow,
+    floor: best(plain) * perRow,
+    goal: { ratio: 1 },
+    isSteady: true,
+  })
+}
+
 /** Runs rounds of both in turn and returns the best of each. */
 async function compare(
   workload: Workload,
@@ -181,5 +213,6 @@ export const benchmark: Benchmark = {
       })
       yield figure('frames to two views', ours.load + ours.two, bare.readJson + bare.readJsonOther, { goal: 1 / 1.15 })
     }
+    if (isWanted('orders of ten items', options)) yield await compareExpanded(bytes, options.rounds ?? 3)
   },
 }
