@@ -74,7 +74,7 @@ const Row: z.ZodType<Readonly<Record<string, unknown>>> = z.any().meta({
     'by column name; BIGINT, UBIGINT, HUGEINT, UHUGEINT and DECIMAL are strings, times are ISO 8601 and instants end in `Z`, NaN and infinities are strings',
 })
 
-/** What became of an element of an array that the view expands. */
+/** The outcome of an element of an array that the view expands. */
 export const PreviewItem = z.object({
   sample_index: z.int(),
   item: z.string().meta({ description: 'the path of the element in the sample', examples: ['$.items[0]'] }),

@@ -302,6 +302,15 @@ describe('a comparison', () => {
     })
   })
 
+  test('refuses a view that makes many rows of one record', async () => {
+    const plain = { columns: [column('n', 'BIGINT')] }
+    const expanded = { ...plain, expand: '$.items[*]' }
+    for (const [one, other] of [[plain, expanded] as const, [expanded, plain] as const])
+      await expect(compare(one, other, [await written(1, textOf([{ n: 1 }]))])).rejects.toThrow(
+        'a view with expand cannot be compared',
+      )
+  })
+
   test('refuses a file that is no raw Parquet', async () => {
     const definition = { columns: [column('n', 'BIGINT')] }
     const stored = await written(1, textOf([{ n: 1 }]))

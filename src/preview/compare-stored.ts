@@ -49,11 +49,14 @@ export async function compareStored(
   const startedAt = clock.monotonic()
   const elapsedMs = () => clock.monotonic() - startedAt
   const leftMs = () => Math.max(1, timeoutMs - elapsedMs())
+  const compiled = { before: await compileView(before.definition), after: await compileView(after.definition) }
+  // A record is compared with a record. Rows of different elements have nothing to be compared by.
+  if ([compiled.before, compiled.after].some(({ expand }) => expand !== undefined))
+    throw onDefinition('a view with expand cannot be compared with stored records: use a preview, or a canary')
   const database = await RecordDatabase.open({ directories: [], memoryBytes })
   try {
     const comparison = new RecordComparison({
-      before: await compileView(before.definition),
-      after: await compileView(after.definition),
+      ...compiled,
       ...{ secrets, database },
       statement: () => ({ timeoutMs: leftMs() }),
     })

@@ -21,7 +21,7 @@ const { expandedRowsMax, repeatedTextFactor, repeatedTextBytes } = definitionLim
 const MADE_BYTES = 64 * KiB
 const MADE_FACTOR = 128
 
-/** What columns read, by the JSON that they read it from. */
+/** The texts that columns read, by the JSON that has them. */
 export class Scopes {
   readonly record = new Texts('payload')
   readonly parent = new Texts('parent', 'parent_')

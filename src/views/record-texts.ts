@@ -76,7 +76,7 @@ export class Texts {
     return [...parts, ...[...this.#envelope].map(([sql, name]) => `${sql} AS ${name}`)].map((part) => `, ${part}`).join('')
   }
 
-  /** What is read from the JSON. */
+  /** The parts that are read from the JSON. */
   parts(): readonly { readonly name: string; readonly sql: string }[] {
     const parts = [...this.#lists].map(([sql, name]) => ({ name, sql }))
     const paths = (of: readonly string[]) => `[${of.map(quoteLiteral).join(', ')}]`

@@ -2,6 +2,7 @@ const words: Readonly<Record<string, string>> = {
   cast_failed: 'Does not fit the type',
   missing_required: 'Required and missing',
   invalid_json: 'Not valid JSON',
+  expand_failed: 'Its array is no array, or too large',
   no_partition: 'One partition too many',
   too_expensive: 'Too expensive to convert',
 }
