@@ -112,7 +112,7 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
 
 /** Returns the time from frames to the Parquet of one view. */
 async function toOneView({ lines, definition }: Workload, directory: string): Promise<number> {
-  const view = { name: 'orders', version: 1, compiled: await compileView(definition) }
+  const view = { name: 'orders', version: 1, compiled: await compileView(definition), secrets: {} }
   const table = await openTable(directory)
   const took = await coreSeconds(async () => {
     await loadSegment(table, framesOf(lines))
