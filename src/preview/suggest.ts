@@ -17,6 +17,7 @@ import { PathError, parsePath, printPath, type Step } from '#views/json-path.ts'
 import { nameColumns } from './column-names.ts'
 import { tryView } from './preview.ts'
 import { withNames } from './preview-report.ts'
+import { guessTime } from './time-guess.ts'
 
 /** With fewer samples no column is suggested as required. */
 export const REQUIRED_SAMPLES_MIN = 10
@@ -32,6 +33,8 @@ type Candidate = {
   readonly steps: readonly Step[]
   readonly path: string
   readonly type: string
+  /** How times at the path are written if not in ISO 8601. `type` is what the column has without it. */
+  readonly format?: string
   /** Why the type is not that of the values. */
   readonly note?: Pick<PreviewIssue, 'code' | 'message'>
 }
@@ -55,9 +58,10 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   for (const [index, { note }] of chosen.entries()) {
     if (note !== undefined) warnings.push(warning(note.code, note.message, { column: names[index] ?? null }))
   }
-  const columns = chosen.map(({ node, path, type }, index): PathColumn => {
+  const columns = chosen.map(({ node, path, type, format }, index): TriedColumn => {
     const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && node.found === profile.samples
-    return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
+    const read = format === undefined ? { type, path } : { type: 'TIMESTAMP', path, format }
+    return { column: { name: names[index] ?? '', ...read, ...(isRequired ? { required: true } : {}) }, plainType: type }
   })
   const readable = samples.filter((_, index) => profile.unreadable.every((sample) => sample.index !== index))
   const suggested = columns.length === 0 ? [] : await verifyColumns(columns, readable, clock, endsAt, warnings)
@@ -77,24 +81,43 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
 /** A suggested column: none has an expression. */
 type PathColumn = Column & { readonly path: string }
 
+/** A column, and the type that it has if its format does not fit. */
+type TriedColumn = { readonly column: PathColumn; readonly plainType: string }
+
 function namesOf(columns: Column[]): readonly PreviewIssue[] {
   const names = nameWarnings({ columns }).map((each) => ({ ...each, path: `definition.${each.path}` }))
   return withNames({ warnings: [] }, names).warnings
 }
 
-/** Tries the columns, and makes those with errors or warnings optional JSON. */
+/** Tries the columns, and makes those with errors or warnings optional JSON. One whose format does not fit is tried without it. */
 async function verifyColumns(
-  columns: readonly PathColumn[],
+  given: readonly TriedColumn[],
   samples: readonly string[],
   clock: Clock,
   endsAt: number,
   warnings: PreviewIssue[],
 ): Promise<PathColumn[]> {
-  const view = await compileView(withListForm({ columns: [...columns] }))
+  const columns = given.map(({ column }) => column)
+  const view = await compileView(withListForm({ columns }))
   const timeoutMs = Math.max(1, endsAt - clock.monotonic())
   const tried = await tryView(view, samples, { clock, timeoutMs }, timeoutMs)
-  warnings.push(...tried.errors.filter(({ column }) => column === null))
   const faulty = new Map([...tried.errors, ...tried.warnings].map(({ column, message }) => [column, message]))
+  const isMisread = ({ name, format }: Column): boolean => format !== undefined && faulty.has(name)
+  if (columns.some(isMisread)) {
+    const plain = given.map(({ column, plainType }) => {
+      if (!isMisread(column)) return { column, plainType }
+      const { format: _, ...rest } = column
+      return { column: { ...rest, type: plainType }, plainType }
+    })
+    const misread = new Set(columns.filter(isMisread).map(({ name }) => name))
+    warnings.splice(
+      0,
+      warnings.length,
+      ...warnings.filter(({ code, column }) => code !== formatNote || !misread.has(column ?? '')),
+    )
+    return verifyColumns(plain, samples, clock, endsAt, warnings)
+  }
+  warnings.push(...tried.errors.filter(({ column }) => column === null))
   return columns.map(({ required, ...column }) => {
     const reason = faulty.get(column.name)
     if (reason === undefined) return required === undefined ? column : { ...column, required }
@@ -106,12 +129,17 @@ async function verifyColumns(
 /** Returns the possible columns, in the order of the samples. */
 function findCandidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candidate[] {
   const found: Candidate[] = []
-  const add = (node: ProfileNode, type: string, note?: Candidate['note']): void => {
+  const add = (node: ProfileNode, type: string, note?: Candidate['note'], format?: string): void => {
     const { steps } = node
     const path = pathTo(steps)
     if (path === undefined) {
       warnings.push(warning('not_addressable', `no path can name ${quotedPath(steps)}`))
-    } else found.push({ node, steps, path, type, ...(note === undefined ? {} : { note }) })
+    } else found.push({ node, steps, path, type, ...(note && { note }), ...(format && { format }) })
+  }
+  const addScalar = (node: ProfileNode, type: string): void => {
+    const guess = guessTime(lastNameOf(node.steps), mayBeTime(type) ? (node.short ?? []) : [])
+    if (guess === undefined) add(node, type)
+    else add(node, type, { code: formatNote, message: `${quotedPath(node.steps)} ${guess.reason}` }, guess.format)
   }
   const visit = (node: ProfileNode, isInList: boolean): void => {
     if (node.found === 0) {
@@ -135,10 +163,23 @@ function findCandidates(root: ProfileNode, warnings: PreviewIssue[]): readonly C
     const type = isList ? listOf(node) : scalarOf(node)
     if (type === undefined) {
       add(node, jsonOf(isInList), mixed(isList ? node.items : node))
-    } else add(node, isInList ? `${type}[]` : type)
+    } else if (isInList || isList) add(node, isInList ? `${type}[]` : type)
+    else addScalar(node, type)
   }
   visit(root, false)
   return found
+}
+
+const formatNote = 'time_format'
+
+/** Other types are narrower already, or no text or number. */
+function mayBeTime(type: string): boolean {
+  return type === 'BIGINT' || type === 'DOUBLE' || type === 'VARCHAR'
+}
+
+function lastNameOf(steps: readonly Step[]): string {
+  const last = steps.at(-1)
+  return typeof last === 'object' && 'key' in last ? last.key : ''
 }
 
 /** Returns what to say of values of several kinds; undefined if they are of one. */

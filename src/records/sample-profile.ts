@@ -11,6 +11,8 @@ export const profileLimits = {
   /** Nodes of the tree, and its depth. */
   nodesMax: 20_000,
   depthMax: 16,
+  /** Characters of a text that may be a time. */
+  shortCharsMax: 40,
 } as const
 
 /** Kinds of values. A number is an `integer` if it is written without fraction and exponent. */
@@ -30,6 +32,8 @@ export type ProfileNode = {
   /** Whether every integer fits in 64 bits, and whether a double represents every integer exactly. */
   fitsBigint: boolean
   fitsDouble: boolean
+  /** Every text and number as it is written; undefined once one is too long for a time. Empty if nothing looks into texts. */
+  short: string[] | undefined
   /** Children of objects, by name. */
   readonly names: Map<string, ProfileNode>
   /** The elements of lists. */
@@ -146,9 +150,14 @@ class Profiler {
       node.lastScalar = sample
     }
     if (typeof value === 'string') {
-      if (this.#looksIntoTexts) node.texts = both(node.texts, formOf(value))
-    } else if (value instanceof NumberText) countNumber(node, value.text)
-    else if (Array.isArray(value)) {
+      if (this.#looksIntoTexts) {
+        node.texts = both(node.texts, formOf(value))
+        keepShort(node, value)
+      }
+    } else if (value instanceof NumberText) {
+      countNumber(node, value.text)
+      keepShort(node, value.text)
+    } else if (Array.isArray(value)) {
       node.items ??= this.#newNode([...node.steps, 'each'])
       if (node.items !== undefined) for (const item of value) this.#visit(node.items, item, sample)
     } else if (typeof value === 'object') {
@@ -184,6 +193,7 @@ function newNode(steps: readonly Step[]): ProfileNode {
       digits: 0,
       fitsBigint: true,
       fitsDouble: true,
+      short: [],
     },
     ...{ names: new Map(), items: undefined, lastFound: -1, lastNull: -1, lastScalar: -1 },
   }
@@ -195,6 +205,11 @@ function kindOf(value: unknown): Kind {
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'fraction'
   if (value instanceof NumberText) return /^-?\d+$/.test(value.text) ? 'integer' : 'fraction'
   return Array.isArray(value) ? 'list' : 'object'
+}
+
+function keepShort(node: ProfileNode, text: string): void {
+  if (text.length > profileLimits.shortCharsMax) node.short = undefined
+  else node.short?.push(text)
 }
 
 const bigintMin = -(2n ** 63n)
