@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { definitionLimits } from '#model/limits.ts'
+import { realLines } from '../../test/support/real-documents.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { previewView } from './preview.ts'
 import { REQUIRED_SAMPLES_MIN, suggestView } from './suggest.ts'
@@ -139,6 +140,73 @@ describe('paths', () => {
   })
 })
 
+describe('times', () => {
+  const formats = async (...samples: readonly unknown[]) => {
+    const { definition, warnings, columns } = await suggest(...samples)
+    const found = definition?.columns.map(({ path, type, format }) => [path, format ? `${type} ${format}` : type] as const)
+    expect(columns.map(({ type }) => type)).toEqual(definition?.columns.map(({ type }) => type))
+    return { found: Object.fromEntries(found ?? []) as Record<string, string>, warnings }
+  }
+
+  test('that are numbers or text in a format have one, and it says why', async () => {
+    const { found, warnings } = await formats({
+      ts: 1_795_162_530_500,
+      seconds: { created: 1_795_162_530.25 },
+      log: '20/Nov/2026:08:15:30 +0100',
+      day: '20/11/2026 08:15',
+      push_id: 1_795_162_530,
+      ids: [1_795_162_530_500],
+      other: 'x',
+    })
+    expect(found).toEqual({
+      '$.ts': 'TIMESTAMP epoch_ms',
+      '$.seconds.created': 'TIMESTAMP epoch_s',
+      '$.log': 'TIMESTAMP %d/%b/%Y:%H:%M:%S %z',
+      '$.day': 'TIMESTAMP %d/%m/%Y %H:%M',
+      '$.push_id': 'BIGINT',
+      '$.ids': 'BIGINT[]',
+      '$.other': 'VARCHAR',
+    })
+    expect(warnings.map(({ code, column }) => [code, column])).toEqual(
+      ['ts', 'seconds_created', 'log', 'day'].map((column) => ['time_format', column]),
+    )
+    expect(warnings[0]?.message).toMatch(/^"\$\.ts" has milliseconds since 1970: all values are on 2026-11-20/)
+  })
+
+  // Both have many counters, sizes and ids of nine digits and more.
+  test.each([
+    ['nginx-plus-status.ndjson', ['$.load_timestamp epoch_ms', '$.timestamp epoch_ms']],
+    ['github-events.ndjson', []],
+  ] as const)('in %s are those that its authors mean', async (name, expected) => {
+    const lines = realLines(name) ?? []
+    for (const [count, from] of [
+      [1, 0],
+      [10, 30],
+      [100, 0],
+      [100, 30],
+    ] as const) {
+      const samples = lines.slice(from, from + count)
+      if (samples.length === 0) continue
+      const { found } = await formats(...samples)
+      const times = Object.entries(found).filter(([, type]) => type.startsWith('TIMESTAMP '))
+      expect(times.map(([path, type]) => `${path} ${type.replace('TIMESTAMP ', '')}`)).toEqual(expected)
+    }
+  })
+
+  test('are nothing of the kind if one value is not', async () => {
+    expect((await formats({ ts: 1_795_162_530 }, { ts: 0 })).found).toEqual({ '$.ts': 'BIGINT' })
+    expect((await formats({ at: '20/11/2026' }, { at: 'soon' })).found).toEqual({ '$.at': 'VARCHAR' })
+    expect((await formats({ at: '05/06/2026' })).found).toEqual({ '$.at': 'VARCHAR' })
+    expect((await formats({ ts: 1_795_162_530 }, { ts: null })).found).toEqual({ '$.ts': 'TIMESTAMP epoch_s' })
+    // A day of the week that is not that of the date.
+    const { found, warnings } = await formats({ at: 'Mon, 20 Nov 2026 08:15:30 GMT' })
+    expect([found, warnings.some(({ code }) => code === 'does_not_fit')]).toEqual([
+      expect.objectContaining({ '$.at': expect.stringMatching(/^(VARCHAR|TIMESTAMP )/) }),
+      false,
+    ])
+  })
+})
+
 describe('required', () => {
   test('columns that every sample has, if there are enough samples', async () => {
     const samples = Array.from({ length: REQUIRED_SAMPLES_MIN }, (_, n) => ({ a: n, b: n > 0 ? n : null }))
@@ -184,6 +252,7 @@ describe('any samples', () => {
       'b',
       'id',
       'userId',
+      'ts',
       'user_id',
       'a b',
       "it's",
@@ -219,6 +288,14 @@ describe('any samples', () => {
       '"2026-11-20T24:00:00Z"',
       '"0001-01-01"',
       '"9999-12-31T23:59:59-14:00"',
+    ),
+    fc.constantFrom(
+      '1795162530',
+      '1795162530500',
+      '"20/11/2026 08:15"',
+      '"05/06/2026"',
+      '"20261120"',
+      '"Fri Nov 20 08:15:30 2026"',
     ),
     fc.constantFrom('"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"', '"infinity"', '""', '" "', '"NaN"', '"null"', '{}', '[]'),
     fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }).map(String),
