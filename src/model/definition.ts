@@ -100,6 +100,13 @@ export const Filter = z.strictObject({
 })
 export type Filter = z.infer<typeof Filter>
 
+/** The name of a column of the same definition, in any case. */
+const ColumnReference = z
+  .string()
+  .min(1)
+  .max(definitionLimits.columnNameBytesMax)
+  .meta({ examples: ['country'] })
+
 /** Language of a definition that is sent as text. */
 export const DefinitionFormat = z.enum(['yaml', 'json'])
 export type DefinitionFormat = z.infer<typeof DefinitionFormat>
@@ -128,8 +135,18 @@ export const Definition = z.strictObject({
     })
     .meta({ description: 'their names differ, also if case is ignored' }),
   filters: z.array(Filter).max(definitionLimits.filtersMax).optional(),
+  dedupe_by: z
+    .array(ColumnReference)
+    .min(1)
+    .max(definitionLimits.keyColumnsMax)
+    .optional()
+    .meta({
+      description:
+        'of the rows of a segment that have the same values in these columns, only the first is written; the others are counted as `duplicates`',
+      examples: [['event_id']],
+    }),
   partition_by: z
-    .array(z.string().min(1).max(definitionLimits.columnNameBytesMax))
+    .array(ColumnReference)
     .min(1)
     .max(definitionLimits.partitionColumnsMax)
     .optional()
@@ -139,7 +156,7 @@ export const Definition = z.strictObject({
       examples: [['country']],
     }),
   sort_by: z
-    .array(z.string().min(1).max(definitionLimits.columnNameBytesMax))
+    .array(ColumnReference)
     .min(1)
     .max(definitionLimits.sortColumnsMax)
     .optional()
@@ -221,9 +238,9 @@ export function toSentView<View extends { readonly definition: Definition }>(
 ): View & Pick<SentView, 'lists' | 'computed' | 'secrets'> {
   const { definition } = view
   const named = mayNeedSecrets(definition) ? { secrets } : {}
-  const { columns, partition_by, sort_by, bloom_filters, expand } = definition
+  const { columns, filters: _filters, lists: _lists, ...newer } = definition
   const isKnownToOlder =
-    [partition_by, sort_by, bloom_filters, expand].every((each) => each === undefined) &&
+    Object.values(newer).every((each) => each === undefined) &&
     columns.every(({ value, hidden, format }) => value === undefined && hidden === undefined && format === undefined)
   if (!isKnownToOlder) return { ...view, ...named, definition: onlyForNewerNodes, computed: definition }
   const { lists, ...known } = definition

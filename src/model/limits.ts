@@ -138,6 +138,8 @@ export const definitionLimits = {
   /** Columns of `partition_by` and of `sort_by`. */
   partitionColumnsMax: 3,
   sortColumnsMax: 4,
+  /** Columns of `dedupe_by`. */
+  keyColumnsMax: 4,
   /** Parts of all expressions that read text other than a constant as a time. */
   timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */

@@ -12,7 +12,7 @@ const described = (description: string) => ({ description })
 export const ViewCounts = z.object({
   processed: z.int().min(0).meta(described('`accepted` + `dropped` + `dlq` + `failed`')),
   accepted: z.int().min(0),
-  dropped: z.int().min(0).meta(described('rows that a filter removed')),
+  dropped: z.int().min(0).meta(described('records that a filter, or `dedupe_by`, left out')),
   dlq: z.int().min(0),
   failed: z.int().min(0).meta(described('records of segments on which the view failed as a whole (`view_failed`)')),
 })
@@ -21,6 +21,14 @@ export type ViewCounts = z.infer<typeof ViewCounts>
 /** Counts of records, and how many rows were written for the accepted ones. */
 export const WrittenCounts = ViewCounts.extend({
   rows: z.int().min(0).meta(described('rows written: `accepted`, or more if the view expands an array')),
+  duplicates: z
+    .int()
+    .min(0)
+    .meta(
+      described(
+        'rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows',
+      ),
+    ),
 })
 export type WrittenCounts = z.infer<typeof WrittenCounts>
 
@@ -161,6 +169,7 @@ export function sumWindows(counts: readonly WindowCounts[]): WindowCounts {
     dlq: sum(({ dlq }) => dlq),
     failed: sum(({ failed }) => failed),
     rows: sum(({ rows }) => rows),
+    duplicates: sum(({ duplicates }) => duplicates),
     redriven: sum(({ redriven }) => redriven),
   }
 }

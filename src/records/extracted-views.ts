@@ -15,6 +15,8 @@ export type RowCounts = {
   readonly dlq: number
   /** Rows that are written: for a view that expands no array, the accepted records. */
   readonly rows: number
+  /** Rows that are not written because another one has their key. Records without another row are dropped. */
+  readonly duplicates: number
   readonly castNulls: number
   /** DLQ rows by error code. */
   readonly errors: Readonly<Record<string, number>>

@@ -169,3 +169,72 @@ test('each record is in one file of its values, or in the dead letter queue', as
     { numRuns: runs(15, 300) },
   )
 }, 60_000)
+
+describe('a view with dedupe_by', () => {
+  const event = { name: 'event', type: 'VARCHAR', path: '$.event', hidden: true }
+  const definition: Definition = { columns: [...columns, event], dedupe_by: ['event', 'country'] }
+
+  test('writes the first row of each key, and counts the others among those that are dropped', async () => {
+    const { files, counts, quality } = await layOut({ ...definition, filters: [{ condition: 'id < 90' }] }, [
+      { id: 99, event: 'a', country: 'DE' },
+      { id: 1, event: 'a', country: 'DE' },
+      { id: 2, event: 'a', country: 'FR' },
+      { id: 3, event: 'a', country: 'DE' },
+      { id: 4, event: 'a' },
+      { id: 5, event: 'a' },
+      { id: 6, event: 'a', country: 'DE' },
+    ])
+    // A row with NULL in its key is like no other.
+    expect(files.flatMap(({ rows }) => rows.map(([id]) => id))).toEqual(['1', '2', '4', '5'])
+    expect(counts).toMatchObject({ processed: 7, accepted: 4, dropped: 3, dlq: 0, rows: 4, duplicates: 2 })
+    expect(quality.columns).toMatchObject([{ values: 4, min: '1', max: '5' }, { values: 2, nulls: 2 }, { values: 0 }])
+  })
+
+  test('counts rows of arrays: a record without another row is dropped', async () => {
+    const items: Definition = {
+      expand: '$.items[*]',
+      columns: [
+        { name: 'id', type: 'BIGINT', path: '$.id' },
+        { name: 'sku', type: 'VARCHAR', path: '$item' },
+      ],
+      dedupe_by: ['sku'],
+    }
+    const { files, counts } = await layOut(items, [
+      { id: 1, items: ['a', 'b', 'a'] },
+      { id: 2, items: ['b', 'a'] },
+      { id: 3, items: ['c', 'a'] },
+    ])
+    expect(files.map(({ rows }) => rows)).toEqual([
+      [
+        ['1', 'a'],
+        ['1', 'b'],
+        ['3', 'c'],
+      ],
+    ])
+    expect(counts).toMatchObject({ processed: 3, accepted: 2, dropped: 1, dlq: 0, rows: 3, duplicates: 4 })
+  })
+})
+
+test('of the records with one key, the first that is accepted is in a file', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(record, { minLength: 1, maxLength: 40 }),
+      fc.constantFrom<string[]>(['country'], ['id', 'day']),
+      async (records, keys) => {
+        const indexed = records.map((each, index) => ({ ...each, index }))
+        const definition = { columns: [...columns, { name: 'index', type: 'BIGINT', path: '$.index' }], dedupe_by: keys }
+        const { files, counts } = await layOut(definition, indexed)
+        const seen = new Set<string>()
+        const firsts = indexed.filter((each) => {
+          const key = keys.map((name) => (name === 'day' && each.day === 'never' ? null : each[name as 'id']))
+          if (key.includes(null as never)) return true
+          return seen.size < seen.add(JSON.stringify(key)).size
+        })
+        expect(files.flatMap(({ rows }) => rows.map((row) => Number(row.at(-1))))).toEqual(firsts.map(({ index }) => index))
+        const duplicates = records.length - firsts.length
+        expect(counts).toMatchObject({ accepted: firsts.length, dropped: duplicates, duplicates })
+      },
+    ),
+    { numRuns: runs(15, 300) },
+  )
+}, 60_000)

@@ -1,10 +1,11 @@
 /**
- * Lays out the accepted rows of a view: a file for each partition, with its rows in order.
+ * Lays out the accepted rows of a view: duplicates are left out, and each partition has a file with its rows in order.
  *
- * Owns: which partitions a segment has, and their files. Does not own: which columns decide that (views/layout.ts), keys in the bucket.
- * Law: each row is in one file. A row without a place goes to the DLQ: in a folder of other values, nobody who looks for it would find it.
+ * Owns: which rows are duplicates, which partitions a segment has, and their files. Does not own: which columns decide that (views/layout.ts),
+ * keys in the bucket.
+ * Law: of the rows with one key, the first is in a file, and of the others each is counted. A row is in one file. A row without a place goes to the DLQ: in a folder of other values, nobody who looks for it would find it.
  */
-import { rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { must } from '#lib/assert.ts'
@@ -20,6 +21,8 @@ import { parquetRowsSql } from './parquet-writer.ts'
 /** The columns of unfinished files that say which record a row is from, and which element of it. No column of a view can have such a name. */
 const recordIndexColumn = '\u001frecord_index'
 const itemIndexColumn = '\u001fitem_index'
+/** Hidden columns of the key. */
+const keyColumn = (index: number) => `\u001fkey_${index}`
 
 export type LayOutOptions = {
   readonly view: CompiledView
@@ -44,23 +47,30 @@ export type LaidOut = {
   readonly rows: number
   /** Records that were added to the refused ones, with all of their rows. */
   readonly unplaced: number
+  /** Rows that are in no file because others before them have their key, and the records that have no other rows. */
+  readonly duplicates: number
+  readonly repeated: number
 }
 
 export function isLaidOut({ layout }: CompiledView): boolean {
-  return layout.partitionBy.length > 0 || layout.sortBy.length > 0
+  return layout.dedupeBy.length > 0 || layout.partitionBy.length > 0 || layout.sortBy.length > 0
 }
 
-/** SQL for the columns behind those of the view. */
-export function placeColumns(view: CompiledView): readonly string[] {
+/** SQL for the columns behind those of the view. `values` has the names of the values. */
+export function placeColumns(view: CompiledView, values: readonly string[]): readonly string[] {
   if (!isLaidOut(view)) return []
+  const keys = view.layout.dedupeBy.flatMap((index) =>
+    view.columns[index]?.hidden === true ? [`${values[index]} AS ${quoteIdentifier(keyColumn(index))}`] : [],
+  )
   const ofItem = view.expand === undefined ? [] : [`item_index AS ${quoteIdentifier(itemIndexColumn)}`]
-  return [`record_index AS ${quoteIdentifier(recordIndexColumn)}`, ...ofItem]
+  return [`record_index AS ${quoteIdentifier(recordIndexColumn)}`, ...ofItem, ...keys]
 }
 
 /** Writes the files beside the path. */
 export async function layOut(options: LayOutOptions): Promise<LaidOut> {
   const { view, path, measure, copy } = options
-  let { rows } = options
+  const { duplicates, repeated } = view.layout.dedupeBy.length === 0 ? noDuplicates : await leaveOutDuplicates(options)
+  let rows = options.rows - duplicates
   const { partitions, more } = await findPartitions(options)
   const unplaced = more === undefined ? 0 : await refuse(options, partitions, more)
   const whole = unplaced === 0 ? path : `${path}.kept`
@@ -77,7 +87,36 @@ export async function layOut(options: LayOutOptions): Promise<LaidOut> {
     if (written > 0) files.push({ path: file, rows: written, ...(values.length > 0 && { partition: values }) })
   }
   await rm(whole)
-  return { files, quality, rows, unplaced }
+  return { files, quality, rows, unplaced, duplicates, repeated }
+}
+
+const noDuplicates = { duplicates: 0, repeated: 0 }
+
+/** Leaves only the first row of each key in the file. A row with NULL in its key is like no other. */
+async function leaveOutDuplicates({
+  view,
+  path,
+  rows,
+  query,
+  copy,
+}: LayOutOptions): Promise<Pick<LaidOut, 'duplicates' | 'repeated'>> {
+  const keys = view.layout.dedupeBy.map((index) => {
+    const { name, hidden } = must(view.columns[index], 'a column')
+    return quoteIdentifier(hidden ? keyColumn(index) : name)
+  })
+  const numbered = `read_parquet(${quoteLiteral(path)}, hive_partitioning = false, file_row_number = true)`
+  const firsts = `SELECT min(file_row_number) FROM ${numbered} GROUP BY ${keys.join(', ')}`
+  const isFirst = `(file_row_number IN (${firsts}) OR ${keys.map((key) => `${key} IS NULL`).join(' OR ')})`
+  const first = `${path}.first`
+  const left = await copy(`SELECT * EXCLUDE (file_row_number) FROM ${numbered} WHERE ${isFirst}`, first)
+  const records = async (file: string) => {
+    const { rows: counted } = await query(`SELECT count(DISTINCT ${recordIndex}) FROM (${parquetRowsSql([file])})`)
+    return Number(counted[0]?.[0])
+  }
+  const duplicates = rows - left
+  const repeated = duplicates === 0 ? 0 : (await records(path)) - (await records(first))
+  await rename(first, path)
+  return { duplicates, repeated }
 }
 
 const recordIndex = quoteIdentifier(recordIndexColumn)

@@ -218,13 +218,14 @@ export class RecordTable {
     const processed = accepted + tally.dropped + tally.dlq
     assert(processed === this.recordCount, `a view decided ${processed} of ${this.recordCount} records`)
     const dlqSqlOf = (pieces: readonly Piece[]) => dlqSql(named, refused, pieces, this.#options.segmentSeq)
-    const { dropped, castNulls, ofColumns } = tally
+    const { castNulls, ofColumns } = tally
     const measure = (whole: string, rows: number) => this.#quality(named.compiled, whole, rows, ofColumns)
-    const { quality, files, unplaced, rows } = await this.#layOut(named.compiled, {
+    const { quality, files, unplaced, rows, duplicates, repeated } = await this.#layOut(named.compiled, {
       ...{ path, refused, rows: written, partitionsMax, measure },
     })
     const dlq = tally.dlq + unplaced
-    const counts = { processed, accepted: accepted - unplaced, dropped, dlq, rows, castNulls }
+    const outcome = { accepted: accepted - unplaced - repeated, dropped: tally.dropped + repeated, dlq }
+    const counts = { processed, ...outcome, rows, duplicates, castNulls }
     return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), dlq)) }, quality, files, dlqSqlOf }
   }
 
@@ -232,7 +233,7 @@ export class RecordTable {
   async #layOut(view: CompiledView, request: Omit<LayOutOptions, 'view' | 'query' | 'copy'>): Promise<LaidOut> {
     const { path, rows, measure } = request
     if (rows === 0 || !isLaidOut(view))
-      return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], rows, unplaced: 0 }
+      return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], rows, ...nothingLeftOut }
     const query = (sql: string) => this.#query(sql)
     const copy = (select: string, file: string) => this.#copy(select, file, undefined, view.layout.bloomFilters)
     return layOut({ ...request, view, query, copy })
@@ -279,7 +280,7 @@ export class RecordTable {
 
   #writeObserved(refused: string, rows: RowsOfView, condition: string, path: string): Promise<Observed> {
     const { compiled } = rows.view
-    const select = () => acceptedSql(rows, condition, placeColumns(compiled))
+    const select = () => acceptedSql(rows, condition, placeColumns(compiled, rows.values))
     return this.#tryUnguarded(() =>
       this.#database.observer.observe(refused, () => this.#copy(select(), path, undefined, compiled.layout.bloomFilters)),
     )
@@ -396,6 +397,8 @@ export class RecordTable {
     return this.#database.connection.query(sql, this.#deadline.statement)
   }
 }
+
+const nothingLeftOut = { unplaced: 0, duplicates: 0, repeated: 0 } as const
 
 function isMalformedJson(error: unknown): boolean {
   return error instanceof Error && error.message.includes('Malformed JSON')

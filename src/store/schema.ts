@@ -400,6 +400,7 @@ export type Database = OtherTables & {
     failed_records: number
     /** Rows beyond one for each accepted record. */
     more_rows: number
+    duplicates: number
     created_by: string
     created_at: number
     started_at: number | null
@@ -479,6 +480,6 @@ export type Database = OtherTables & {
 
 /** `more_rows` are those beyond one for each accepted record. */
 type ViewCounters = { view_id: string; endpoint_id: string } & Record<
-  'processed' | 'accepted' | 'dropped' | 'dlq' | 'failed' | 'more_rows' | 'cast_nulls' | 'redriven' | 'errors',
+  'processed' | 'accepted' | 'dropped' | 'dlq' | 'failed' | 'more_rows' | 'duplicates' | 'cast_nulls' | 'redriven' | 'errors',
   number
 >

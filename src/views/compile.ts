@@ -278,7 +278,10 @@ async function attemptLater<T>(errors: FieldError[], { path, text }: Place, work
 /** Orders problems as the definition does. */
 function placeOf({ path }: FieldError): number {
   const [part = '', index] = path.split('.')
-  return Number(index ?? 0) + ['columns', 'filters', 'partition_by', 'sort_by'].indexOf(part) * definitionLimits.columnsMax
+  return (
+    Number(index ?? 0) +
+    ['columns', 'filters', 'dedupe_by', 'partition_by', 'sort_by'].indexOf(part) * definitionLimits.columnsMax
+  )
 }
 
 function attempt<T>(errors: FieldError[], path: string, kind: new (message: string) => Error, parse: () => T): T | undefined {

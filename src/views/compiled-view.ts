@@ -49,8 +49,9 @@ export type Expansion = Expand & {
   readonly readInExpressions: readonly number[]
 }
 
-/** Where rows go, and in which order. Columns are indexes. */
+/** Says which rows are written, where they go, and in which order. Columns are indexes. */
 export type Layout = {
+  readonly dedupeBy: readonly number[]
   readonly partitionBy: readonly number[]
   readonly sortBy: readonly number[]
   readonly bloomFilters: boolean

@@ -16,9 +16,15 @@ const columns: Definition['columns'] = [
 ]
 
 test('the columns of a layout are found as readers find them', async () => {
-  const { layout } = await compileView({ columns, partition_by: ['country', 'day'], sort_by: ['at', 'ID'], bloom_filters: false })
-  expect(layout).toEqual({ partitionBy: [1, 2], sortBy: [3, 0], bloomFilters: false })
-  expect((await compileView({ columns })).layout).toEqual({ partitionBy: [], sortBy: [], bloomFilters: true })
+  const { layout } = await compileView({
+    columns,
+    dedupe_by: ['secret'],
+    partition_by: ['country', 'day'],
+    sort_by: ['at', 'ID'],
+    bloom_filters: false,
+  })
+  expect(layout).toEqual({ dedupeBy: [8], partitionBy: [1, 2], sortBy: [3, 0], bloomFilters: false })
+  expect((await compileView({ columns })).layout).toEqual({ dedupeBy: [], partitionBy: [], sortBy: [], bloomFilters: true })
 })
 
 test.each<[Partial<Definition>, string, string]>([
@@ -29,7 +35,10 @@ test.each<[Partial<Definition>, string, string]>([
   [{ partition_by: ['tags'] }, 'partition_by.0', 'is of type VARCHAR[]'],
   [{ partition_by: ['the day'] }, 'partition_by.0', 'cannot be the name of a folder'],
   [{ partition_by: ['secret'] }, 'partition_by.0', 'must not name a hidden column'],
-  [{ sort_by: ['extra'] }, 'sort_by.0', 'must name a column with an order'],
+  [{ sort_by: ['extra'] }, 'sort_by.0', 'must name a column whose values can be compared'],
+  [{ dedupe_by: ['nope'] }, 'dedupe_by.0', '"nope" is not a column of this view'],
+  [{ dedupe_by: ['id', 'ID'] }, 'dedupe_by.1', 'must not name a column twice'],
+  [{ dedupe_by: ['extra'] }, 'dedupe_by.0', 'must name a column whose values can be compared'],
   [{ sort_by: ['tags'] }, 'sort_by.0', 'is of type VARCHAR[]'],
   [{ sort_by: ['secret'] }, 'sort_by.0', 'must not name a hidden column'],
   [{ sort_by: ['day'], partition_by: ['day'] }, 'sort_by.0', 'all rows of a file have the same day'],

@@ -1,5 +1,5 @@
 /**
- * The layout of a view's files: which columns name folders, and the order of rows.
+ * The layout of a view's files: which columns tell a row from another, which name folders, and the order of rows.
  *
  * Owns: which columns may do that. Does not own: the files (records/lay-out.ts), their keys (model/artifact.ts).
  */
@@ -17,9 +17,9 @@ const folderName = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/
 /** Returns the layout. Problems are added to the errors. `columns` may have more than those of the definition. */
 export function readLayout(definition: Definition, columns: readonly ReadColumn[], errors: FieldError[]): Layout {
   const own = columns.slice(0, definition.columns.length)
-  const { partition_by = [], sort_by = [], bloom_filters: bloomFilters = true } = definition
+  const { dedupe_by = [], partition_by = [], sort_by = [], bloom_filters: bloomFilters = true } = definition
   const find = (
-    field: 'partition_by' | 'sort_by',
+    field: 'dedupe_by' | 'partition_by' | 'sort_by',
     names: readonly string[],
     problemOf: (column: ReadColumn) => string | undefined,
   ) => {
@@ -34,6 +34,7 @@ export function readLayout(definition: Definition, columns: readonly ReadColumn[
     }
     return found
   }
+  const dedupeBy = find('dedupe_by', dedupe_by, keyProblem)
   const partitionBy = find('partition_by', partition_by, partitionProblem)
   const inFolders = (column: ReadColumn) => partitionBy.includes(own.indexOf(column))
   const sortBy = find('sort_by', sort_by, (column) => sortProblem(column, inFolders(column)))
@@ -42,11 +43,15 @@ export function readLayout(definition: Definition, columns: readonly ReadColumn[
       path: 'partition_by',
       message: 'must leave a column that is in the files: those of partition_by are only in the names of folders',
     })
-  return { partitionBy, sortBy, bloomFilters }
+  return { dedupeBy, partitionBy, sortBy, bloomFilters }
 }
 
 function unknown(name: string): string {
   return `${JSON.stringify(name)} is not a column of this view`
+}
+
+function keyProblem({ name, type }: ReadColumn): string | undefined {
+  return type === undefined || hasOrder(type) ? undefined : notOrdered(name, type)
 }
 
 function partitionProblem({ name, type, hidden }: ReadColumn): string | undefined {
@@ -69,6 +74,13 @@ function canNameFolders({ scalar, depth }: ColumnType): boolean {
 function sortProblem({ name, type, hidden }: ReadColumn, isInFolders: boolean): string | undefined {
   if (hidden) return `must not name a hidden column, such as ${JSON.stringify(name)}: its values are not in the files`
   if (isInFolders) return `must not name a column of partition_by: all rows of a file have the same ${name}`
-  if (type === undefined || (type.depth === 0 && descriptorOf(type.scalar).order !== undefined)) return undefined
-  return `must name a column with an order, and ${JSON.stringify(name)} is of type ${printType(type)}`
+  return type === undefined || hasOrder(type) ? undefined : notOrdered(name, type)
+}
+
+function hasOrder({ scalar, depth }: ColumnType): boolean {
+  return depth === 0 && descriptorOf(scalar).order !== undefined
+}
+
+function notOrdered(name: string, type: ColumnType): string {
+  return `must name a column whose values can be compared, and ${JSON.stringify(name)} is of type ${printType(type)}`
 }

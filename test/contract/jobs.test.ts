@@ -101,7 +101,7 @@ function redriven(unit: any, change: Partial<ViewOutcome> = {}) {
   return { ...done(unit), artifacts: {}, view: outcomeOf(unit.view, { ...accepted, ...change }) }
 }
 
-const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0, rows: 0 }
+const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0, rows: 0, duplicates: 0 }
 
 describe('POST /v1/views/{id}/backfill', () => {
   test('202 with the job', async () => {

@@ -39,7 +39,7 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
 const outcomes = (processed: number, accepted: number, dropped: number, dlq: number, failed = 0) => ({
   ...{ processed, accepted, dropped, dlq, failed },
 })
-const counts = (...of: Parameters<typeof outcomes>) => ({ ...outcomes(...of), rows: of[1], redriven: 0 })
+const counts = (...of: Parameters<typeof outcomes>) => ({ ...outcomes(...of), rows: of[1], duplicates: 0, redriven: 0 })
 const lastError = { code: 'cast_failed', message: 'the value "x"', at: '2026-11-20T08:00:00.000Z' }
 
 describe('GET /v1/views/{id}/metrics', () => {
@@ -93,7 +93,7 @@ describe('GET /v1/views/{id}/metrics', () => {
     await report(first, outcomes(2, 2, 0, 0))
     // Fewer rows than accepted records cannot be.
     await report(first, { ...outcomes(4, 4, 0, 0), rows: 1 })
-    const sum = { processed: 11, accepted: 9, dropped: 1, dlq: 1, failed: 0, rows: 46, redriven: 0 }
+    const sum = { processed: 11, accepted: 9, dropped: 1, dlq: 1, failed: 0, rows: 46, duplicates: 0, redriven: 0 }
     expect((await account.get(path)).body).toMatchObject({
       endpoints: [{ last_24h: sum, all_time: sum }],
       aggregated: { last_24h: sum, all_time: sum },

@@ -85,7 +85,16 @@ describe('the delivery process dies', () => {
     const typed = await readWithDuckDb(installation.artifacts(bucket, id, `views/${name}/v1`))
     expect(typed.map(({ n }) => Number(n))).toEqual(numbers.filter((n) => n % 5 !== 0))
     const { aggregated } = await installation.ok('GET', `/v1/views/${viewId}/metrics?detail=columns`)
-    expect(aggregated.all_time).toEqual({ processed: 40, accepted: 32, dropped: 8, dlq: 0, failed: 0, rows: 32, redriven: 0 })
+    expect(aggregated.all_time).toEqual({
+      processed: 40,
+      accepted: 32,
+      dropped: 8,
+      dlq: 0,
+      failed: 0,
+      rows: 32,
+      duplicates: 0,
+      redriven: 0,
+    })
     expect(aggregated.columns[0].all_time).toMatchObject({ values: 32, nulls: 0, missing: 0, min: '1', max: '39' })
     for (const { artifacts } of markers) {
       for (const { key, bytes, sha256 } of Object.values(artifacts)) {

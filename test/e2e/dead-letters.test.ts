@@ -112,7 +112,16 @@ describe('a dead letter', () => {
   })
 
   test('is accepted once it is repaired and posted again, and counted', async () => {
-    expect(await counters()).toEqual({ processed: 8, accepted: 1, dropped: 0, dlq: 7, failed: 0, rows: 1, redriven: 0 })
+    expect(await counters()).toEqual({
+      processed: 8,
+      accepted: 1,
+      dropped: 0,
+      dlq: 7,
+      failed: 0,
+      rows: 1,
+      duplicates: 0,
+      redriven: 0,
+    })
     const dead = await readAll()
     const repaired = dead.slice(0, refused.length).map((row, index) => {
       // Only the sender knows the encoding of text that is not UTF-8: here Latin-1.
@@ -121,7 +130,16 @@ describe('a dead letter', () => {
     })
     expect(await send(`${repaired.join('\n')}\n`)).toBe(refused.length)
     expect(await send((dead.at(-1)?.record ?? '').replace('2,50', '2.50'), 'application/json')).toBe(1)
-    expect(await counters()).toEqual({ processed: 15, accepted: 8, dropped: 0, dlq: 7, failed: 0, rows: 8, redriven: 0 })
+    expect(await counters()).toEqual({
+      processed: 15,
+      accepted: 8,
+      dropped: 0,
+      dlq: 7,
+      failed: 0,
+      rows: 8,
+      duplicates: 0,
+      redriven: 0,
+    })
     expect(await listed()).toHaveLength(2)
   })
 
@@ -181,7 +199,16 @@ describe.skipIf(missing.length > 0)(`the commands of docs/views.md${missing.map(
       expect(seqs).toHaveLength(3)
       await deployment().committed(id, seqs)
       const { aggregated } = await deployment().ok('GET', `/v1/views/${viewId}/metrics`)
-      expect(aggregated.all_time).toEqual({ processed: 8, accepted: 4, dropped: 0, dlq: 4, failed: 0, rows: 4, redriven: 0 })
+      expect(aggregated.all_time).toEqual({
+        processed: 8,
+        accepted: 4,
+        dropped: 0,
+        dlq: 4,
+        failed: 0,
+        rows: 4,
+        duplicates: 0,
+        redriven: 0,
+      })
     } finally {
       rmSync(directory, { recursive: true, force: true })
     }

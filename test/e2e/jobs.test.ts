@@ -216,7 +216,7 @@ describeWith('processes', 'jobs', () => {
         const refused = byIndex(lab.dlq(`dlq/${lab.name}/v1`))
         expect(refused).toHaveLength(segments * 4)
         expect(byIndex(lab.dlq(`dlq/${lab.name}/v2`))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
-        const written = { accepted: segments * 5, rows: segments * 5 }
+        const written = { accepted: segments * 5, rows: segments * 5, duplicates: 0 }
         const counters = { processed: segments * 10, ...written, dropped: segments, dlq: segments * 4, failed: 0 }
         expect(job.counters).toEqual(counters)
         const metrics = await lab.metrics(same)
@@ -241,18 +241,18 @@ describeWith('processes', 'jobs', () => {
   test('of a view that makes many rows of one record count records and rows, and double none', async () => {
     const linesOf = () => Buffer.from(orders.map((order) => `${JSON.stringify(order)}\n`).join(''))
     const lab = await Lab.create(installation, 2, ['parquet', 'parquet_views'], { definition: itemsOf('INTEGER'), linesOf })
-    const first = { processed: 6, accepted: 2, dropped: 2, dlq: 2, failed: 0, rows: 6 }
+    const first = { processed: 6, accepted: 2, dropped: 2, dlq: 2, failed: 0, rows: 6, duplicates: 0 }
     expect((await lab.metrics(lab.first)).all_time).toEqual({ ...first, redriven: 0 })
     expect(lab.dlq(`dlq/${lab.name}/v1`)).toMatchObject(
       Array.from({ length: 2 }, () => ({ record_index: 1, item: '$.items[1]' })),
     )
     const [text, whole] = [await lab.publish(itemsOf('VARCHAR')), await lab.publish(itemsOf('VARCHAR'))]
     const redriven = await lab.untilFinished((await lab.start('redrive', text)).id)
-    expect(redriven.counters).toEqual({ processed: 2, accepted: 2, dropped: 0, dlq: 0, failed: 0, rows: 4 })
+    expect(redriven.counters).toEqual({ processed: 2, accepted: 2, dropped: 0, dlq: 0, failed: 0, rows: 4, duplicates: 0 })
     const rows = await readWithDuckDb(lab.files(`views/${lab.name}/v2/redrive-v1`))
     expect(rows.map(({ id, n }) => `${id} ${n}`)).toEqual(['2 4', '2 many', '2 4', '2 many'])
     const filled = await lab.untilFinished((await lab.start('backfill', whole)).id)
-    expect(filled.counters).toEqual({ processed: 6, accepted: 4, dropped: 2, dlq: 0, failed: 0, rows: 10 })
+    expect(filled.counters).toEqual({ processed: 6, accepted: 4, dropped: 2, dlq: 0, failed: 0, rows: 10, duplicates: 0 })
     expect((await lab.metrics(whole)).all_time).toEqual({ ...filled.counters, redriven: 0 })
   })
 
@@ -264,7 +264,7 @@ describeWith('processes', 'jobs', () => {
       const { id } = await lab.start('redrive', fixed)
       const job = await lab.untilFinished(id)
       expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
-      const written = { accepted: segments, rows: segments }
+      const written = { accepted: segments, rows: segments, duplicates: 0 }
       expect(job.counters).toEqual({ processed: segments * 4, ...written, dropped: 0, dlq: segments * 3, failed: 0 })
 
       const kind = `${lab.name}/v2/redrive-v1`

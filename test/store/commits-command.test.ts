@@ -192,6 +192,7 @@ describeStores('inlet commits rebuild', (test) => {
       dlq: 9,
       failed: 10,
       rows: 18,
+      duplicates: 0,
       redriven: 0,
     })
     for (const table of ['commits', 'commit_heads', 'committed_seqs', 'dlq_files', 'view_counters', 'view_totals'] as const) {

@@ -136,7 +136,18 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
     path_style: 0,
   }
   const numbers = { bytes: 1, rows: 1 }
-  const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, failed: 0, more_rows: 0, cast_nulls: 0, redriven: 0, errors: 0 }
+  const none = {
+    processed: 1,
+    accepted: 1,
+    dropped: 0,
+    dlq: 0,
+    failed: 0,
+    more_rows: 0,
+    duplicates: 0,
+    cast_nulls: 0,
+    redriven: 0,
+    errors: 0,
+  }
   await transact(store, async (db) => {
     const insert = <Name extends keyof Database>(table: Name, rowOf: (row: Row, index: number) => InsertObject<Database, Name>) =>
       db.insertInto(table).values(rows.map(rowOf)).execute()

@@ -7,7 +7,7 @@ import { viewsKey } from './views.ts'
 export type ViewMetrics = paths['/v1/views/{id}/metrics']['get']['responses'][200]['content']['application/json']
 export type EndpointViewMetrics = ViewMetrics['endpoints'][number]
 export type WindowCounts = EndpointViewMetrics['last_24h']
-export type ViewCounts = Omit<WindowCounts, 'redriven' | 'rows'>
+export type ViewCounts = Omit<WindowCounts, 'redriven' | 'rows' | 'duplicates'>
 export type ColumnMetrics = NonNullable<EndpointViewMetrics['columns']>[number]
 export type UnmappedPath = NonNullable<EndpointViewMetrics['unmapped_paths']>[number]
 

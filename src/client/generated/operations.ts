@@ -277,13 +277,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -291,13 +293,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -383,13 +387,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -397,13 +403,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -485,13 +493,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -499,13 +509,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -591,13 +603,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -605,13 +619,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -746,13 +762,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -760,13 +778,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -852,13 +872,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -866,13 +888,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }

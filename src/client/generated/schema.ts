@@ -493,6 +493,8 @@ readonly Definition: {
 /** their names differ, also if case is ignored */
 readonly columns: (components['schemas']["Column"])[]
 readonly filters?: (components['schemas']["Filter"])[] | undefined
+/** of the rows of a segment that have the same values in these columns, only the first is written; the others are counted as `duplicates` */
+readonly dedupe_by?: (string)[] | undefined
 /** columns whose values name folders, such as `country=DE`, instead of being in the files: each segment has a file for each combination of values */
 readonly partition_by?: (string)[] | undefined
 /** the rows of each file are in the order of these columns, so that readers of few values skip parts of it */
@@ -795,13 +797,15 @@ readonly counters: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 }
 readonly created_by: string
 /** of the person or key, as it is called now; null if it is not of the account any more */
@@ -839,13 +843,15 @@ readonly counters: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 }
 readonly created_by: string
 /** of the person or key, as it is called now; null if it is not of the account any more */
@@ -1134,7 +1140,7 @@ readonly counts: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
@@ -3506,13 +3512,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -3520,13 +3528,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -3612,13 +3622,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -3626,13 +3638,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4072,13 +4086,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4086,13 +4102,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4178,13 +4196,15 @@ readonly last_24h: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }
@@ -4192,13 +4212,15 @@ readonly all_time: {
 /** `accepted` + `dropped` + `dlq` + `failed` */
 readonly processed: number
 readonly accepted: number
-/** rows that a filter removed */
+/** records that a filter, or `dedupe_by`, left out */
 readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
 /** rows written: `accepted`, or more if the view expands an array */
 readonly rows: number
+/** rows that `dedupe_by` left out: their records are `dropped`, unless the view expands an array and they have other rows */
+readonly duplicates: number
 /** those of `dlq` that a re-drive ran another version over, which counts them since: they are no errors any more */
 readonly redriven: number
 }

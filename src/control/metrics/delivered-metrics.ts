@@ -53,6 +53,7 @@ export class DeliveredMetrics {
   #damagedRecords = 0
   #walBytes = 0
   #viewRows = 0
+  #duplicates = 0
 
   constructor(registry: Registry, { byView, clock }: DeliveredMetricsOptions) {
     this.#clock = clock
@@ -79,6 +80,7 @@ export class DeliveredMetrics {
     )
     counters('inlet_view_records_total', 'records that views processed, by outcome', 'outcome', () => this.#rowsByOutcome)
     counter('inlet_view_rows_total', 'rows that views wrote', () => this.#viewRows)
+    counter('inlet_view_duplicates_total', 'rows that dedupe_by of views left out', () => this.#duplicates)
     counters('inlet_dlq_rows_total', 'rows that views sent to the DLQ, by code', 'code', () => this.#dlqRows)
     if (byView) this.#registerByView(registry)
   }
@@ -100,6 +102,7 @@ export class DeliveredMetrics {
   addView(view: ViewOutcome): void {
     for (const outcome of outcomes) add(this.#rowsByOutcome, outcome, view[outcome])
     this.#viewRows += view.rows ?? view.accepted
+    this.#duplicates += view.duplicates ?? 0
     for (const [code, rows] of Object.entries(view.errors)) {
       if (code === viewFailed) continue
       const known = this.#dlqRows.has(code) ? code : otherCode

@@ -5,6 +5,7 @@
  * The job's row is locked before a unit is changed, so that transactions cannot deadlock.
  */
 import { sql } from 'kysely'
+import type { ViewOutcome } from '#model/commit.ts'
 import { failedCounts, moreRows, type ViewCounts } from '#model/view-metrics.ts'
 import { toStorableText } from '../columns.ts'
 import { leaseLimits } from '../limits.ts'
@@ -141,7 +142,7 @@ export async function findUnit(
 }
 
 export type UnitEnd =
-  | { readonly status: 'done'; readonly outcome: ViewCounts & { readonly rows?: number | undefined } }
+  | { readonly status: 'done'; readonly outcome: ViewCounts & Partial<Pick<ViewOutcome, 'rows' | 'duplicates'>> }
   /** `records`: those on which the view failed as a whole. */
   | { readonly status: 'skipped' | 'failed'; readonly reason: string; readonly records?: number }
 
@@ -173,6 +174,7 @@ export async function finishUnit(
       dlq: row('dlq', '+', dlq),
       failed_records: row('failed_records', '+', failed),
       more_rows: row('more_rows', '+', moreRows(counts)),
+      duplicates: row('duplicates', '+', end.status === 'done' ? (end.outcome.duplicates ?? 0) : 0),
       ...(end.status === 'failed' ? { last_error: reason } : {}),
     }))
     .where('id', '=', job_id)

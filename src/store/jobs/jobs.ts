@@ -40,6 +40,7 @@ const noCounts = {
   dlq: 0,
   failed_records: 0,
   more_rows: 0,
+  duplicates: 0,
 }
 
 export type NewJob = {
@@ -282,7 +283,7 @@ type Row = Database['jobs'] & {
 function toJob(row: Row): Job {
   const { id, kind, status, view_id, view_name, view_version, from_version, created_by, created_by_name, last_error } = row
   const { endpoint_id, endpoint_name } = row
-  const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records, more_rows } = row
+  const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records, more_rows, duplicates } = row
   return {
     ...{
       id,
@@ -301,7 +302,7 @@ function toJob(row: Row): Job {
     from: toTimeOrNull(row.from_at),
     to: toTimeOrNull(row.to_at),
     segments: { total, done, skipped, failed },
-    counters: { processed, accepted, dropped, dlq, failed: failed_records, rows: accepted + more_rows },
+    counters: { processed, accepted, dropped, dlq, failed: failed_records, rows: accepted + more_rows, duplicates },
     created_at: toTime(row.created_at),
     started_at: toTimeOrNull(row.started_at),
     finished_at: toTimeOrNull(row.finished_at),

@@ -50,6 +50,7 @@ import * as keptFields from './0041-kept-fields.ts'
 import * as canaryRules from './0042-canary-rules.ts'
 import * as accountSecrets from './0043-account-secrets.ts'
 import * as rowsOfViews from './0044-rows-of-views.ts'
+import * as duplicatesOfViews from './0045-duplicates-of-views.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -99,6 +100,7 @@ const released: readonly Migration[] = [
   { version: 42, name: 'canary-rules', up: canaryRules.up },
   { version: 43, name: 'account-secrets', up: accountSecrets.up },
   { version: 44, name: 'rows-of-views', up: rowsOfViews.up },
+  { version: 45, name: 'duplicates-of-views', up: duplicatesOfViews.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -32,6 +32,7 @@ const counterColumns = [
   'dlq',
   'failed',
   'more_rows',
+  'duplicates',
   'cast_nulls',
   'redriven',
   'errors',
@@ -51,7 +52,7 @@ export type ViewFailure = { readonly endpoint_id: string; readonly view_id: stri
 /** Counts one error for each failure. The records count once their segment is committed. */
 export async function addViewFailures(db: Tx, failures: readonly ViewFailure[], now: number): Promise<void> {
   const additions = failures.map(({ endpoint_id, view_id, message }) => ({
-    counts: { view_id, endpoint_id, ...failedCounts(0), more_rows: 0, cast_nulls: 0, redriven: 0, errors: 1 },
+    counts: { view_id, endpoint_id, ...failedCounts(0), more_rows: 0, duplicates: 0, cast_nulls: 0, redriven: 0, errors: 1 },
     lastError: { code: 'view_failed', message, at: toTime(now) },
   }))
   await addCounts(db, additions, now)
@@ -202,9 +203,20 @@ export async function removeViewCountersBefore(db: Db, before: number): Promise<
 }
 
 function toCounts(endpoint_id: string, outcome: ViewOutcome) {
-  const { view_id, processed, accepted, dropped, dlq, failed, cast_nulls } = outcome
+  const { view_id, processed, accepted, dropped, dlq, failed, duplicates = 0, cast_nulls } = outcome
   const errors = safeSum(Object.values(outcome.errors))
-  const counts = { processed, accepted, dropped, dlq, failed, more_rows: moreRows(outcome), cast_nulls, redriven: 0, errors }
+  const counts = {
+    processed,
+    accepted,
+    dropped,
+    dlq,
+    failed,
+    more_rows: moreRows(outcome),
+    duplicates,
+    cast_nulls,
+    redriven: 0,
+    errors,
+  }
   return { view_id, endpoint_id, ...counts }
 }
 
@@ -235,6 +247,7 @@ function sums(table: 'view_counters' | 'view_totals') {
     dlq: sum('dlq'),
     failed: sum('failed'),
     more_rows: sum('more_rows'),
+    duplicates: sum('duplicates'),
     cast_nulls: sum('cast_nulls'),
     redriven: sum('redriven'),
     errors: sum('errors'),

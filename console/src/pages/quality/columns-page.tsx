@@ -63,7 +63,7 @@ const exactBelow = 1_000_000
 function Outcomes({ last_24h, all_time }: { readonly last_24h: WindowCounts; readonly all_time: WindowCounts }) {
   const stats = [
     ['Accepted', 'accepted'],
-    ['Dropped by filters', 'dropped'],
+    ['Dropped', 'dropped'],
     ['Dead letters', 'dlq'],
     ['Failed', 'failed'],
   ] as const
@@ -79,6 +79,7 @@ function Outcomes({ last_24h, all_time }: { readonly last_24h: WindowCounts; rea
             note={
               `${last_24h.processed === 0 ? 'nothing' : shareOf(last_24h[name], last_24h)} in 24 hours, ${shareOf(all_time[name], all_time)} of all time` +
               (name === 'accepted' && last_24h.rows !== last_24h.accepted ? `; ${formatCount(last_24h.rows)} rows` : '') +
+              (name === 'dropped' && last_24h.duplicates > 0 ? `; ${formatCount(last_24h.duplicates)} duplicates` : '') +
               (name === 'dlq' && last_24h.redriven > 0 ? `; ${formatCount(last_24h.redriven)} re-driven` : '')
             }
           />

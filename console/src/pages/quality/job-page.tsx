@@ -105,7 +105,7 @@ function Outcomes({ job, params }: { readonly job: JobDetail; readonly params: V
   return (
     <Columns minimum={12}>
       <Stat label="Accepted" value={formatCount(counters.accepted)} note={rowsNote(counters)} />
-      <Stat label="Dropped" value={formatCount(counters.dropped)} note="by filters" />
+      <Stat label="Dropped" value={formatCount(counters.dropped)} note={droppedNote(counters)} />
       <Stat
         label="Dead letters"
         value={formatCount(counters.dlq)}
@@ -118,6 +118,10 @@ function Outcomes({ job, params }: { readonly job: JobDetail; readonly params: V
       <Stat label="Failed" value={formatCount(counters.failed)} note="records of segments that failed" />
     </Columns>
   )
+}
+
+function droppedNote({ duplicates }: JobDetail['counters']): string {
+  return duplicates === 0 ? 'by filters' : `by filters, or as ${formatCount(duplicates)} duplicate rows`
 }
 
 function rowsNote({ accepted, rows }: JobDetail['counters']): string {

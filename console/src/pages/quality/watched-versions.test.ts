@@ -3,7 +3,7 @@ import type { ViewMetrics } from '../../api/view-metrics.ts'
 import { watchedVersions } from './watched-versions.ts'
 
 function version(view_name: string, view_version: number, processed: number, error_rate_pct = 0): ViewMetrics {
-  const counts = { processed, accepted: processed, dropped: 0, dlq: 0, failed: 0, rows: processed, redriven: 0 }
+  const counts = { processed, accepted: processed, dropped: 0, dlq: 0, failed: 0, rows: processed, duplicates: 0, redriven: 0 }
   const rates = { error_rate_pct, has_errors: error_rate_pct > 0, total_error_count_24h: 0 }
   return {
     ...{ view_id: `${view_name} ${view_version}`, view_name, view_version, endpoints: [] },

@@ -33,7 +33,7 @@ const expandOf = /["']?\bexpand["']?\s*:\s*["']?(\$[^"'\s,}]*\[\*\])/
 
 /** The key whose value the cursor is in, and what is written of the value. */
 const inValue =
-  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|dedupe_by|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(
   before: string,
@@ -43,7 +43,7 @@ function completeValue(
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
   // After the value of a flow map the next key begins.
   if (key === undefined) return null
-  if (key === 'partition_by' || key === 'sort_by') return completeColumn(before, written, columns)
+  if (key === 'dedupe_by' || key === 'partition_by' || key === 'sort_by') return completeColumn(before, written, columns)
   if (key !== 'condition' && key !== 'value' && endsValue(written, quote)) return null
   const from = before.length - written.length
   const quoted = (text: string) => (quote === '' && needsQuotes(text, format) ? quoteFor(text, format) : text)

@@ -6,6 +6,7 @@ type Words<T> = { readonly [Key in keyof Required<T>]: string }
 export const definitionKeys = {
   columns: 'the columns, in the order of the Parquet file',
   filters: 'conditions that a record must pass',
+  dedupe_by: 'of rows with the same values in these columns, the first is written',
   partition_by: 'columns whose values name folders: country=DE',
   sort_by: 'the order of the rows in each file',
   bloom_filters: 'whether files have Bloom filters, which is the default',

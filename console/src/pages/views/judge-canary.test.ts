@@ -27,7 +27,7 @@ function binding(view_version: number, more: Partial<Binding> = {}): Binding {
 }
 
 function metrics(accepted: number, dlq: number, more: Partial<EndpointViewMetrics> = {}): EndpointViewMetrics {
-  const counts = { processed: accepted + dlq, accepted, dropped: 0, dlq, failed: 0, rows: accepted, redriven: 0 }
+  const counts = { processed: accepted + dlq, accepted, dropped: 0, dlq, failed: 0, rows: accepted, duplicates: 0, redriven: 0 }
   return {
     endpoint_id: 'e',
     endpoint_name: 'events',

@@ -28,13 +28,22 @@ export function ViewPage() {
   )
 }
 
-function DefinitionTables({ definition: { columns, filters = [], expand } }: { readonly definition: Definition }) {
+/** Tells which rows there are, and where they are. */
+function rowsOf({ expand, dedupe_by, partition_by, sort_by }: Definition): string | undefined {
+  const parts = [
+    expand && `Each element of ${expand} is a row: its values are at $item.`,
+    dedupe_by && `Of rows with the same ${dedupe_by.join(', ')}, the first of a segment is written.`,
+    partition_by && `Files are in folders by ${partition_by.join(', ')}.`,
+    sort_by && `Rows are sorted by ${sort_by.join(', ')}.`,
+  ].filter((part) => part !== undefined)
+  return parts.length === 0 ? undefined : parts.join(' ')
+}
+
+function DefinitionTables({ definition }: { readonly definition: Definition }) {
+  const { columns, filters = [] } = definition
   return (
     <>
-      <Section
-        title="Columns"
-        about={expand === undefined ? undefined : `Each element of ${expand} is a row: its values are at $item.`}
-      >
+      <Section title="Columns" about={rowsOf(definition)}>
         <Table label="Columns" columns={columnColumns} rows={columns} keyOf={({ name }) => name} />
       </Section>
       {filters.length > 0 && (

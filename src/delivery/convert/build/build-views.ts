@@ -156,7 +156,7 @@ function outcomeOf(
   { counts, quality }: DecidedView,
   at: string,
 ): ViewOutcome {
-  const { processed, accepted, dropped, dlq, rows, castNulls, errors, lastError } = counts
+  const { processed, accepted, dropped, dlq, rows, duplicates, castNulls, errors, lastError } = counts
   return {
     view_id,
     view_name: name,
@@ -167,6 +167,7 @@ function outcomeOf(
     dlq,
     failed: 0,
     ...(definition.expand !== undefined && { rows }),
+    ...(duplicates > 0 && { duplicates }),
     cast_nulls: castNulls,
     errors: { ...errors },
     last_error: lastError === undefined ? null : { ...lastError, at },

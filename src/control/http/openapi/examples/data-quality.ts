@@ -14,9 +14,18 @@ const dlqFile = {
   download_url: 'https://inlet.example.com/objects/example-lake/raw/events/…?expires=1795168530&signature=…',
 }
 
-const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0, rows: 880, redriven: 0 }
+const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0, rows: 880, duplicates: 12, redriven: 0 }
 
-const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100, failed: 0, rows: 46_000, redriven: 0 }
+const all_time = {
+  processed: 52_000,
+  accepted: 46_000,
+  dropped: 5_900,
+  dlq: 100,
+  failed: 0,
+  rows: 46_000,
+  duplicates: 600,
+  redriven: 0,
+}
 
 const rates = { error_rate_pct: 1.7, has_errors: true }
 

@@ -10,7 +10,7 @@ const job = {
   from: '2026-11-01T00:00:00.000Z',
   to: null,
   segments: { total: 1_440, done: 320, skipped: 4, failed: 0 },
-  counters: { processed: 320_000, accepted: 301_200, dropped: 18_700, dlq: 100, failed: 0, rows: 301_200 },
+  counters: { processed: 320_000, accepted: 301_200, dropped: 18_700, dlq: 100, failed: 0, rows: 301_200, duplicates: 700 },
   created_by: actor,
   created_by_name: 'Ada Lovelace',
   created_at: at,
@@ -32,7 +32,7 @@ export const jobsExamples: Examples = {
     response: {
       ...{ ...job, kind: 'compaction', view_id: null, view_name: null, view_version: null },
       segments: { total: 38, done: 12, skipped: 0, failed: 0 },
-      counters: { processed: 1_320_000, accepted: 1_320_000, dropped: 0, dlq: 0, failed: 0, rows: 1_320_000 },
+      counters: { processed: 1_320_000, accepted: 1_320_000, dropped: 0, dlq: 0, failed: 0, rows: 1_320_000, duplicates: 0 },
     },
   },
   listJobs: { response: page(job) },
