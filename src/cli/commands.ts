@@ -11,6 +11,7 @@ import {
   dlqCommands,
   endpointsCommands,
   jobsCommands,
+  shadowsCommands,
   viewsCommands,
 } from './commands/account-resources.ts'
 import { accountsCommands } from './commands/accounts.ts'
@@ -59,6 +60,7 @@ export const commands = buildRouteMap({
     destinations: destinationsCommands,
     views: viewsCommands,
     bindings: bindingsCommands,
+    shadows: shadowsCommands,
     dlq: dlqCommands,
     jobs: jobsCommands,
     accounts: accountsCommands,

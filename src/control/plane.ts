@@ -83,6 +83,7 @@ import { Queries } from './resources/queries.ts'
 import { quotaService } from './resources/quotas.ts'
 import { secretService } from './resources/secrets.ts'
 import { seriesService } from './resources/series.ts'
+import { shadowService } from './resources/shadows.ts'
 import { Suggestions } from './resources/suggestions.ts'
 import { testEventService } from './resources/test-events.ts'
 import { Tokens } from './resources/tokens.ts'
@@ -364,6 +365,7 @@ function composeApiServices(
     suggestions: new Suggestions({ store, bucketFiles, runner: previewWorkers }),
     comparisons: viewComparisonService({ store, keyring, bucketFiles, runner: previewWorkers, clock }),
     bindings: bindingService({ store, applyChange, clock }),
+    shadows: shadowService({ store, applyChange, clock }),
     commits: commitService({ store, downloadLinks }),
     jobs: jobService({ store, clock }),
     compactions: compactionService({ store, clock }),

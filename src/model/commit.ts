@@ -55,6 +55,8 @@ export const ViewOutcome = z
       .nullable(),
     /** Missing if the view failed as a whole. */
     quality: ViewQuality.optional(),
+    /** It was only counted, and has no files. */
+    is_shadow: z.literal(true).optional(),
   })
   .refine(isComplete, 'processed must be accepted + dropped + dlq + failed')
 export type ViewOutcome = z.infer<typeof ViewOutcome>

@@ -241,6 +241,9 @@ export const dlqLimits = { filesMax: 1_000 } as const
 /** How long a link to a file in a bucket is valid. */
 export const downloadLimits = { seconds: 3_600 } as const
 
+/** Definitions that run on an endpoint only to be counted. */
+export const shadowLimits = { perEndpointMax: 2 } as const
+
 export const bindingLimits = {
   /** Detached views of an endpoint that its nodes may still need for segments that were sealed before. */
   unsettledMax: 100,

@@ -39,6 +39,9 @@ export const BindingSection = z.object({
   canary_start_ts: Timestamp.nullable(),
 })
 
+/** A definition that nodes run to count its outcome. It has its definition with it: a draft may change, or go. */
+export const ShadowSection = SentView.extend({ shadow_id: Id, activated_at: Timestamp })
+
 export const EndpointSection = z.object({
   id: Id,
   account_id: Id,
@@ -58,6 +61,8 @@ export const EndpointSection = z.object({
   kept_fields: z.array(z.string()).optional(),
   destination: DestinationTarget.nullable(),
   bindings: z.array(BindingSection),
+  /** Nodes of the release before do not know them, and write nothing for them. Missing in what a process of that release stored. */
+  shadows: z.array(ShadowSection).optional(),
 })
 
 export const KeySection = z.object({

@@ -15,13 +15,15 @@ export type BoundView = z.infer<typeof BindingSection> & {
   readonly secrets?: SecretValues | undefined
 }
 
-export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings' | 'kept_fields'> & {
+export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings' | 'kept_fields' | 'shadows'> & {
   /** Facts about the sender that are kept with each record. */
   kept_fields: string[]
   /** `<label>.<region>.<base domain>`; null if endpoints have no hosts of their own. */
   ingest_host: string | null
   /** Oldest binding first, also detached ones that segments on nodes may need. Empty in a process that does not fetch views. */
   views: BoundView[]
+  /** Definitions that run to be counted. They write nothing. */
+  shadows?: BoundView[]
   /** The highest seq of this node with a commit, as of the start of the process; -1 for none. */
   committed_seq: number
 }

@@ -86,6 +86,9 @@ export const ViewDetail = View.extend({
       canary_rule: CanaryRule.nullable(),
     }),
   ),
+  shadows: z
+    .array(z.object({ id: Id, endpoint_id: Id, endpoint_name: z.string(), started_at: Timestamp }))
+    .meta({ description: 'endpoints that this version shadows: it is counted there, and writes no files' }),
   stopped_canaries: z
     .array(z.object({ binding_id: Id, endpoint_id: Id, endpoint_name: z.string(), stopped_at: Timestamp, reason: z.string() }))
     .meta({ description: 'endpoints from which this version was detached by the rule of its canary, the latest first' }),

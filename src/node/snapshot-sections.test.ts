@@ -105,7 +105,7 @@ describe('SnapshotSections', () => {
     const [endpoint] = snapshot.endpoints
     const active = { activated_at: '2026-11-20T08:00:00.000Z', deactivated_at: null, canary_start_ts: null }
     const bindings = [{ binding_id: newId(), view_id: newId(), is_required: false, ...active }]
-    const { ingest_host: _host, views: _views, committed_seq: _seq, ...rest } = endpoint ?? anEndpoint()
+    const { ingest_host: _host, views: _views, shadows: _shadows, committed_seq: _seq, ...rest } = endpoint ?? anEndpoint()
     const broken: SnapshotUpdate = {
       sections: [{ kind: 'endpoints', name: 'endpoints/00', version: 'x', endpoints: [{ ...rest, label: 'abc', bindings }] }],
       end: end(),
@@ -122,10 +122,10 @@ describe('SnapshotSections', () => {
     const versions = (updates: readonly SnapshotUpdate[]) =>
       updates.flatMap(({ sections }) => sections.map(({ name, version }) => [name, version]))
     expect(versions(stored).every(([, version]) => version === 'v1')).toBe(true)
-    // The release before knew neither `name` of a key nor `kept_fields`.
+    // Earlier releases knew neither `name` of a key, nor `kept_fields`, nor shadows.
     const earlier = snapshotLines(snapshot)
       .toString()
-      .replaceAll(/,"(name":"a key"|kept_fields":\["address"\])/g, '')
+      .replaceAll(/,"(name":"a key"|kept_fields":\["address"\]|shadows":\[\])/g, '')
     const asRead = parseUpdates(Buffer.from(earlier)).map(asStored)
     expect(Object.fromEntries(versions(asRead))).toEqual({
       ...{ installation: 'v1', 'keys/00': '', 'endpoints/00': '', 'views/00': 'v1' },
@@ -134,6 +134,18 @@ describe('SnapshotSections', () => {
     for (const update of asRead) sections.apply(update)
     expect(sections.current?.endpoints[0]?.kept_fields).toEqual([])
     expect(sections.current?.keys).toEqual([{ ...aKey(), name: undefined }])
+  })
+
+  test('a shadow is no view of its endpoint, and brings its definition', () => {
+    const definition = { columns: [{ name: 'a', type: 'VARCHAR', value: 'lower(b)' }] }
+    const shadow = aBoundView({ version: 2, definition })
+    const { sections, snapshot } = started({ endpoints: [anEndpoint({ ingest_host: null, shadows: [shadow] })] })
+    expect(sections.current).toEqual(snapshot)
+    expect(sections.current?.endpoints[0]).toMatchObject({ views: [], shadows: [{ definition }] })
+    // A process that fetches no views runs none.
+    const ingest = new SnapshotSections(['installation', 'keys', 'endpoints'])
+    for (const update of parseUpdates(snapshotLines(snapshot, ['installation', 'keys', 'endpoints']))) ingest.apply(update)
+    expect(ingest.current?.endpoints[0]?.shadows).toBeUndefined()
   })
 
   test('forget keeps the current snapshot but starts the next one from nothing', () => {

@@ -4,13 +4,14 @@
  * Owns: parsing updates, merging sections, resolving views. Does not own: fetching and storing updates.
  * Law: an update is applied completely or not at all. An endpoint is published only with the definition of each view bound to it.
  */
+import type { z } from 'zod'
 import type { RevokedKey } from '#model/api-key.ts'
 import { type DatabasePosition, findRollback } from '#model/database-position.ts'
 import { type Definition, fromSentView, isSentComplete } from '#model/definition.ts'
 import type { SecretValues } from '#model/secret.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
-import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#model/snapshot-sections.ts'
+import { type CommittedSeqs, Section, type SectionKind, SectionsEnd, type ShadowSection } from '#model/snapshot-sections.ts'
 
 /** One response of control: new sections, or new versions of existing ones. */
 export type SnapshotUpdate = { readonly sections: readonly Section[]; readonly end: SectionsEnd }
@@ -135,11 +136,12 @@ export class SnapshotSections {
       ),
     )
     return ofKind(sections, 'endpoints').flatMap(({ endpoints }) =>
-      endpoints.map(({ label, bindings, kept_fields = [], ...endpoint }) => ({
+      endpoints.map(({ label, bindings, shadows = [], kept_fields = [], ...endpoint }) => ({
         ...endpoint,
         kept_fields,
         ingest_host: baseDomain === null ? null : `${label}.${region}.${baseDomain}`,
         views: this.#hasViews ? bindings.map((binding) => bind(binding, views)) : [],
+        ...(this.#hasViews && shadows.length > 0 ? { shadows: shadows.map(toBoundView) } : {}),
         committed_seq: this.#committed[endpoint.id] ?? -1,
       })),
     )
@@ -157,6 +159,11 @@ function bind(binding: Omit<BoundView, keyof BoundDefinition>, views: ReadonlyMa
   return { ...binding, ...view }
 }
 
+function toBoundView({ shadow_id: binding_id, activated_at, ...sent }: z.infer<typeof ShadowSection>): BoundView {
+  const { id: view_id, ...view } = fromSentView(sent)
+  return { binding_id, view_id, ...view, is_required: false, activated_at, deactivated_at: null, canary_start_ts: null }
+}
+
 function ofKind<Kind extends Section['kind']>(sections: Sections, kind: Kind): Extract<Section, { kind: Kind }>[] {
   return [...sections.values()].filter((section): section is Extract<Section, { kind: Kind }> => section.kind === kind)
 }
@@ -172,7 +179,10 @@ export function asStored({ sections, end }: SnapshotUpdate): SnapshotUpdate {
 function isComplete(section: Section): boolean {
   if (section.kind === 'views') return section.views.every(isSentComplete)
   if (section.kind === 'keys') return section.keys.every(({ name }) => name !== undefined)
-  return section.kind !== 'endpoints' || section.endpoints.every(({ kept_fields }) => kept_fields !== undefined)
+  return (
+    section.kind !== 'endpoints' ||
+    section.endpoints.every(({ kept_fields, shadows }) => kept_fields !== undefined && shadows !== undefined)
+  )
 }
 
 /** Parses the updates in these bytes. Ignores an incomplete update at the end. Throws for anything else. */

@@ -17,4 +17,14 @@ export type BindingTables = {
     /** The epoch of the change that detached it, while a node may hold a segment that was sealed before; null otherwise. */
     unsettled_epoch: number | null
   }
+  shadows: {
+    id: string
+    account_id: string
+    endpoint_id: string
+    view_id: string
+    /** As it was when the shadow started. */
+    definition: string
+    started_at: number
+    started_by: string
+  }
 }

@@ -18,6 +18,7 @@ async function furnished() {
   await account.post(`/v1/views/${view.id}/publish`)
   const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
   const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
+  const { body: shadow } = await account.post(`/v1/endpoints/${endpoint.id}/shadows`, { view_id: view.id })
   const node = await TestNode.register(control(), region)
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
   const { body: job } = await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
@@ -25,7 +26,7 @@ async function furnished() {
   const { account_id } = account
   const owner = await newPerson(control(), { account_id, role: 'owner' })
   const { body: invitation } = await owner.send('POST', '/v1/invitations', { role: 'viewer' })
-  return { account, destination, view, endpoint, binding, job, secret, owner, invitation }
+  return { account, destination, view, endpoint, binding, shadow, job, secret, owner, invitation }
 }
 
 type Operations = Record<string, { readonly operationId: string; readonly 'x-scope': string }>
@@ -34,11 +35,12 @@ type Furnished = Awaited<ReturnType<typeof furnished>>
 
 /** Returns the id for a path parameter. */
 function idOf(
-  { account, destination, view, endpoint, binding, job, secret, owner, invitation }: Furnished,
+  { account, destination, view, endpoint, binding, shadow, job, secret, owner, invitation }: Furnished,
   template: string,
   parameter: string,
 ): string {
   if (parameter === 'binding_id') return binding.id
+  if (parameter === 'shadow_id') return shadow.id
   if (parameter === 'endpoint_id' || template.startsWith('/v1/endpoints')) return endpoint.id
   if (template.startsWith('/v1/destinations')) return destination.id
   if (template.startsWith('/v1/keys')) return account.key_id
@@ -51,6 +53,7 @@ function idOf(
 
 const bodies: Readonly<Record<string, (others: Furnished) => object>> = {
   attachView: ({ view }) => ({ view_id: view.id }),
+  startShadow: ({ view }) => ({ view_id: view.id }),
   backfillView: ({ endpoint }) => ({ endpoint_id: endpoint.id }),
   redriveView: ({ endpoint }) => ({ endpoint_id: endpoint.id }),
   changeView: () => ({ definition }),

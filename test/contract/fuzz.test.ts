@@ -79,6 +79,7 @@ async function furnished() {
   const draft = await made(`/v1/views/${view}/versions`)
   const endpoint = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
   const binding = await made(`/v1/endpoints/${endpoint}/views`, { view_id: view })
+  const shadow = await made(`/v1/endpoints/${endpoint}/shadows`, { view_id: view })
   const key = await made('/v1/keys', { name: 'spare', scopes: ['ingest'] })
   const secret = await made('/v1/secrets', { name: 'spare' })
   const { body: token } = await clientOf(control().call, operatorToken).post('/v1/join-tokens', { name: 'spare' })
@@ -108,6 +109,7 @@ async function furnished() {
       endpoint_id: endpoint,
       endpoint_ids: [endpoint],
       binding_id: binding,
+      shadow_id: shadow,
       commit_id: commit.id,
       api_key,
       link,

@@ -9,7 +9,7 @@ const control = useControl()
 /** By scope. The files of these operations do not repeat it. */
 const operations: Readonly<Record<string, readonly string[]>> = {
   public: ['exchangeToken'],
-  any: ['listBindings', 'listEndpoints', 'listRegions', 'listViews', 'previewView', 'suggestView'],
+  any: ['listBindings', 'listEndpoints', 'listRegions', 'listShadows', 'listViews', 'previewView', 'suggestView'],
   metrics: [
     ...['getDestination', 'getEndpoint', 'getEndpointSeries', 'getJob', 'getObjectStore', 'getQuotas', 'getView'],
     ...['getViewMetrics', 'getViewSeries', 'listCommits', 'listDestinations', 'listDlqFiles', 'listJobs', 'listPeople'],
@@ -23,6 +23,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
     ...['createViewVersion', 'deleteDestination', 'deleteEndpoint', 'deleteSecret', 'deleteView', 'detachView'],
     ...['listAuditEvents', 'listKeys', 'listSecrets', 'pauseEndpoint', 'pauseJob', 'publishView', 'redriveView'],
     ...['resumeEndpoint', 'resumeJob', 'revokeKey', 'rotateSecret', 'sendTestEvent', 'validateDestination'],
+    ...['startShadow', 'endShadow'],
   ],
   owner: ['changePerson', 'createInvitation', 'listInvitations', 'removePerson', 'revokeInvitation'],
   person: ['acceptInvitation', 'endOtherSessions', 'endSession', 'getSession', 'listSessions'],

@@ -1,4 +1,5 @@
 /** A snapshot as control sends it and as nodes store it, each kind in one section. */
+import { toSentView } from '#model/definition.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { Section, SectionKind } from '#model/snapshot-sections.ts'
 import { printUpdate } from '#node/snapshot-sections.ts'
@@ -24,11 +25,14 @@ export function snapshotLines(
       kind: 'endpoints',
       name: 'endpoints/00',
       version,
-      endpoints: endpoints.map(({ ingest_host, views, committed_seq: _, ...endpoint }) => ({
+      endpoints: endpoints.map(({ ingest_host, views, shadows = [], committed_seq: _, ...endpoint }) => ({
         ...endpoint,
         label: ingest_host?.split('.')[0] ?? '',
         bindings: views.map(
           ({ name: _name, version: _version, definition: _definition, secrets: _secrets, ...binding }) => binding,
+        ),
+        shadows: shadows.map(({ binding_id: shadow_id, view_id: id, name, version: of, definition, activated_at }) =>
+          toSentView({ shadow_id, id, name, version: of, definition, activated_at }),
         ),
       })),
     },

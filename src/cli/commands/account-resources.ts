@@ -168,6 +168,25 @@ export const bindingsCommands = buildRouteMap({
   docs: { brief: 'manage which views an endpoint has' },
 })
 
+export const shadowsCommands = buildRouteMap({
+  routes: {
+    list: listCommand('listShadows', 'list the shadows of an endpoint', {
+      noun: 'shadows',
+      columns: { VIEW: 'view_name', VERSION: 'view_version', SINCE: 'started_at', ID: 'id' },
+    }),
+    start: callCommand('startShadow', 'run a draft or a version on an endpoint, to be counted', {
+      help: fieldsHelp(
+        'Nodes run the definition on each segment from now on, and count its outcome. It writes no files. inlet views metrics shows the figures.',
+        'inlet shadows start shop --set view=orders',
+      ),
+      takesDrafts: true,
+      done: 'Started.',
+    }),
+    end: callCommand('endShadow', 'end a shadow; its figures stay', { done: 'Ended.' }),
+  },
+  docs: { brief: 'manage definitions that run on an endpoint only to be counted' },
+})
+
 export const dlqCommands = buildRouteMap({
   routes: {
     list: listCommand('listDlqRecords', 'list the latest dead letters of a view', {

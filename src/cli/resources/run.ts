@@ -55,6 +55,8 @@ export type CallSpec = {
   readonly body: boolean
   /** Booleans that are passed on in the query. */
   readonly query?: readonly string[]
+  /** Whether a view that is named may be a draft. */
+  readonly takesDrafts?: true
   /** Whether it needs a region, which is the only one that has nodes if none is given. */
   readonly needsRegion?: boolean
   /** Whether it starts a job, which covers a part of the work, until there is none left: then the command can wait. */
@@ -118,8 +120,12 @@ export async function runCall(context: CliContext, spec: CallSpec, flags: CallFl
   if (problem !== undefined) stderr.write(`Warning: ${problem}. Until one does, the endpoint accepts nothing.\n`)
 }
 
-async function readBody(client: Client, { needsRegion }: CallSpec, flags: CallFlags): Promise<Record<string, unknown>> {
-  const fields = await withIds(client, await readFields(flags))
+async function readBody(
+  client: Client,
+  { needsRegion, takesDrafts }: CallSpec,
+  flags: CallFlags,
+): Promise<Record<string, unknown>> {
+  const fields = await withIds(client, await readFields(flags), takesDrafts === true ? 'view' : 'published view')
   if (needsRegion !== true || fields['region'] !== undefined) return fields
   const regions = (await client.listRegions()).items.map(({ region }) => region)
   const [only] = regions
@@ -147,12 +153,15 @@ function idsOf(client: Client, targets: readonly Target[], given: readonly strin
 }
 
 /** Fields `endpoint`, `view` and `destination` may have a name. The API knows ids only. */
-async function withIds(client: Client, fields: Record<string, unknown>): Promise<Record<string, unknown>> {
+async function withIds(
+  client: Client,
+  fields: Record<string, unknown>,
+  viewKind: 'view' | 'published view',
+): Promise<Record<string, unknown>> {
   const result: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {
     if (name !== 'endpoint' && name !== 'view' && name !== 'destination') result[name] = value
-    else if (typeof value === 'string')
-      result[`${name}_id`] = await findId(client, name === 'view' ? 'published view' : name, value)
+    else if (typeof value === 'string') result[`${name}_id`] = await findId(client, name === 'view' ? viewKind : name, value)
     else throw new UserError(`${name}: must be a name or an id`)
   }
   return result

@@ -1033,6 +1033,15 @@ readonly warnings: (string)[]
 }>
 /** Detach a view from an endpoint. Needs a token of scope `admin`. */
 readonly detachView: (endpoint_id: string, binding_id: string, options?: CallOptions) => Promise<void>
+/** List the shadows of an endpoint. Accepts a token of any scope. */
+readonly listShadows: (endpoint_id: string, options?: CallOptions) => Listing<components['schemas']["Shadow"], {
+/** the latest first */
+readonly items: (components['schemas']["Shadow"])[]
+}>
+/** Run a draft or a version on the segments of an endpoint, to be counted; it writes no files. Needs a token of scope `admin`. */
+readonly startShadow: (endpoint_id: string, body: components['schemas']["StartShadow"], options?: CallOptions) => Promise<components['schemas']["Shadow"]>
+/** End a shadow; its figures stay. Needs a token of scope `admin`. */
+readonly endShadow: (endpoint_id: string, shadow_id: string, options?: CallOptions) => Promise<void>
 /** Run a published version over segments that were committed without it. Needs a token of scope `admin`. */
 readonly backfillView: (id: string, body: components['schemas']["Backfill"], options?: CallOptions) => Promise<components['schemas']["Job"]>
 /** Run a published version over the rows that another version of the view rejected. Needs a token of scope `admin`. */
@@ -1204,6 +1213,9 @@ compareView: {"method":"POST","path":"/v1/views/{id}/compare","scope":"query","i
 listBindings: {"method":"GET","path":"/v1/endpoints/{endpoint_id}/views","scope":"any","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 attachView: {"method":"POST","path":"/v1/endpoints/{endpoint_id}/views","scope":"admin","input":"body","isRepeatable":false},
 detachView: {"method":"DELETE","path":"/v1/endpoints/{endpoint_id}/views/{binding_id}","scope":"admin","input":"none","isRepeatable":true},
+listShadows: {"method":"GET","path":"/v1/endpoints/{endpoint_id}/shadows","scope":"any","input":"none","isRepeatable":true,"paging":{"items":"items"}},
+startShadow: {"method":"POST","path":"/v1/endpoints/{endpoint_id}/shadows","scope":"admin","input":"body","isRepeatable":false},
+endShadow: {"method":"DELETE","path":"/v1/endpoints/{endpoint_id}/shadows/{shadow_id}","scope":"admin","input":"none","isRepeatable":true},
 backfillView: {"method":"POST","path":"/v1/views/{id}/backfill","scope":"admin","input":"body","isRepeatable":false},
 redriveView: {"method":"POST","path":"/v1/views/{id}/redrive","scope":"admin","input":"body","isRepeatable":false},
 compactEndpoint: {"method":"POST","path":"/v1/endpoints/{id}/compact","scope":"admin","input":"body","isRepeatable":false},

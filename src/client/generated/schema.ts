@@ -1322,6 +1322,21 @@ readonly failed_pct?: number | null | undefined
 /** the same for the NULLs of each column that both versions have */
 readonly nulls_pct?: number | null | undefined
 }
+readonly Shadow: {
+readonly id: string
+readonly endpoint_id: string
+readonly endpoint_name: string
+readonly view_id: string
+readonly view_name: string
+readonly view_version: number
+/** ISO 8601, UTC, milliseconds */
+readonly started_at: string
+readonly started_by: string
+}
+readonly StartShadow: {
+/** a draft or a published version */
+readonly view_id: string
+}
 readonly SuggestRequest: {
 readonly samples?: (string)[] | undefined
 /** use samples from its last segment that has raw Parquet */
@@ -1490,6 +1505,14 @@ readonly is_required: boolean
 readonly activated_at: string
 readonly canary_start_ts: string | null
 readonly canary_rule: components['schemas']["CanaryRule"] | null
+})[]
+/** endpoints that this version shadows: it is counted there, and writes no files */
+readonly shadows: ({
+readonly id: string
+readonly endpoint_id: string
+readonly endpoint_name: string
+/** ISO 8601, UTC, milliseconds */
+readonly started_at: string
 })[]
 /** endpoints from which this version was detached by the rule of its canary, the latest first */
 readonly stopped_canaries: ({
@@ -3819,6 +3842,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 406: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -4734,6 +4760,148 @@ readonly header?: never
 readonly path: {
 readonly endpoint_id: string
 readonly binding_id: string
+}
+}
+readonly requestBody?: never
+responses: {
+204: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly patch?: never
+}
+readonly "/v1/endpoints/{endpoint_id}/shadows": {
+/** List the shadows of an endpoint */
+readonly get: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly endpoint_id: string
+}
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": {
+/** the latest first */
+readonly items: (components['schemas']["Shadow"])[]
+}
+} }
+304: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly put?: never
+/** Run a draft or a version on the segments of an endpoint, to be counted; it writes no files */
+readonly post: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly endpoint_id: string
+}
+}
+readonly requestBody: { content: {
+readonly "application/json": components['schemas']["StartShadow"]
+} }
+responses: {
+201: { content: {
+readonly "application/json": components['schemas']["Shadow"]
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+413: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+415: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/endpoints/{endpoint_id}/shadows/{shadow_id}": {
+readonly get?: never
+readonly put?: never
+readonly post?: never
+/** End a shadow; its figures stay */
+readonly delete: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly endpoint_id: string
+readonly shadow_id: string
 }
 }
 readonly requestBody?: never

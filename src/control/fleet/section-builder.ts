@@ -65,8 +65,18 @@ export async function buildSections(
 }
 
 function toSection(endpoint: RegionEndpoint): z.infer<typeof EndpointSection> {
-  const { id, account_id, account_suspended, account_weight, account_quotas, label, desired_state, destination, bindings } =
-    endpoint
+  const {
+    id,
+    account_id,
+    account_suspended,
+    account_weight,
+    account_quotas,
+    label,
+    desired_state,
+    destination,
+    bindings,
+    shadows,
+  } = endpoint
   return {
     ...{ id, account_id, account_suspended, account_weight, account_quotas, label, desired_state },
     ...effectiveSettings(endpoint),
@@ -74,5 +84,6 @@ function toSection(endpoint: RegionEndpoint): z.infer<typeof EndpointSection> {
     ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),
     destination,
     bindings: [...bindings],
+    shadows: [...shadows],
   }
 }

@@ -29,6 +29,7 @@ import type { Queries } from '../resources/queries.ts'
 import type { Quotas } from '../resources/quotas.ts'
 import type { Secrets } from '../resources/secrets.ts'
 import type { Series } from '../resources/series.ts'
+import type { Shadows } from '../resources/shadows.ts'
 import type { Suggestions } from '../resources/suggestions.ts'
 import type { TestEvents } from '../resources/test-events.ts'
 import type { Tokens } from '../resources/tokens.ts'
@@ -60,6 +61,7 @@ import { queryRoutes } from './routes/queries.ts'
 import { quotaRoutes } from './routes/quotas.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { endpointSeriesRoutes, viewSeriesRoutes } from './routes/series.ts'
+import { shadowRoutes } from './routes/shadows.ts'
 import { testEventRoutes } from './routes/test-events.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { definitionRoutes } from './routes/view-definitions.ts'
@@ -102,6 +104,7 @@ export type Services = {
   readonly comparisons: ViewComparisons
   readonly dlqFiles: DlqFiles
   readonly bindings: Bindings
+  readonly shadows: Shadows
   readonly commits: Commits
   readonly jobs: Jobs
   readonly compactions: Compactions
@@ -165,6 +168,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(viewSeriesRoutes(services.series))
       await byKey.register(definitionRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
+      await byKey.register(shadowRoutes(services.shadows))
       await byKey.register(jobRoutes(services.jobs, services.compactions))
       await byKey.register(queryRoutes(services.queries))
       await byKey.register(quotaRoutes(services.quotas))

@@ -46,6 +46,7 @@ export class DeliveredMetrics {
   readonly #deliveries = new Durations(deliveryBounds)
   readonly #objectBytes = new Map<string, number>()
   readonly #rowsByOutcome = new Map<string, number>(outcomes.map((outcome) => [outcome, 0]))
+  readonly #shadowRecords = new Map<string, number>(outcomes.map((outcome) => [outcome, 0]))
   readonly #dlqRows = new Map<string, number>([...dlqCodes, otherCode].map((code) => [code, 0]))
   readonly #dlqRowsByView = new LRUCache<string, DlqCount>({ max: controlLimits.dlqCodesShown })
   #commits = 0
@@ -81,6 +82,12 @@ export class DeliveredMetrics {
     counters('inlet_view_records_total', 'records that views processed, by outcome', 'outcome', () => this.#rowsByOutcome)
     counter('inlet_view_rows_total', 'rows that views wrote', () => this.#viewRows)
     counter('inlet_view_duplicates_total', 'rows that dedupe_by of views left out', () => this.#duplicates)
+    counters(
+      'inlet_shadow_records_total',
+      'records that shadows processed, by outcome: counted, and not written',
+      'outcome',
+      () => this.#shadowRecords,
+    )
     counters('inlet_dlq_rows_total', 'rows that views sent to the DLQ, by code', 'code', () => this.#dlqRows)
     if (byView) this.#registerByView(registry)
   }
@@ -95,7 +102,10 @@ export class DeliveredMetrics {
     this.#deliveries.observe(duration_ms)
     for (const [kind, { bytes }] of Object.entries(artifacts))
       add(this.#objectBytes, parseArtifactKind(kind)?.type ?? 'other', bytes)
-    for (const view of views) this.addView(view)
+    for (const view of views) {
+      if (view.is_shadow !== true) this.addView(view)
+      else for (const outcome of outcomes) add(this.#shadowRecords, outcome, view[outcome])
+    }
   }
 
   /** Counts the outcome of a view for a segment, from live delivery or a job, that was recorded for the first time. */

@@ -8,7 +8,7 @@
  * and the views of the endpoint stay as they are, only the first segment of its log is tried again, and only in a slot that no other segment wants.
  */
 import { once } from 'node:events'
-import { type Clock, sleep } from '#lib/clock.ts'
+import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
 import type { SlotOwner } from '#lib/slot-schedule.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
@@ -28,6 +28,8 @@ import type { HeldLogs } from './held-logs.ts'
 import type { Outcome, Verdict } from './policy.ts'
 import { type BuiltArtifacts, type LentSlots, SegmentBuild } from './segment-build.ts'
 import type { Attempted, Work } from './settle.ts'
+import { buildShadows } from './shadow-build.ts'
+import type { ShadowRests } from './shadow-rests.ts'
 import { isDetached } from './view-progress.ts'
 
 export type ConversionOptions = CarryOutOptions & {
@@ -40,6 +42,7 @@ export type ConversionOptions = CarryOutOptions & {
   readonly endpoints: Endpoints
   readonly configuration: ConfigurationCheck
   readonly expensive: ExpensiveViews
+  readonly rests: ShadowRests
   readonly held: HeldLogs
   readonly clock: Clock
 }
@@ -159,8 +162,8 @@ export class Conversion implements Work<BuiltArtifacts> {
   }
 
   #plan(): SegmentBuild {
-    const { endpoints, conversions, expensive, builds, memoryBytes } = this.#options
-    const { name, sealedAt, walBytes: bytes } = this.#facts
+    const { endpoints, conversions, expensive, rests, builds, memoryBytes, clock } = this.#options
+    const { name, sealedAt, walBytes: bytes, records } = this.#facts
     const endpoint = endpoints.find(name.endpointId)
     if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
     if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
@@ -168,7 +171,11 @@ export class Conversion implements Work<BuiltArtifacts> {
     const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
     const hasOutput = keepRecords(formats) || views.length > 0
     const outputFormats = hasOutput ? formats : [...formats, 'parquet' as const]
-    const request = { segment: this.#run.segment, bytes, outputFormats, views, memoryBytes }
+    const segment = { segment: this.#run.segment, bytes, memoryBytes }
+    const shadows = viewsAt(endpoint.shadows ?? [], sealedAt)
+    const runShadows = (signal: AbortSignal) =>
+      buildShadows(conversions, rests, { ...segment, shadows, records, at: () => isoTimestamp(clock.now()) }, signal)
+    const request = { ...segment, outputFormats, views, ...(shadows.length === 0 ? {} : { runShadows }) }
     return new SegmentBuild(conversions, expensive, request, builds.capacity)
   }
 

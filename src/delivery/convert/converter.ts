@@ -14,14 +14,15 @@ import { ExpensiveViews } from './expensive-views.ts'
 import { HeldLogs } from './held-logs.ts'
 import type { BuiltArtifacts } from './segment-build.ts'
 import { settle } from './settle.ts'
+import { ShadowRests } from './shadow-rests.ts'
 
-export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'held'> & { readonly nodeId: string }
+export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'rests' | 'held'> & { readonly nodeId: string }
 
 export class Converter {
   readonly #options: ConversionOptions & ConverterOptions
 
   constructor(options: ConverterOptions) {
-    this.#options = { ...options, expensive: new ExpensiveViews(), held: new HeldLogs(options) }
+    this.#options = { ...options, expensive: new ExpensiveViews(), rests: new ShadowRests(), held: new HeldLogs(options) }
   }
 
   /** Throws DeliveryEnded or the signal's reason. */

@@ -8,6 +8,12 @@ export const conversionLimits = {
   fileBytesMax: 64 * GiB,
   /** A detached view may take less time on a segment than others: this factor. */
   detachedViewTimeoutFactor: 0.25,
+  /** All shadows of a segment may take so long together, and longer for each MiB of it. */
+  shadowTimeoutMs: 3_000,
+  shadowTimeoutMsPerMiB: 200,
+  /** After a shadow failed, it is left out of so many segments: twice as many after each further failure, up to a bound. */
+  shadowRestSegmentsMin: 20,
+  shadowRestSegmentsMax: 1_280,
   /** A conversion uses slots that nobody else wants for groups of at least so many views, and of so many bytes times views. */
   groupViewsMin: 4,
   groupBytesMin: 256 * MiB,

@@ -5,6 +5,7 @@
  * Law: no file is left after `remove`. If one group fails, all of it fails.
  */
 import type { SegmentRef } from '#log/segment-source.ts'
+import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { viewsTimeoutMs } from '#records/limits.ts'
@@ -24,6 +25,8 @@ export type BuildRequest = {
   /** The views that apply to this segment. */
   readonly views: readonly BoundView[]
   readonly memoryBytes: number
+  /** Definitions that are only counted, once everything else is built. */
+  readonly runShadows?: (signal: AbortSignal) => Promise<readonly ViewOutcome[]>
 }
 
 export type BuiltArtifacts = SegmentFiles & {
@@ -81,7 +84,10 @@ export class SegmentBuild {
       failed.abort(new Error('the groups are built'))
       await Promise.all(helpers)
     }
-    return this.#result()
+    const result = this.#result()
+    const { runShadows } = this.#request
+    if (result === undefined || runShadows === undefined) return result
+    return { ...result, views: [...result.views, ...(await runShadows(signal))] }
   }
 
   async remove(): Promise<void> {

@@ -28,9 +28,9 @@ export function logCommit(logger: Logger, commit: SegmentCommit, isAdopted: bool
     duration_ms,
     // The clock may have been set back.
     since_sealed_ms: Math.max(0, Date.parse(uploaded_at) - Date.parse(sealed_at)),
-    views: views.map(({ view_name, view_version, dropped, dlq, failed }) => {
-      return { view_name, view_version, dropped, dlq, failed }
-    }),
+    views: views.flatMap(({ view_name, view_version, dropped, dlq, failed, is_shadow }) =>
+      is_shadow === true ? [] : [{ view_name, view_version, dropped, dlq, failed }],
+    ),
     files: (['parquet', 'segment'] as const).filter((type) => types.includes(type)),
     is_adopted: isAdopted,
   }

@@ -40,8 +40,10 @@ export async function restoreCommit(db: Tx, commit: SegmentCommit, committedAt: 
 async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): Promise<'new' | 'known'> {
   const { id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms, destination } = commit
   const sealedAt = fromTime(commit.sealed_at)
-  const applied = commit.views.filter(({ errors }) => !('view_failed' in errors)).map(({ view_id }) => view_id)
-  const failed = commit.views.flatMap(({ view_id, failed }) => (failed > 0 ? [[view_id, failed] as const] : []))
+  // A shadow has no output: a backfill may still write it.
+  const written = commit.views.filter(({ is_shadow }) => is_shadow !== true)
+  const applied = written.filter(({ errors }) => !('view_failed' in errors)).map(({ view_id }) => view_id)
+  const failed = written.flatMap(({ view_id, failed }) => (failed > 0 ? [[view_id, failed] as const] : []))
   const inserted = await db
     .insertInto('commits')
     .values({

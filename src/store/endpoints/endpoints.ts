@@ -328,6 +328,7 @@ export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: numb
     .where(isNeededByNodes)
     .returning('view_id')
     .execute()
+  await db.deleteFrom('shadows').where('endpoint_id', '=', id).execute()
   await db.deleteFrom('dns_checks').where('endpoint_id', '=', id).execute()
   await touchEndpoint(db, id)
   await touchKeysUnlessServed(db, removed.account_id, removed.region)

@@ -19,6 +19,7 @@ import { storeLimits } from '../limits.ts'
 import { readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { removeShadowsOfView } from './shadow-removal.ts'
 
 const notFound = () => new AppError('not_found', 'no such view')
 const nameTaken = new AppError('validation_error', 'the name is taken', {
@@ -160,8 +161,21 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
       canary_start_ts: toTimeOrNull(row.canary_start_ts),
       canary_rule: fromJsonOrNull<CanaryRule>(row.canary_rule),
     })),
+    shadows: await listShadowsOfView(db, id),
     stopped_canaries: await listStoppedCanaries(db, id),
   }
+}
+
+async function listShadowsOfView(db: Db, view_id: string): Promise<ViewDetail['shadows']> {
+  const rows = await db
+    .selectFrom('shadows')
+    .innerJoin('endpoints', 'endpoints.id', 'shadows.endpoint_id')
+    .select(['shadows.id', 'shadows.endpoint_id', 'endpoints.name as endpoint_name', 'shadows.started_at'])
+    .where('shadows.view_id', '=', view_id)
+    .orderBy('shadows.started_at', 'desc')
+    .orderBy('shadows.id')
+    .execute()
+  return rows.map(({ started_at, ...row }) => ({ ...row, started_at: toTime(started_at) }))
 }
 
 async function listStoppedCanaries(db: Db, view_id: string): Promise<ViewDetail['stopped_canaries']> {
@@ -293,15 +307,19 @@ export async function archiveView(db: ChangeTx, account_id: string, id: string, 
     .where('view_id', '=', id)
     .where('deactivated_at', 'is', null)
     .execute()
+  await removeShadowsOfView(db, id)
   return view
 }
 
 /** Throws not_found, and validation_error if the view is not a draft. */
 export async function removeDraft(db: Db, account_id: string, id: string): Promise<void> {
-  const { numDeletedRows } = await db
+  const deletion = db
     .deleteFrom('views')
     .where(({ and }) => and({ account_id, id, status: 'draft' }))
     .executeTakeFirstOrThrow()
+  const { numDeletedRows } = await translateErrors(deletion, {
+    reference: new AppError('conflict', 'the draft shadows an endpoint: end its shadows first'),
+  })
   if (numDeletedRows === 0n) await throwWrongStatus(db, account_id, id, 'only a draft can be deleted')
 }
 

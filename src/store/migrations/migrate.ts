@@ -51,6 +51,7 @@ import * as canaryRules from './0042-canary-rules.ts'
 import * as accountSecrets from './0043-account-secrets.ts'
 import * as rowsOfViews from './0044-rows-of-views.ts'
 import * as duplicatesOfViews from './0045-duplicates-of-views.ts'
+import * as shadows from './0046-shadows.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -101,6 +102,7 @@ const released: readonly Migration[] = [
   { version: 43, name: 'account-secrets', up: accountSecrets.up },
   { version: 44, name: 'rows-of-views', up: rowsOfViews.up },
   { version: 45, name: 'duplicates-of-views', up: duplicatesOfViews.up },
+  { version: 46, name: 'shadows', up: shadows.up },
 ]
 
 /** An arbitrary number, the same in every release. */

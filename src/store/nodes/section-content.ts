@@ -10,7 +10,7 @@ import { type Definition, type SentView, toSentView } from '#model/definition.ts
 import type { DestinationTarget } from '#model/destination.ts'
 import type { NodeQuotas, Quotas } from '#model/quota.ts'
 import { mayNeedSecrets } from '#model/secret.ts'
-import type { BindingSection, KeySection } from '#model/snapshot-sections.ts'
+import type { BindingSection, KeySection, ShadowSection } from '#model/snapshot-sections.ts'
 import { quotasOf } from '../accounts/accounts.ts'
 import { toRevokedKey } from '../accounts/api-keys.ts'
 import { selectValuesOfViews, toValues } from '../accounts/secrets.ts'
@@ -21,6 +21,7 @@ import { type StoredEndpoint, toStoredEndpoint } from '../endpoints/endpoints.ts
 import type { Db } from '../store.ts'
 
 type Binding = z.infer<typeof BindingSection>
+type SentShadow = z.infer<typeof ShadowSection>
 
 /** An endpoint with everything that a node needs to serve it. */
 export type RegionEndpoint = StoredEndpoint & {
@@ -29,6 +30,7 @@ export type RegionEndpoint = StoredEndpoint & {
   readonly destination: DestinationTarget | null
   /** The bindings that nodes need, oldest first. */
   readonly bindings: readonly Binding[]
+  readonly shadows: readonly SentShadow[]
 }
 
 export type RegionKeys = {
@@ -98,6 +100,7 @@ export async function listRegionEndpoints(
     .orderBy('endpoints.id')
     .execute()
   const bindings = await listNeededBindings(db, region, shards)
+  const shadows = await listSentShadows(db, region, shards)
   return groupByShard(
     rows,
     ({ id }) => id,
@@ -109,6 +112,7 @@ export async function listRegionEndpoints(
         account_quotas: toNodeQuotas(quotasOf(row)),
         destination: toTarget(row),
         bindings: bindings.get(row.id) ?? [],
+        shadows: shadows.get(row.id) ?? [],
       })),
   )
 }
@@ -178,6 +182,30 @@ async function listNeededBindings(db: Db, region: string, shards: readonly strin
     })
   }
   return byEndpoint
+}
+
+async function listSentShadows(db: Db, region: string, shards: readonly string[]): Promise<ReadonlyMap<string, SentShadow[]>> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .innerJoin('shadows', 'shadows.endpoint_id', 'endpoints.id')
+    .innerJoin('views', 'views.id', 'shadows.view_id')
+    .select(['shadows.endpoint_id', 'shadows.id as shadow_id', 'shadows.started_at', 'shadows.definition'])
+    .select(['views.id', 'views.name', 'views.version'])
+    .where('endpoints.region', '=', region)
+    .where('endpoints.deleted_at', 'is', null)
+    .where(shard('endpoints.id'), 'in', shards)
+    .orderBy('shadows.started_at')
+    .orderBy('shadows.id')
+    .execute()
+  const byEndpoint = Map.groupBy(rows, ({ endpoint_id }) => endpoint_id)
+  return new Map(
+    [...byEndpoint].map(([id, some]) => [
+      id,
+      some.map(({ endpoint_id: _, started_at, definition, ...row }) =>
+        toSentView({ ...row, activated_at: toTime(started_at), definition: fromJson<Definition>(definition) }),
+      ),
+    ]),
+  )
 }
 
 /** Groups rows by shard. The result has every requested shard, including empty ones. */

@@ -14,6 +14,7 @@ import { AskingButton } from '../../shell/asking-button.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
 import { AttachDialog } from './attach-dialog.tsx'
 import { CanaryAt } from './canary-card.tsx'
+import { Shadows } from './shadows.tsx'
 import { ViewFrame } from './view-frame.tsx'
 import style from './views.module.css'
 
@@ -58,6 +59,7 @@ function ViewEndpoints({ view }: { readonly view: ViewDetail }) {
           }
         />
       </Section>
+      <Shadows view={view} />
       {stoppedNow(view).map(({ binding_id, endpoint_name, stopped_at, reason }) => (
         <Callout key={binding_id} kind="warn" title={`The canary at ${endpoint_name} was stopped`}>
           <p>

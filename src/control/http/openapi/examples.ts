@@ -16,6 +16,7 @@ import { peopleExamples } from './examples/people.ts'
 import { queriesExamples } from './examples/queries.ts'
 import { secretsExamples } from './examples/secrets.ts'
 import { seriesExamples } from './examples/series.ts'
+import { shadowsExamples } from './examples/shadows.ts'
 import type { Examples } from './examples/shared.ts'
 import { viewsExamples } from './examples/views.ts'
 import { referToProblems } from './problems.ts'
@@ -28,6 +29,7 @@ const examples: Examples = {
   ...endpointsExamples,
   ...viewsExamples,
   ...bindingsExamples,
+  ...shadowsExamples,
   ...dataQualityExamples,
   ...jobsExamples,
   ...queriesExamples,

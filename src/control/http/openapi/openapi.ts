@@ -49,6 +49,7 @@ import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
 import { NodeRegion, NodeRegions } from '#model/region.ts'
 import { CreateSecret, RotateSecret, Secret } from '#model/secret.ts'
 import { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries } from '#model/series.ts'
+import { Shadow, StartShadow } from '#model/shadow.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { SendTestEvent, TestEvent } from '#model/test-event.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
@@ -153,6 +154,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { NodeRegion, NodeRegions },
   { CreateSecret, RotateSecret, Secret },
   { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries },
+  { Shadow, StartShadow },
   { SuggestedColumn, Suggestion, SuggestRequest },
   { SendTestEvent, TestEvent },
   { AccessToken, ExchangeToken },

@@ -69,7 +69,7 @@ function addVersions(operation: AddOperation, views: Views): void {
 
   operation('DELETE /views/:id', 'deleteView', 'admin', {
     summary: 'Delete a draft',
-    response: { 204: Empty, 422: notDraft },
+    response: { 204: Empty, 409: problem('the draft shadows an endpoint'), 422: notDraft },
     run: (request) => views.remove(request.principal, request.params.id),
   })
 

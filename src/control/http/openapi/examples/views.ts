@@ -51,6 +51,7 @@ export const viewsExamples: Examples = {
       ...view,
       versions: [{ id: ids.view, version: 1, status: 'published', published_at: at, created_by: actor }],
       endpoints: [{ id: ids.endpoint, endpoint_name: 'checkout events', region: 'fra', binding_id: ids.binding, ...attachment }],
+      shadows: [],
       stopped_canaries: [],
     },
   },

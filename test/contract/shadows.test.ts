@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newRegion, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
+
+async function furnished() {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const { body: draft } = await account.post('/v1/views', { name: 'events', definition })
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, name: 'shop' })
+  const node = await TestNode.register(control(), region)
+  return { account, draft, endpoint, node, path: `/v1/endpoints/${endpoint.id}/shadows` }
+}
+
+describe('POST /v1/endpoints/{endpoint_id}/shadows', () => {
+  test('201 for a draft, and its view and endpoint list it', async () => {
+    const { account, draft, endpoint, path } = await furnished()
+    const shadow = {
+      ...{ endpoint_id: endpoint.id, endpoint_name: 'shop', view_id: draft.id, view_name: 'events', view_version: 1 },
+      ...{ id: expect.any(String), started_at: expect.any(String), started_by: `key:${account.key_id}` },
+    }
+    expect(await account.post(path, { view_id: draft.id })).toMatchObject({ status: 201, body: shadow })
+    expect((await account.get(path)).body).toEqual({ items: [shadow] })
+    expect((await account.get(`/v1/views/${draft.id}`)).body).toMatchObject({
+      endpoints: [],
+      shadows: [{ endpoint_id: endpoint.id, endpoint_name: 'shop' }],
+    })
+  })
+
+  test('409 for one that is there, for a third, and for an endpoint that is being deleted', async () => {
+    const { account, draft, endpoint, path } = await furnished()
+    await account.post(path, { view_id: draft.id })
+    const others = [1, 2].map((n) => account.post('/v1/views', { name: `other_${n}`, definition }))
+    const [second, third] = (await Promise.all(others)).map(({ body }) => body.id)
+    expect(await account.post(path, { view_id: draft.id })).toMatchObject({ status: 409 })
+    expect(await account.post(path, { view_id: second })).toMatchObject({ status: 201 })
+    const full = await account.post(path, { view_id: third })
+    expect([full.status, full.body.detail]).toEqual([409, expect.stringContaining('end one of them first')])
+    await account.delete(`/v1/endpoints/${endpoint.id}`)
+    expect((await account.post(path, { view_id: third })).status).toBe(409)
+  })
+
+  test('422 for a view that hashes with a secret', async () => {
+    const { account, path } = await furnished()
+    await account.post('/v1/secrets', { name: 'key' })
+    const hashed = { columns: [...definition.columns, { name: 'h', type: 'VARCHAR', value: "hmac_sha256('key', event)" }] }
+    const { body: view } = await account.post('/v1/views', { name: 'hashed', definition: hashed })
+    const answer = await account.post(path, { view_id: view.id })
+    expect([answer.status, answer.body.detail]).toEqual([422, expect.stringContaining('attach it as a canary')])
+  })
+
+  test('422 for a view of another account, and for an archived one', async () => {
+    const [mine, theirs] = [await furnished(), await furnished()]
+    const wrong = await mine.account.post(mine.path, { view_id: theirs.draft.id })
+    expect(wrong).toMatchObject({ status: 422, body: { errors: [{ path: 'view_id' }] } })
+    await mine.account.post(`/v1/views/${mine.draft.id}/publish`)
+    await mine.account.post(`/v1/views/${mine.draft.id}/archive`)
+    expect((await mine.account.post(mine.path, { view_id: mine.draft.id })).status).toBe(422)
+  })
+
+  test('404 for an endpoint of another account', async () => {
+    const [mine, theirs] = [await furnished(), await furnished()]
+    expect((await mine.account.post(theirs.path, { view_id: mine.draft.id })).status).toBe(404)
+    expect((await mine.account.get(theirs.path)).status).toBe(404)
+  })
+})
+
+describe('DELETE /v1/endpoints/{endpoint_id}/shadows/{shadow_id}', () => {
+  test('204 once, and 404 then', async () => {
+    const { account, draft, path } = await furnished()
+    const { body } = await account.post(path, { view_id: draft.id })
+    expect((await account.delete(`${path}/${body.id}`)).status).toBe(204)
+    expect((await account.delete(`${path}/${body.id}`)).status).toBe(404)
+    expect((await account.delete(`${path}/${newId()}`)).status).toBe(404)
+    expect((await account.get(path)).body).toEqual({ items: [] })
+  })
+})
+
+describe('a shadow', () => {
+  test('keeps its definition, whatever becomes of the draft, which cannot be deleted', async () => {
+    const { account, draft, path } = await furnished()
+    const { body: shadow } = await account.post(path, { view_id: draft.id })
+    const changed = { columns: [{ name: 'other', type: 'BIGINT', path: '$.other' }] }
+    expect((await account.patch(`/v1/views/${draft.id}`, { definition: changed })).status).toBe(200)
+    const refused = await account.delete(`/v1/views/${draft.id}`)
+    expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining('end its shadows first')])
+    await account.delete(`${path}/${shadow.id}`)
+    expect((await account.delete(`/v1/views/${draft.id}`)).status).toBe(204)
+  })
+
+  test('ends when its version is archived', async () => {
+    const { account, draft, path } = await furnished()
+    await account.post(`/v1/views/${draft.id}/publish`)
+    await account.post(path, { view_id: draft.id })
+    await account.post(`/v1/views/${draft.id}/archive`)
+    expect((await account.get(path)).body).toEqual({ items: [] })
+  })
+
+  test('is counted in the metrics of its version, and a backfill still has its segments to write', async () => {
+    const { account, draft, endpoint, node, path } = await furnished()
+    await account.post(path, { view_id: draft.id })
+    const counts = { processed: 10, accepted: 7, dropped: 1, dlq: 2, failed: 0, cast_nulls: 0 }
+    const outcome = {
+      ...{ view_id: draft.id, view_name: 'events', view_version: 1, ...counts, is_shadow: true as const },
+      ...{ errors: { cast_failed: 2 }, last_error: null },
+    }
+    const sealed_at = new Date(Date.now() - 60_000).toISOString()
+    const commit = aCommit(node.id, endpoint.id, 0, { views: [outcome], sealed_at })
+    expect((await node.call('POST', 'commits', { commits: [commit] })).status).toBe(200)
+    const { body: metrics } = await account.get(`/v1/views/${draft.id}/metrics`)
+    expect(metrics.aggregated.last_24h).toMatchObject({ processed: 10, accepted: 7, dropped: 1, dlq: 2 })
+    await account.post(`/v1/views/${draft.id}/publish`)
+    const { body: job } = await account.post(`/v1/views/${draft.id}/backfill`, { endpoint_id: endpoint.id })
+    expect(job.segments.total).toBe(1)
+    const { body: text } = await control().call('GET', '/metrics')
+    expect(text).toMatch(/inlet_shadow_records_total\{[^}]*outcome="accepted"[^}]*\} 7/)
+  })
+})
