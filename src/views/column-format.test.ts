@@ -66,6 +66,22 @@ describe('a column with a format', () => {
     },
   )
 
+  test('the last day of a leap year is no day of another one', async () => {
+    const texts = ['2026-001 08:15', '2026-365 23:59', '2026-366 08:15', '2024-366 08:15', '2026-367 08:15', '2026-000 08:15']
+    const { rows } = await decide(
+      timed('%Y-%j %H:%M'),
+      texts.map((t) => JSON.stringify({ t })),
+    )
+    expect(rows.map(([time]) => time)).toEqual([
+      '2026-01-01 08:15:00+00',
+      '2026-12-31 23:59:00+00',
+      null,
+      '2024-12-31 08:15:00+00',
+      null,
+      null,
+    ])
+  })
+
   test('is read beside the same path without it, and by filters', async () => {
     const columns: Column[] = [
       { name: 'raw', type: 'BIGINT', path: '$.t' },
@@ -81,7 +97,10 @@ describe('a column with a format', () => {
   test.each([
     [timed('epoch'), 'columns.0.format', 'must be one of epoch_s, epoch_ms, epoch_us, epoch_ns, or a format such as'],
     [timed('toString'), 'columns.0.format', 'must be one of'],
-    [timed('%Q'), 'columns.0.format', 'the format "%Q" cannot be read: '],
+    [timed('%Y %Q'), 'columns.0.format', 'the format "%Y %Q" cannot be read: '],
+    [timed('%d/%m %H:%M'), 'columns.0.format', 'a format needs a year, such as %Y'],
+    [timed('%y-%j'), 'columns.0.format', 'has the year as %Y'],
+    [timed('%Y-%j %z'), 'columns.0.format', 'and no month, day of a month or %z'],
     [timed('%Y %Z'), 'columns.0.format', 'names of zones are ambiguous'],
     [timed('epoch_s', { type: 'BIGINT' }), 'columns.0.format', 'is only for columns of type TIMESTAMP or TIMESTAMPTZ'],
     [timed('epoch_s', { type: 'TIMESTAMP[]', path: '$.t[*]' }), 'columns.0.format', 'is only for columns of type'],

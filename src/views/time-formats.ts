@@ -68,11 +68,15 @@ export function timeOfNumber(value: string, type: PartType, { whole, double, dec
 
 /** SQL for the time of a text in a format, and the pattern that finds its offset. Throws ConditionError. */
 export function timeOfText(text: string, format: string): string {
-  const { offset, zulu } = readFormat(format)
+  const { offset, zulu, hasDayOfYear } = readFormat(format)
   // Without digits DuckDB reads words such as infinity as 1900-01-01.
   const guards = ['[0-9]', ...(offset === undefined ? [] : [offset])].map((regex) => `regexp_matches(x, ${quoteLiteral(regex)})`)
   const read = (each: string): string => `make_timestamp(epoch_us(try_strptime(x, ${quoteLiteral(each)})))`
-  const time = zulu === undefined ? read(format) : `coalesce(${read(format)}, ${read(zulu)})`
+  const found = zulu === undefined ? read(format) : `coalesce(${read(format)}, ${read(zulu)})`
+  // DuckDB reads day 366 of a year that has 365 as the first day of the next one.
+  const time = hasDayOfYear
+    ? `list_transform([${found}], lambda found: CASE WHEN contains(x, strftime(found, '%Y')) THEN found END)[1]`
+    : found
   const guarded = computedFrom(text, () => `CASE WHEN ${guards.join(' AND ')} THEN ${time} END`)
   return computedFrom(guarded, (x) => portable(x, instantType))
 }
@@ -95,18 +99,31 @@ export function formatCheck(format: string): ConstantCheck {
 const offsetPattern = '(?:Z|[+-](?:(?:0[0-9]|1[0-3])(?::?[0-5][0-9])?|14(?::?00)?))'
 
 /** Returns a pattern for the offset and all after it if the format has an offset, and the format for UTC written as Z. */
-function readFormat(format: string): { readonly offset?: string; readonly zulu?: string } {
+function readFormat(format: string): {
+  readonly offset?: string
+  readonly zulu?: string
+  readonly hasDayOfYear: boolean
+} {
   const parts = [...format.matchAll(/%-?.|[^%]+|%/gs)].map(([part]) => part)
+  const has = (...specifiers: readonly string[]) => parts.some((part) => specifiers.includes(part.replace('-', '')))
   if (parts.includes('%Z')) {
     throw new ConditionError('a format cannot have %Z, because names of zones are ambiguous: use %z for an offset, or at_zone(…)')
   }
   if (parts.includes('%n')) throw new ConditionError('a format cannot have %n, because times have microseconds: use %f')
+  if (!has('%Y', '%y', '%G', '%c', '%x')) {
+    throw new ConditionError('a format needs a year, such as %Y: without one, all times would be in 1900')
+  }
+  const hasDayOfYear = has('%j')
+  if (hasDayOfYear && (!has('%Y') || has('%m', '%b', '%B', '%d', '%z'))) {
+    throw new ConditionError('a format with %j, the day of the year, has the year as %Y, and no month, day of a month or %z')
+  }
   const at = parts.indexOf('%z')
-  if (at === -1) return {}
+  if (at === -1) return { hasDayOfYear }
   if (at !== parts.lastIndexOf('%z')) throw new ConditionError('a format can have one %z')
   const rest = parts.slice(at + 1)
   const matching = rest.map((part) => (part.startsWith('%') ? '[^+-]*' : part.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&')))
   return {
+    hasDayOfYear,
     offset: `${offsetPattern}${matching.join('')}\\s*$`,
     zulu: [...parts.slice(0, at), 'Z', ...rest].join(''),
   }
