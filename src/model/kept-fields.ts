@@ -1,5 +1,6 @@
 /** Facts about the sender that an endpoint keeps with a record, chosen by the account. None by default: they may be personal data. */
 import { z } from 'zod'
+import type { Definition } from './definition.ts'
 
 export const KeptField = z.enum(['address', 'address_masked', 'key_name'])
 export type KeptField = z.infer<typeof KeptField>
@@ -17,3 +18,19 @@ export const KeptFields = z
     examples: [['address_masked', 'key_name']],
     uniqueItems: true,
   })
+
+/** Returns a warning for each fact that a definition reads and the endpoint does not keep. */
+export function factsNotKept({ columns, filters = [] }: Definition, kept: readonly string[]): readonly string[] {
+  const expressions = [...columns.map(({ value = '' }) => value), ...filters.map(({ condition }) => condition)]
+  const reads = (field: string): boolean =>
+    columns.some(({ path }) => path?.trim() === `$$.${field}`) ||
+    expressions.some((text) => new RegExp(`\\$\\$\\.${field}\\b`).test(text))
+  const missing = [
+    { field: 'address', by: ['address_masked', 'address'] },
+    { field: 'key_name', by: ['key_name'] },
+  ].filter(({ field, by }) => reads(field) && !by.some((name) => kept.includes(name)))
+  return missing.map(
+    ({ field, by }) =>
+      `the view reads $$.${field}, which this endpoint does not keep, so it is NULL: add ${by.join(' or ')} to kept_fields with PATCH /v1/endpoints/{id}`,
+  )
+}

@@ -129,6 +129,27 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(await account.post(path, { view_id: view.id })).toMatchObject({ status: 201, body: { warnings: [] } })
   })
 
+  test('201 warns of facts about senders that the view reads and the endpoint does not keep', async () => {
+    const account = await control().newAccount()
+    const columns = [
+      { name: 'sender', type: 'VARCHAR', path: '$$.key_name' },
+      { name: 'network', type: 'VARCHAR', value: 'mask_ip($$.address)' },
+    ]
+    const { body: view } = await account.post('/v1/views', { name: 'senders', definition: { columns } })
+    await account.post(`/v1/views/${view.id}/publish`)
+    const warningsWith = async (kept_fields: readonly string[]) => {
+      const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion(), kept_fields })
+      const { body } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
+      return body.warnings.map((warning: string) => warning.slice(0, 55))
+    }
+    const [address, name] = ['address', 'key_name'].map((field) =>
+      `the view reads $$.${field}, which this endpoint does not keep`.slice(0, 55),
+    )
+    expect(await warningsWith([])).toEqual([address, name])
+    expect(await warningsWith(['address_masked'])).toEqual([name])
+    expect(await warningsWith(['address', 'key_name'])).toEqual([])
+  })
+
   test('422 for a draft, an unknown view and invalid fields', async () => {
     const { account, path } = await attachable()
     const { body: draft } = await account.post('/v1/views', { name: 'draft', definition })

@@ -1,11 +1,13 @@
 import type { Clock } from '#lib/clock.ts'
 import { type AttachedView, type AttachView, type BindingList, type BindingsQuery, viewsWriteNothing } from '#model/binding.ts'
 import { newId } from '#model/id.ts'
+import { factsNotKept } from '#model/kept-fields.ts'
 import { pageLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
 import type { ApplyChange } from '#store/cluster/changes.ts'
 import { detachBinding, insertBinding, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
 import { getEndpoint } from '#store/endpoints/endpoints.ts'
+import { getView } from '#store/endpoints/views.ts'
 import type { Store } from '#store/store.ts'
 import { actorOf } from './actor.ts'
 import { effectiveSettings } from './effective-settings.ts'
@@ -21,8 +23,10 @@ export function bindingService({ store, applyChange, clock }: BindingsOptions) {
       const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
       return applyChange(async (db) => {
         const attached = await insertBinding(db, account_id, binding, clock.now())
-        const { output_formats } = effectiveSettings(await getEndpoint(db, account_id, endpoint_id))
-        return { ...attached, warnings: output_formats.includes('parquet_views') ? [] : [viewsWriteNothing] }
+        const { output_formats, kept_fields } = effectiveSettings(await getEndpoint(db, account_id, endpoint_id))
+        const { definition } = await getView(db, account_id, attachment.view_id)
+        const writes = output_formats.includes('parquet_views')
+        return { ...attached, warnings: [...(writes ? [] : [viewsWriteNothing]), ...factsNotKept(definition, kept_fields)] }
       })
     },
 
