@@ -10,6 +10,7 @@ import { Definition } from './definition.ts'
 import { CreateDestination } from './destination.ts'
 import { CreateEndpoint, EndpointName } from './endpoint.ts'
 import { CreateView } from './view.ts'
+import { withoutIds } from './without-ids.ts'
 
 /** In the order in which they are created: each may refer to those before it. */
 export const setupKinds = ['destinations', 'endpoints', 'views', 'bindings', 'keys'] as const
@@ -93,13 +94,6 @@ export const variablePattern = /\$\$\{|\$\{([^}]*)(\}?)/g
 export const variableName = /^[A-Z_][A-Z0-9_]{0,63}$/
 
 type Json = { readonly [name: string]: unknown }
-
-/** Control gives some schemas ids, which would make references of them: the result must not depend on what else is loaded. */
-const withoutIds = z.registry<z.core.GlobalMeta>()
-withoutIds.get = (schema) => {
-  const { id, ...known } = z.globalRegistry.get(schema) ?? {}
-  return known as never
-}
 
 /** Returns the JSON Schema of a document, for editors: draft 7, which all of them know. */
 export function setupJsonSchema(): Json {

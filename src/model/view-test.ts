@@ -9,6 +9,7 @@ import { secretLimits, viewTestLimits } from './limits.ts'
 import { SecretName } from './secret.ts'
 import { TimestampInput } from './timestamp.ts'
 import { ViewName } from './view.ts'
+import { withoutIds } from './without-ids.ts'
 
 const text = z.string().max(viewTestLimits.nameCharsMax)
 const fields = z.custom<Readonly<Record<string, unknown>>>(
@@ -22,6 +23,10 @@ export const CaseEnvelope = z.strictObject({
   topic: text.optional().meta({ examples: ['plant/7/temperature'] }),
   client_id: text.optional().meta({ examples: ['sensor-7'] }),
   content_type: text.optional().meta({ examples: ['application/json'] }),
+  address: text
+    .optional()
+    .meta({ description: 'of the client, as an endpoint with kept_fields has it', examples: ['192.0.2.7'] }),
+  key_name: text.optional().meta({ examples: ['warehouse loader'] }),
   headers: z
     .record(z.string(), text)
     .optional()
@@ -78,3 +83,11 @@ export const ViewTests = z.strictObject({
     }),
   cases: z.array(z.unknown()).min(1, 'must have at least one case').max(viewTestLimits.casesMax),
 })
+
+/** Returns the JSON Schema of a document with tests, for editors: draft 7, which all of them know. */
+export function viewTestsJsonSchema(): Readonly<Record<string, unknown>> {
+  const document = ViewTests.extend({ cases: z.array(ViewCase).min(1).max(viewTestLimits.casesMax) })
+  const options = { target: 'draft-7', io: 'input', unrepresentable: 'any', metadata: withoutIds } as const
+  const { $schema, ...schema } = z.toJSONSchema(document, options) as Record<string, unknown>
+  return { $schema, title: 'Tests of an Inlet view', description: 'What inlet test reads: docs/setup-in-git.md', ...schema }
+}

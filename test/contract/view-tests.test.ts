@@ -295,7 +295,7 @@ test('all problems of all files are shown at once, with their places', async () 
       `views/orders.test.yaml:8:101: cases[6].rows[0].at: is not of type TIMESTAMP: ${value}`,
       `views/orders.test.yaml:8:110: cases[6].rows[0].skus: is not of type VARCHAR[]: ${value}`,
       `views/orders.test.yaml:8:120: cases[6].rows[0].extra: is not of type JSON: ${value}`,
-      'views/orders.test.yaml:9:36: cases[7].envelope.topics: is not a known field: known are protocol, topic, client_id, content_type, headers, user_properties, received_at',
+      'views/orders.test.yaml:9:36: cases[7].envelope.topics: is not a known field: known are protocol, topic, client_id, content_type, address, key_name, headers, user_properties, received_at',
       'views/orders.test.yaml:9:52: cases[7].envelope.received_at: must be a time in ISO 8601 with Z or an offset (example: 2026-11-20T08:15:30Z)',
     ].map((line) => `setup/${line}`),
   )
@@ -447,6 +447,20 @@ cases:
     expect(readFileSync(join(place, 'setup/views/orders.test.yaml'), 'utf8')).toBe(tests)
   })
 
+  test.each([
+    ['a record', 'records: [{ order: { id: 2, amount: 2 }, extra: *row }], rows: [{ order_id: 2 }]'],
+    ['a record list', 'records: *rows, dropped: 2'],
+  ])('does not change %s of another case through an alias', async (_, other) => {
+    const tests = `cases:
+  - { name: a, records: [{ order: { id: 1, amount: 1 } }], rows: &rows [&row { order_id: 7 }] }
+  - { name: b, ${other} }
+`
+    const place = newPlace({ 'setup/views/orders.yaml': orders, 'setup/views/orders.test.yaml': tests })
+    const { code, err } = await execute(process.execPath, [program, 'test', '--update'], place)
+    expect([code, err]).toEqual([1, expect.stringContaining('orders.test.yaml cannot be updated, because its aliases need')])
+    expect(readFileSync(join(place, 'setup/views/orders.test.yaml'), 'utf8')).toBe(tests)
+  })
+
   test('leaves the file as it was if the disk takes no more', async () => {
     const one = `  - { name: long, records: [{ order: { id: 1, amount: 1 }, extra: ${'x'.repeat(9_000)} }], rows: [{ order_id: 2 }] }`
     const tests = `cases:\n${one}\n`
@@ -520,4 +534,25 @@ test('a secret of the account is its name in tests, or a text of the file', asyn
     const { code, out } = await testFiles({ 'people.yaml': view, 'people.test.yaml': more + cases(hash(key)) })
     expect([code, out]).toEqual([0, expect.stringContaining('1 case')])
   }
+})
+
+test('a case says who sent its records, and the JSON Schema has its fields', async () => {
+  const view = `views:
+  - name: senders
+    definition:
+      columns:
+        - { name: sender, type: VARCHAR, path: $$.key_name }
+        - { name: network, type: VARCHAR, value: "mask_ip($$.address)" }
+`
+  const tests = `cases:
+  - name: a sender
+    envelope: { address: 192.0.2.77, key_name: thermometer }
+    records: [{}]
+    rows: [{ sender: thermometer, network: 192.0.2.0 }]
+`
+  expect(await testFiles({ 'senders.yaml': view, 'senders.test.yaml': tests })).toMatchObject({ code: 0, err: '' })
+  const { out } = await execute(process.execPath, [program, 'schema', '--tests'], newPlace({ empty: '' }))
+  const { properties } = JSON.parse(out)
+  expect(Object.keys(properties)).toEqual(['view', 'secrets', 'cases'])
+  expect(Object.keys(properties.cases.items.properties.envelope.properties)).toContain('key_name')
 })

@@ -75,8 +75,8 @@ Drafts of views, revoked keys, and endpoints that are being deleted are left out
 export const schemaCommand = command(
   'print the JSON Schema of the files for inlet apply',
   async () => (await import('../setup/schema-command.ts')).printSchema,
-  {},
-  'Prints the JSON Schema of the files, for editors. inlet export writes it beside them; with a file of your own, begin it with the line:\n\n# yaml-language-server: $schema=setup.schema.json',
+  { flags: { tests: flag('of files with tests of views') } },
+  'Prints the JSON Schema of the files, for editors. inlet export writes it beside them; with a file of your own, begin it with the line:\n\n# yaml-language-server: $schema=setup.schema.json\n\nWith --tests it prints that of files such as orders.test.yaml.',
 )
 
 export const testCommand = command(

@@ -15,6 +15,8 @@ export function editCases(text: string, edits: readonly CaseEdit[]): string {
     const document = documents[at]
     const found = document?.getIn(['cases', index])
     if (document === undefined || !isMap(found)) continue
+    // Somebody else may have a copy of it.
+    if (found.anchor !== undefined) throw new Error(`the case has the anchor &${found.anchor}`)
     editList(document, found, 'rows', present.rows)
     if (present.dropped === 0) found.delete('dropped')
     else found.set('dropped', present.dropped)
@@ -54,11 +56,15 @@ function editList(document: Document, found: YAMLMap, name: string, pairings: re
     return
   }
   const before = found.get(name)
-  const known = isSeq(before) ? before : undefined
+  // A list that an alias repeats elsewhere is replaced, not changed: the alias would change with it.
+  const known = isSeq(before) && before.anchor === undefined ? before : undefined
   const columns = new Set(known?.items.flatMap((item) => (isMap(item) ? Object.keys(item.toJS(document)) : [])))
   const items = entries.map(({ expected, actual = {}, differing }) => {
     const own = expected === undefined ? undefined : known?.items[expected]
-    if (!isMap(own)) return newEntry(document, actual, name === 'rows' ? columns : new Set(['error_code', 'column', 'item']))
+    // As a list that an alias repeats. One that does not change may stay.
+    const isShared = isMap(own) && own.anchor !== undefined && differing.length > 0
+    if (!isMap(own) || isShared)
+      return newEntry(document, actual, name === 'rows' ? columns : new Set(['error_code', 'column', 'item']))
     for (const field of differing) own.set(field, document.createNode(actual[field] ?? null))
     return own
   })
