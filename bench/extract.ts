@@ -138,7 +138,6 @@ async function compareExpanded(bytes: number, rounds: number) {
     ours: best(expanded) * perRow,
     floor: best(plain) * perRow,
     goal: { ratio: 1 },
-    isSteady: true,
   })
 }
 

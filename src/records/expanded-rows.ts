@@ -44,9 +44,7 @@ export class ExpandedRows {
   /** Makes the table of refused records empty. */
   async clear(): Promise<void> {
     await this.dropTables()
-    await this.#run(
-      `CREATE OR REPLACE TABLE ${this.#refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR, item VARCHAR)`,
-    )
+    await this.#run(`DELETE FROM ${this.#refused}`)
   }
 
   /** Writes the rows of the pieces to one file. If it fails, it can be done again. */

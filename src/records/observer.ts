@@ -39,11 +39,18 @@ export function isAccepted(view: number): string {
     ELSE observed(${verdict}, ${castNulls}, ${more}, record_index, failed_${view}) END`
 }
 
+/** Thrown instead of an outcome if a row has an error, where it is asked for. */
+export class ErrorInRow extends Error {
+  override readonly name = 'ErrorInRow'
+}
+
 export class Observer {
   /** A separate connection, because the other one is busy while rows are observed. */
   readonly #connection: Connection
   #refused: RowAppender | undefined
   #counts = new Counts()
+  #stopsAtError = false
+  #foundError = false
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -54,17 +61,24 @@ export class Observer {
     })
   }
 
-  /** Creates an empty table of refused rows: record_index, verdict, failed. */
+  /** Creates an empty table of refused rows: record_index, verdict, failed, and for views that expand an array the item with the error. */
   async createRefused(refused: string): Promise<void> {
-    await this.#connection.run(`CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR)`)
+    await this.#connection.run(
+      `CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR, item VARCHAR)`,
+    )
   }
 
-  /** Counts the rows that the statement of `write` observes, and appends the refused ones to the table. If it fails, neither happens. */
-  async observe(refused: string, write: () => Promise<number>): Promise<Observed> {
+  /**
+   * Counts the rows that the statement of `write` observes, and appends the refused ones to the table. If it fails, neither happens.
+   * With `stopsAtError` it throws ErrorInRow at the first row with an error in a column.
+   */
+  async observe(refused: string, write: () => Promise<number>, stopsAtError = false): Promise<Observed> {
+    this.#stopsAtError = stopsAtError
+    this.#foundError = false
     await this.#connection.run('BEGIN')
     const observed = await this.#append(refused, write).catch(async (error: unknown) => {
       await this.#connection.run('ROLLBACK')
-      throw error
+      throw this.#foundError ? new ErrorInRow('a row has an error', { cause: error }) : error
     })
     await this.#connection.run('COMMIT')
     return observed
@@ -86,7 +100,11 @@ export class Observer {
 
   #observe(argument: (position: number) => unknown): boolean {
     const verdict = argument(0) as number
-    const isDropped = verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown
+    if (verdict > 0 && this.#stopsAtError) {
+      this.#foundError = true
+      throw new ErrorInRow('a row has an error')
+    }
+    const isDropped = [verdicts.filteredOut, verdicts.filterUnknown, verdicts.noItem].some((each) => each === verdict)
     // A value only became NULL if the row was not rejected for another reason.
     if (verdict === verdicts.accepted || verdict === verdicts.filterUnknown) {
       this.#counts.addCastNulls(argument(1) as bigint, argument(2) as bigint)
@@ -104,6 +122,7 @@ export class Observer {
     refused.appendSmallInt(verdict)
     if (failed === null) refused.appendNull()
     else refused.appendVarchar(failed)
+    refused.appendNull()
     refused.endRow()
   }
 }

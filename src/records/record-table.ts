@@ -9,6 +9,7 @@
  */
 import { type Buffer, isUtf8 } from 'node:buffer'
 import { join } from 'node:path'
+import { OutOfMemory } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import { partitionLimits } from '#model/limits.ts'
@@ -29,7 +30,7 @@ import {
 } from './extracted-views.ts'
 import { isLaidOut, type LaidOut, type LayOutOptions, layOut, placeColumns } from './lay-out.ts'
 import { buildLimits, rowGroupBytesWithin } from './limits.ts'
-import { isAccepted, type Observed, sumObserved } from './observer.ts'
+import { ErrorInRow, isAccepted, type Observed, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
 import { concatenate, type PieceWriter, writePieces } from './piece-files.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from './pieces.ts'
@@ -278,11 +279,15 @@ export class RecordTable {
     )
   }
 
-  #writeObserved(refused: string, rows: RowsOfView, condition: string, path: string): Promise<Observed> {
+  #writeObserved(refused: string, rows: RowsOfView, condition: string, path: string, stopsAtError = false): Promise<Observed> {
     const { compiled } = rows.view
     const select = () => acceptedSql(rows, condition, placeColumns(compiled, rows.values))
     return this.#tryUnguarded(() =>
-      this.#database.observer.observe(refused, () => this.#copy(select(), path, undefined, compiled.layout.bloomFilters)),
+      this.#database.observer.observe(
+        refused,
+        () => this.#copy(select(), path, undefined, compiled.layout.bloomFilters),
+        stopsAtError,
+      ),
     )
   }
 
@@ -306,6 +311,9 @@ export class RecordTable {
       query: (sql) => this.#query(sql),
       write: (rows, condition, file) => this.#writeObserved(refused, { view, values, rows }, condition, file),
     })
+    await this.#database.observer.createRefused(refused)
+    const streamed = await this.#streamExpanded(refused, { view, values }, path)
+    if (streamed !== undefined) return streamed
     await expanded.clear()
     const extract = (piece: Piece): ExpandedPiece => ({ ...piece, sql: () => this.#extractionSql([compiled], [piece]) })
     const observed = await fallBackIfOutOfMemory(
@@ -320,6 +328,28 @@ export class RecordTable {
     )
     await expanded.dropTables()
     return observed
+  }
+
+  /**
+   * Writes the rows of a view that expands an array without a table, as long as no row has an error and no filter drops one: then each record
+   * has the verdict of each of its rows. Returns undefined if that is not so, or memory is short.
+   */
+  async #streamExpanded(
+    refused: string,
+    { view, values }: Pick<RowsOfView, 'view' | 'values'>,
+    path: string,
+  ): Promise<Observed | undefined> {
+    const { compiled } = view
+    if (compiled.condition !== undefined) return undefined
+    const rows = () => this.#extractionSql([compiled], this.#pieces)
+    try {
+      const observed = await this.#writeObserved(refused, { view, values, rows }, isAccepted(0), path, true)
+      const { dropped, dlq } = observed.tally
+      return { ...observed, accepted: this.recordCount - dropped - dlq }
+    } catch (error) {
+      if (!(error instanceof ErrorInRow || error instanceof OutOfMemory)) throw error
+      return undefined
+    }
   }
 
   async #writeViewInPieces(path: string, writer: Omit<PieceWriter<Observed>, 'merge'>): Promise<Observed> {
