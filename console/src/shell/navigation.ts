@@ -47,7 +47,7 @@ export const accountPlaces: readonly PlaceGroup[] = [
   {
     label: 'Account',
     places: [
-      { label: 'API keys', path: 'keys', icon: KeyRound, words: 'tokens secrets credentials create revoke', role: 'member' },
+      { label: 'API keys', path: 'keys', icon: KeyRound, words: 'tokens credentials create revoke', role: 'member' },
       { label: 'Secrets', path: 'secrets', icon: FileKey2, words: 'hmac hash keys views pseudonyms', role: 'member' },
       { label: 'People', path: 'people', icon: Users, words: 'members invitations roles owner viewer team' },
       { label: 'Audit trail', path: 'audit', icon: ScrollText, words: 'log events history who changed', role: 'member' },
