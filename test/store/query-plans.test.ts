@@ -14,6 +14,7 @@ import {
   removeAuditEventsBeyond,
 } from '#store/accounts/audit-events.ts'
 import { countUse, readQuotaUse } from '#store/accounts/quotas.ts'
+import { listSecretNames, listSecrets, selectValuesOfViews } from '#store/accounts/secrets.ts'
 import { findCommit, listAddedArtifacts } from '#store/commits/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commits/commit-retention.ts'
 import { listCommits, listSegmentCommits, recordCommit } from '#store/commits/commits.ts'
@@ -242,6 +243,9 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
     }))
     const source = { kind: 'parquet', marker_id: 'm', first_row: 0, sha256: 'ab', ...numbers }
     await insert('compacted_artifacts', ({ id }) => ({ ...source, commit_id: id, compaction_id: id }))
+    const sealed = { account_id: account, value: 'x', key_id: 'x', rotated_at: null }
+    await insert('account_secrets', ({ id, at }) => ({ ...sealed, id, name: id, created_at: at }))
+    await insert('view_secrets', ({ id }) => ({ view_id: view, account_id: account, name: id }))
     await insert('blocked_logs', ({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' }))
   })
 }
@@ -361,6 +365,10 @@ describeStores('query plans', (test, kind) => {
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
         ['bindings', (db) => listUnsettledBindings(db, t0, '', 100)],
         ['audit_events', (db) => removeAuditEventsBefore(db, t0 + 5, 10)],
+        ['account_secrets', (db) => listSecrets(db, account, page)],
+        ['view_secrets', (db) => listSecrets(db, account, page)],
+        ['account_secrets', (db) => listSecretNames(db, account)],
+        ['view_secrets', (db) => selectValuesOfViews(db).where('view_secrets.view_id', '=', view).execute()],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
     } finally {
