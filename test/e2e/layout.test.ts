@@ -92,3 +92,22 @@ test('rows are in the folders of their values, and queries fetch those that they
   expect((await readFolders('compacted')).rows).toEqual(expected)
   await check()
 }, 120_000)
+
+test('a repeated event is one row, and is counted in the marker and the metrics', async () => {
+  const columns = [
+    { name: 'id', type: 'VARCHAR', path: '$.id', hidden: true },
+    { name: 'n', type: 'INTEGER', path: '$.n' },
+  ]
+  const { id, viewId } = await inlet().endpoint({
+    bucket: 'once',
+    view: { name: 'once', definition: { columns, dedupe_by: ['id'] } },
+  })
+  const { body } = await inlet().ingest(id, '{"id":"a","n":1}\n{"id":"b","n":2}\n{"id":"a","n":3}\n{"n":4}\n{"n":5}')
+  await inlet().committed(id, [body.segment_seq])
+  const [marker] = inlet().markers('once', id)
+  const outcome = { processed: 5, accepted: 4, dropped: 1, dlq: 0, failed: 0, duplicates: 1 }
+  expect(marker?.views).toMatchObject([outcome])
+  const { aggregated } = await inlet().ok('GET', `/v1/views/${viewId}/metrics`)
+  expect(aggregated.all_time).toMatchObject({ ...outcome, rows: 4 })
+  expect((await query('SELECT n FROM once ORDER BY n')).rows).toEqual([[1], [2], [4], [5]])
+})
