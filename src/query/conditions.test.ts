@@ -76,6 +76,10 @@ test.each<[string, number]>([
   [`SELECT * FROM orders WHERE NOT country = 'DE'`, 40],
   [`SELECT * FROM orders a JOIN orders b ON a.id = b.id WHERE a.country = 'DE'`, 40],
   [`SELECT * FROM orders AS o(id, day, country) WHERE country = 'DE'`, 40],
+  [`SELECT count(*) FROM orders AS o WHERE orders.country = 'DE'`, 40],
+  [`SELECT * FROM orders WHERE country IN (${Array(101).fill("'DE'").join()})`, 40],
+  // DuckDB casts the text of the column, in which there may be other forms of the day.
+  [`SELECT * FROM orders WHERE country = DATE '2026-11-20'`, 32],
   [`SELECT *, (SELECT count(*) FROM orders) FROM orders WHERE country = 'DE'`, 40],
   [`SELECT * FROM orders WHERE country = 'DE' UNION ALL SELECT * FROM orders WHERE country = 'de'`, 16],
   [`WITH orders AS (SELECT * FROM orders WHERE country = 'DE') SELECT * FROM orders WHERE n = 12`, 24],

@@ -10,6 +10,9 @@ import type { PartitionValue } from '#model/artifact.ts'
 import type { Column } from '#model/definition.ts'
 import { parseType } from '#model/types/column-type.ts'
 
+/** Constants of a table's conditions. They are compared with each file that a table may have, so with more of them none is left out. */
+export const constantsMax = 100
+
 export type Condition = {
   /** As the statement writes it. */
   readonly column: string
@@ -17,7 +20,7 @@ export type Condition = {
   readonly constants: readonly Constant[]
 }
 
-type Constant = { readonly kind: 'text' | 'integer' | 'boolean'; readonly text: string }
+type Constant = { readonly kind: 'text' | 'date' | 'integer' | 'boolean'; readonly text: string }
 
 type Node = { readonly [key: string]: unknown }
 
@@ -95,7 +98,7 @@ function constantOf(value: unknown): Constant | undefined {
   if (node?.['type'] === 'OPERATOR_CAST') {
     const id = (node['cast_type'] as Node | null)?.['id']
     const cast = constantOf(node['child'])
-    if (id === 'DATE') return cast?.kind === 'text' && isDay(cast.text) ? cast : undefined
+    if (id === 'DATE') return cast?.kind === 'text' && isDay(cast.text) ? { kind: 'date', text: cast.text } : undefined
     // As the parser writes true and false.
     if (id === 'BOOLEAN' && (cast?.text === 't' || cast?.text === 'f'))
       return { kind: 'boolean', text: String(cast.text === 't') }
@@ -131,8 +134,8 @@ export function canMeet(
       if (own === undefined || type === undefined) return true
       // NULL meets none of them.
       if (own.value === null) return false
-      const { value } = own
-      const orders = condition.constants.map((constant) => orderOf(value, constant, parseType(type).scalar))
+      const compare = comparerOf(own.value, parseType(type).scalar)
+      const orders = condition.constants.map(compare)
       const known = orders.filter((order) => order !== undefined)
       return known.length < orders.length || meets[condition.operator](known)
     }),
@@ -141,16 +144,23 @@ export function canMeet(
 
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text)
 
-/** Returns how the value compares with the constant, or undefined if only DuckDB knows. */
-function orderOf(value: string, { kind, text }: Constant, type: string): number | undefined {
+/** Returns a function that says how the value compares with a constant, or undefined if only DuckDB knows. */
+function comparerOf(value: string, type: string): (constant: Constant) => number | undefined {
   switch (type) {
-    case 'VARCHAR':
-      return kind === 'text' ? Buffer.compare(Buffer.from(value), Buffer.from(text)) : undefined
+    case 'VARCHAR': {
+      const bytes = Buffer.from(value)
+      return ({ kind, text }) => (kind === 'text' ? Buffer.compare(bytes, Buffer.from(text)) : undefined)
+    }
     case 'DATE':
-      return kind === 'text' && isDay(text) && isDay(value) ? Buffer.compare(Buffer.from(value), Buffer.from(text)) : undefined
+      return ({ kind, text }) => {
+        const isKnown = (kind === 'date' || kind === 'text') && isDay(text) && isDay(value)
+        return isKnown ? Number(value > text) - Number(value < text) : undefined
+      }
     case 'BOOLEAN':
-      return kind === 'boolean' ? Number(value === 'true') - Number(text === 'true') : undefined
-    default:
-      return kind === 'integer' ? Number(BigInt(value) - BigInt(text)) : undefined
+      return ({ kind, text }) => (kind === 'boolean' ? Number(value === 'true') - Number(text === 'true') : undefined)
+    default: {
+      const number = BigInt(value)
+      return ({ kind, text }) => (kind === 'integer' ? Number(number - BigInt(text)) : undefined)
+    }
   }
 }

@@ -8,7 +8,7 @@
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { queryLimits } from '#model/limits.ts'
-import { type Condition, conditionsOf } from './conditions.ts'
+import { type Condition, conditionsOf, constantsMax } from './conditions.ts'
 import { placeByte, type StatementProblem } from './error-place.ts'
 import type { TableName } from './query-protocol.ts'
 
@@ -84,8 +84,10 @@ class Found {
       throw new StatementRefused(`a statement may name at most ${queryLimits.tablesMax} tables`)
     return [...this.#tables].map(([key, name]) => {
       const conditions = this.#conditions.get(key) ?? []
+      const constants = conditions.flat().reduce((sum, condition) => sum + condition.constants.length, 0)
+      const isKnown = conditions.length === this.#reads.get(key) && constants <= constantsMax
       const isOptional = name.schema === '' && this.#expressions.has(name.table.toLowerCase())
-      return { ...name, isOptional, ...(conditions.length === this.#reads.get(key) && { conditions }) }
+      return { ...name, isOptional, ...(isKnown && { conditions }) }
     })
   }
 
@@ -105,7 +107,8 @@ class Found {
     const from = (from_table ?? {}) as Node
     if (from['type'] !== 'BASE_TABLE') return
     const name = nameOf(from)
-    const names = [from['alias'], name.table].map((each) => String(each ?? '').toLowerCase())
+    // A table with an alias has no other name there.
+    const names = [String(from['alias'] || name.table).toLowerCase()]
     const renamed = from['column_name_alias']
     const conditions = Array.isArray(renamed) && renamed.length > 0 ? [] : conditionsOf(where_clause ?? null, names)
     this.#conditions.set(keyOf(name), [...(this.#conditions.get(keyOf(name)) ?? []), conditions])

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { decideFiles } from '../../test/support/decide.ts'
 import { runs } from '../../test/support/thorough.ts'
@@ -238,3 +240,59 @@ test('of the records with one key, the first that is accepted is in a file', asy
     { numRuns: runs(15, 300) },
   )
 }, 60_000)
+
+test.each<[string, Partial<Definition>]>([
+  ['sort_by', { sort_by: ['id'] }],
+  ['dedupe_by', { dedupe_by: ['text'] }],
+  ['all of them', { sort_by: ['id'], dedupe_by: ['text', 'id'], partition_by: ['part'] }],
+])('%s in little memory takes each row', { timeout: 60_000 }, async (_, layout) => {
+  const records = Array.from({ length: 30_000 }, (_, at) => {
+    const text = createHash('sha512').update(String(at)).digest('hex').repeat(6)
+    return JSON.stringify({ id: (at * 7_919) % 30_000, text, part: String(at % 3) })
+  })
+  const definition = {
+    columns: ['text', 'part']
+      .map((name) => ({ name, type: 'VARCHAR', path: `$.${name}` }))
+      .concat({ name: 'id', type: 'INTEGER', path: '$.id' }),
+    ...layout,
+  }
+  const { counts, files } = await decideFiles(definition, [...records, records[7] ?? ''], { memoryBytes: 14 * MiB })
+  const isDeduped = layout.dedupe_by !== undefined
+  expect(counts).toMatchObject({ processed: 30_001, accepted: isDeduped ? 30_000 : 30_001, duplicates: isDeduped ? 1 : 0 })
+  const ids = files.flatMap(({ rows }) => rows.map((row) => Number(row.at(-1))))
+  expect(new Set(ids).size).toBe(30_000)
+  const descents = ids.filter((id, at) => id < (ids[at - 1] ?? 0)).length
+  if (layout.sort_by !== undefined) expect(descents).toBeLessThan(100)
+})
+
+test('a row that is refused hides no other one with its key', async () => {
+  const records = [
+    ['x', 'rare'],
+    ['x', 'DE'],
+    ['y', 'DE'],
+    ['y', 'DE'],
+  ].map(([event, country], id) => ({ id, event, country }))
+  const event = { name: 'event', type: 'VARCHAR', path: '$.event', hidden: true }
+  const { files, counts } = await layOut(
+    { columns: [...columns, event], partition_by: ['country'], dedupe_by: ['event'] },
+    records,
+    1,
+  )
+  expect(files.map(({ rows }) => rows.map(([id]) => id))).toEqual([['1', '2']])
+  expect(counts).toMatchObject({ accepted: 2, dropped: 1, dlq: 1, duplicates: 1 })
+})
+
+test('columns may have the names that DuckDB uses', async () => {
+  const named = ['file_row_number', 'filename', 'rows', 'fits', 'record_index', 'item_index', 'r'].map((name) => ({
+    name,
+    type: 'VARCHAR',
+    path: '$.v',
+  }))
+  const layout = { dedupe_by: ['file_row_number', 'r'], partition_by: ['fits'], sort_by: ['rows', 'record_index'] }
+  const { files, counts } = await layOut({ columns: named, ...layout }, [{ v: 'b' }, { v: 'a' }, { v: 'b' }])
+  expect(files.map(({ partition, rows }) => [partition, rows.length])).toEqual([
+    [{ fits: 'b' }, 1],
+    [{ fits: 'a' }, 1],
+  ])
+  expect(counts).toMatchObject({ accepted: 2, duplicates: 1 })
+})

@@ -5,10 +5,10 @@
  * keys in the bucket.
  * Law: of the rows with one key, the first is in a file, and of the others each is counted. A row is in one file. A row without a place goes to the DLQ: in a folder of other values, nobody who looks for it would find it.
  */
-import { rename, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
-import { must } from '#lib/assert.ts'
+import { assert, must } from '#lib/assert.ts'
 import { nullFolder } from '#model/artifact.ts'
 import { objectKeyLimits } from '#model/limits.ts'
 import { printType } from '#model/types/column-type.ts'
@@ -17,6 +17,8 @@ import type { CompiledColumn, CompiledView } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
 import type { RowFile } from './extracted-views.ts'
 import { parquetRowsSql } from './parquet-writer.ts'
+import { writePieces } from './piece-files.ts'
+import { fallBackIfOutOfMemory } from './pieces.ts'
 
 /** The columns of unfinished files that say which record a row is from, and which element of it. No column of a view can have such a name. */
 const recordIndexColumn = '\u001frecord_index'
@@ -29,6 +31,8 @@ export type LayOutOptions = {
   /** The accepted rows in the order of the records, with `placeColumns` behind the columns of the view. It is removed. */
   readonly path: string
   readonly rows: number
+  /** Records of the segment. */
+  readonly records: number
   readonly partitionsMax: number
   /** The table of refused rows. */
   readonly refused: string
@@ -37,6 +41,8 @@ export type LayOutOptions = {
   readonly query: (sql: string) => Promise<Rows>
   /** Writes a Parquet file. Returns the number of its rows. */
   readonly copy: (select: string, path: string) => Promise<number>
+  /** Writes the rows of Parquet files to one. */
+  readonly merge: (files: readonly string[], path: string) => Promise<unknown>
 }
 
 export type LaidOut = {
@@ -68,58 +74,93 @@ export function placeColumns(view: CompiledView, values: readonly string[]): rea
 
 /** Writes the files beside the path. */
 export async function layOut(options: LayOutOptions): Promise<LaidOut> {
-  const { view, path, measure, copy } = options
-  const { duplicates, repeated } = view.layout.dedupeBy.length === 0 ? noDuplicates : await leaveOutDuplicates(options)
-  let rows = options.rows - duplicates
+  const { view, path, measure } = options
   const { partitions, more } = await findPartitions(options)
   const unplaced = more === undefined ? 0 : await refuse(options, partitions, more)
-  const whole = unplaced === 0 ? path : `${path}.kept`
-  if (unplaced > 0) {
-    const isKept = `${recordIndex} NOT IN (SELECT record_index FROM ${options.refused})`
-    rows = await copy(`SELECT * FROM (${parquetRowsSql([path])}) WHERE ${isKept}`, whole)
-    await rm(path)
-  }
-  const quality = await measure(whole, rows)
+  // A row that is refused hides no other one with its key.
+  const placed = unplaced === 0 ? path : await leaveOutRefused(options)
+  const first = view.layout.dedupeBy.length === 0 ? placed : await leaveOutDuplicates(options, placed)
+  const rows = await countRows(options, first, 'count(*)')
+  const duplicates = (placed === path ? options.rows : await countRows(options, placed, 'count(*)')) - rows
+  const repeated = duplicates === 0 ? 0 : (await countRecords(options, placed)) - (await countRecords(options, first))
+  const quality = await measure(first, rows)
   const files: RowFile[] = []
   for (const [index, { values, condition }] of partitions.entries()) {
     const file = `${path}.${index}.parquet`
-    const written = await copy(`${selectSql(view)} FROM (${parquetRowsSql([whole])}) WHERE ${condition} ${orderSql(view)}`, file)
+    const written = await writeInOrder(options, first, condition, file)
     if (written > 0) files.push({ path: file, rows: written, ...(values.length > 0 && { partition: values }) })
   }
-  await rm(whole)
+  const inFiles = files.reduce((sum, file) => sum + file.rows, 0)
+  assert(inFiles === rows, `the files have ${inFiles} of ${rows} rows`)
+  for (const unfinished of new Set([path, placed, first])) await rm(unfinished)
   return { files, quality, rows, unplaced, duplicates, repeated }
 }
 
-const noDuplicates = { duplicates: 0, repeated: 0 }
+async function countRows({ query }: LayOutOptions, file: string, count: string): Promise<number> {
+  const { rows } = await query(`SELECT ${count} FROM (${parquetRowsSql([file])})`)
+  return Number(rows[0]?.[0])
+}
 
-/** Leaves only the first row of each key in the file. A row with NULL in its key is like no other. */
-async function leaveOutDuplicates({
-  view,
-  path,
-  rows,
-  query,
-  copy,
-}: LayOutOptions): Promise<Pick<LaidOut, 'duplicates' | 'repeated'>> {
-  const keys = view.layout.dedupeBy.map((index) => {
-    const { name, hidden } = must(view.columns[index], 'a column')
-    return quoteIdentifier(hidden ? keyColumn(index) : name)
+function countRecords(options: LayOutOptions, file: string): Promise<number> {
+  return countRows(options, file, `count(DISTINCT ${recordIndex})`)
+}
+
+async function leaveOutRefused({ path, refused, copy }: LayOutOptions): Promise<string> {
+  const placed = `${path}.placed`
+  await copy(
+    `SELECT * FROM (${parquetRowsSql([path])}) WHERE ${recordIndex} NOT IN (SELECT record_index FROM ${refused})`,
+    placed,
+  )
+  return placed
+}
+
+/** Keeps only the first row of each key. A row with NULL in its key is like no other. */
+async function leaveOutDuplicates({ view, path, copy }: LayOutOptions, placed: string): Promise<string> {
+  const columns = view.layout.dedupeBy.map((index) => {
+    const { name, hidden, type } = must(view.columns[index], 'a column')
+    return { name: quoteIdentifier(hidden ? keyColumn(index) : name), isText: type.scalar === 'VARCHAR' }
   })
-  const numbered = `read_parquet(${quoteLiteral(path)}, hive_partitioning = false, file_row_number = true)`
-  const firsts = `SELECT min(file_row_number) FROM ${numbered} GROUP BY ${keys.join(', ')}`
-  const isFirst = `(file_row_number IN (${firsts}) OR ${keys.map((key) => `${key} IS NULL`).join(' OR ')})`
+  // A long text counts by its hash: the keys of a segment must fit into memory.
+  const keys = columns.map(({ name, isText }) =>
+    isText ? `CASE WHEN strlen(${name}) > ${keyBytesMax} THEN 'h' || sha256(${name}) ELSE 't' || ${name} END` : name,
+  )
+  const row = view.expand === undefined ? recordIndex : `{r: ${recordIndex}, i: ${quoteIdentifier(itemIndexColumn)}}`
+  const rows = parquetRowsSql([placed])
+  const firsts = `SELECT min(${row}) FROM (${rows}) GROUP BY ${keys.join(', ')}`
+  const isFirst = `${row} IN (${firsts}) OR ${columns.map(({ name }) => `${name} IS NULL`).join(' OR ')}`
   const first = `${path}.first`
-  const left = await copy(`SELECT * EXCLUDE (file_row_number) FROM ${numbered} WHERE ${isFirst}`, first)
-  const records = async (file: string) => {
-    const { rows: counted } = await query(`SELECT count(DISTINCT ${recordIndex}) FROM (${parquetRowsSql([file])})`)
-    return Number(counted[0]?.[0])
-  }
-  const duplicates = rows - left
-  const repeated = duplicates === 0 ? 0 : (await records(path)) - (await records(first))
-  await rename(first, path)
-  return { duplicates, repeated }
+  await copy(`SELECT * FROM (${rows}) WHERE ${isFirst}`, first)
+  return first
+}
+
+const keyBytesMax = 64
+
+/**
+ * Writes the rows that meet the condition. If they do not fit into memory to be sorted, those of some records after the other are: the file is
+ * ordered in parts then, as a merged one is.
+ */
+async function writeInOrder(
+  { view, records, copy, merge }: LayOutOptions,
+  from: string,
+  condition: string,
+  file: string,
+): Promise<number> {
+  const select = (more: string) =>
+    `${selectSql(view)} FROM (${parquetRowsSql([from])}) WHERE ${condition}${more} ${orderSql(view)}`
+  return fallBackIfOutOfMemory(
+    () => copy(select(''), file),
+    async () => {
+      const written = await writePieces([{ from: 0, to: records }], file, {
+        write: (piece, part) => copy(select(` AND ${recordIndex} >= ${piece.from} AND ${recordIndex} < ${piece.to}`), part),
+        merge: (parts) => merge(parts, file),
+      })
+      return written.reduce((sum, rows) => sum + rows, 0)
+    },
+  )
 }
 
 const recordIndex = quoteIdentifier(recordIndexColumn)
+const [fits, rowsColumn] = ['\u001ffits', '\u001frows'].map(quoteIdentifier) as [string, string]
 
 /** `condition` is SQL that is true for its rows. */
 type Partition = { readonly values: NonNullable<RowFile['partition']>; readonly condition: string }
@@ -136,14 +177,17 @@ async function findPartitions({
   const columns = partitionColumns(view)
   if (columns.length === 0) return { partitions: [{ values: [], condition: 'true' }] }
   const names = columns.map(({ name }) => quoteIdentifier(name))
-  const { rows } =
-    await query(`SELECT count(*) OVER (), ${fitsSql(columns)}, ${names.map((name) => `CAST(${name} AS VARCHAR)`).join(', ')}
-    FROM (SELECT ${columns.map(inFolder).join(', ')}, count(*) AS rows FROM (${parquetRowsSql([path])}) GROUP BY ALL)
-    ORDER BY 2 DESC, rows DESC, ${names.join(', ')} LIMIT ${partitionsMax}`)
+  // Values that fit into no folder may be long and many: they count as one partition, in which NULL stands for them.
+  const inFolders = `SELECT ${columns.map(inFolder).join(', ')} FROM (${parquetRowsSql([path])})`
+  const fitting = names.map((name) => `CASE WHEN ${fits} THEN ${name} END AS ${name}`)
+  const texts = names.map((name) => `CAST(${name} AS VARCHAR)`)
+  const { rows } = await query(`SELECT count(*) OVER (), ${fits}, ${texts.join(', ')} FROM (
+      SELECT ${fits}, ${fitting.join(', ')}, count(*) AS ${rowsColumn} FROM (SELECT *, ${fitsSql(columns)} AS ${fits} FROM (${inFolders})) GROUP BY ALL)
+    ORDER BY ${fits} DESC, ${rowsColumn} DESC, ${names.join(', ')} LIMIT ${partitionsMax}`)
   const all = Number(rows[0]?.[0] ?? 0)
-  const fitting = rows.filter(([, fits]) => fits === true)
-  const partitions = fitting.map(([, , ...values]) => partitionOf(columns, values))
-  return { partitions, ...(all > fitting.length && { more: { partitions: all } }) }
+  const kept = rows.filter(([, fits]) => fits === true)
+  const partitions = kept.map(([, , ...values]) => partitionOf(columns, values))
+  return { partitions, ...(all > kept.length && { more: { partitions: all } }) }
 }
 
 /** SQL for the value of a folder. Hive and Spark have no name for an empty text, and Spark refuses a table with one: it is NULL, as they write it. */
@@ -158,7 +202,13 @@ function fitsSql(columns: readonly CompiledColumn[]): string {
   const ofNames = columns.reduce((bytes, { name }) => bytes + name.length + '/='.length, 0)
   const lengths = texts.map((text) => `coalesce(strlen(url_encode(${text})), ${nullFolder.length})`)
   const readable = texts.map((text) => `coalesce(${text} <> ${quoteLiteral(nullFolder)} AND strpos(${text}, chr(0)) = 0, true)`)
-  return `(${[...lengths, ofNames].join(' + ')} <= ${objectKeyLimits.partitionBytesMax} AND ${readable.join(' AND ')})`
+  // A directory store writes % as %25.
+  const folders = texts.map(
+    (text, at) =>
+      `coalesce(strlen(replace(url_encode(${text}), '%', '%25')), 0) + ${(columns[at]?.name.length ?? 0) + 1} <= ${objectKeyLimits.fileNameBytesMax}`,
+  )
+  const fits = [`${[...lengths, ofNames].join(' + ')} <= ${objectKeyLimits.partitionBytesMax}`, ...folders, ...readable]
+  return `(${fits.join(' AND ')})`
 }
 
 function partitionOf(columns: readonly CompiledColumn[], texts: readonly Value[]): Partition {
@@ -185,9 +235,10 @@ async function refuse(
   const ofColumns = columns.map(({ name }) => name).join(', ')
   const many = `concat('the segment has ${more.partitions} partitions of ${ofColumns}, and only the ${partitionsMax} with the most rows have files: ', ${shown}, ' is not one of them')`
   const long = `concat('the values ', ${shown}, ' of ${ofColumns} cannot name folders, which have at most ${objectKeyLimits.partitionBytesMax} bytes')`
+  const reason = `CASE WHEN ${fitsSql(columns)} THEN ${many} ELSE ${long} END`
+  const [first, group] = view.expand === undefined ? [reason, ''] : [`first(${reason})`, 'GROUP BY ALL']
   const { rows } = await query(`INSERT INTO ${refused} (record_index, verdict, failed)
-    SELECT ${recordIndex}, ${verdicts.unplaced}, first(CASE WHEN ${fitsSql(columns)} THEN ${many} ELSE ${long} END)
-    FROM (${parquetRowsSql([path])}) WHERE (${isKept}) IS NOT TRUE GROUP BY ALL`)
+    SELECT ${recordIndex}, ${verdicts.unplaced}, ${first} FROM (${parquetRowsSql([path])}) WHERE (${isKept}) IS NOT TRUE ${group}`)
   return Number(rows[0]?.[0])
 }
 

@@ -43,8 +43,11 @@ export async function mergeParquet({ sources, path, memoryBytes, signal }: Merge
       throw new Error(
         'the files have different Parquet schemas, because different releases wrote them: they are left as they are',
       )
+    // The definition of the view is not known here.
+    const filters = await connection.query(`SELECT count(bloom_filter_offset) > 0 FROM parquet_metadata(${list})`, statement)
+    const hasFilters = filters.rows[0]?.[0] === true
     const copy = async (rowGroupBytes: number): Promise<number> => {
-      const { rows } = await connection.query(copyToParquetSql(parquetRowsSql(files), path, rowGroupBytes), statement)
+      const { rows } = await connection.query(copyToParquetSql(parquetRowsSql(files), path, rowGroupBytes, hasFilters), statement)
       return Number(rows[0]?.[0])
     }
     const [largest = 0, ...smaller] = buildLimits.rowGroupBytesCompacted

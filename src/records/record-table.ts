@@ -231,13 +231,17 @@ export class RecordTable {
   }
 
   /** Returns the files of the accepted rows, their quality, and the number of records that have no place. */
-  async #layOut(view: CompiledView, request: Omit<LayOutOptions, 'view' | 'query' | 'copy'>): Promise<LaidOut> {
+  async #layOut(
+    view: CompiledView,
+    request: Omit<LayOutOptions, 'view' | 'records' | 'query' | 'copy' | 'merge'>,
+  ): Promise<LaidOut> {
     const { path, rows, measure } = request
     if (rows === 0 || !isLaidOut(view))
       return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], rows, ...nothingLeftOut }
     const query = (sql: string) => this.#query(sql)
     const copy = (select: string, file: string) => this.#copy(select, file, undefined, view.layout.bloomFilters)
-    return layOut({ ...request, view, query, copy })
+    const merge = (files: readonly string[], file: string) => this.#mergeParquet(files, file)
+    return layOut({ ...request, view, records: this.recordCount, query, copy, merge })
   }
 
   /** Writes one JSON object per row, gzipped. */

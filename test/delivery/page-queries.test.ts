@@ -38,6 +38,9 @@ const code = (name: string) => must(blocks.get(name), name)
 /** `test/engines/examples.test.ts` runs these at the same stages. */
 const inEngines = ['spark', 'pyarrow', 'polars', 'clickhouse'].map((engine) => `docs/readers.md python ${engine}`)
 
+/** Its table is another one: `readers.test.ts` runs it. */
+const inReaders = ['docs/readers.md sql partitions']
+
 /** Expected reads of a query, and how to get its number of rows and their sum, which tells which rows they are. */
 const readers: Readonly<Record<string, { readonly reads: 'folder' | 'markers'; readonly sql: readonly string[] }>> = {
   'README.md sql': {
@@ -71,7 +74,7 @@ function inPython(text: string): string {
 }
 
 test('every block of code that reads Parquet is run', () => {
-  expect([...blocks.keys()].toSorted()).toEqual([...Object.keys(readers), ...inEngines].toSorted())
+  expect([...blocks.keys()].toSorted()).toEqual([...Object.keys(readers), ...inEngines, ...inReaders].toSorted())
 })
 
 describe('the queries of the pages', () => {
