@@ -25,6 +25,7 @@ const order = [
   'damage',
   'delivery',
   'contract-slow',
+  'views',
   'contract',
   'ingest',
   'slow',
@@ -60,14 +61,21 @@ const slow = [
   'src/ingest/http/otlp/export-conversions.test.ts',
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
-  'src/preview/{compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
-  'src/query/{conditions,query-workers}.test.ts',
   'src/records/*.test.ts',
-  'src/views/{column-format,computed-columns,expansion,expansion-property,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
+  'src/views/{column-format,computed-columns,expansion}.test.ts',
 ]
 
 /** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */
 const slowContract = ['test/contract/{fuzz,setup,setup-docs,setup-property,sign-in-provider-faults}.test.ts']
+
+/** The language of views against DuckDB, and what runs it for users in processes of its own: they run when views changed. */
+const views = [
+  'src/preview/{compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
+  'src/query/{conditions,query-workers}.test.ts',
+  'src/views/{expansion-*,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
+  'test/contract/{preview,query,suggest,view-comparison,view-tests}.test.ts',
+  'test/delivery/dense-records.test.ts',
+]
 
 /** Suites by what they need: `unit` needs nothing, the others need files, processes and databases of their own. */
 export default defineConfig({
@@ -88,18 +96,19 @@ export default defineConfig({
             'test/deploy.test.ts',
             'test/links.test.ts',
           ],
-          exclude: slow,
+          exclude: [...slow, ...views],
           testTimeout: 20_000,
         },
       },
       { test: { ...shared, name: 'slow', include: slow, testTimeout: 20_000 } },
-      { test: { ...shared, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { ...shared, name: 'views', include: views, testTimeout: 60_000 } },
+      { test: { ...shared, name: 'delivery', include: ['test/delivery/**/*.test.ts'], exclude: views, testTimeout: 60_000 } },
       {
         test: {
           ...shared,
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
-          exclude: slowContract,
+          exclude: [...slowContract, ...views],
           testTimeout: 20_000,
         },
       },

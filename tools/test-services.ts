@@ -19,6 +19,7 @@ const needs: Readonly<Record<string, readonly (() => Promise<Started>)[]>> = {
   store: [postgres],
   contract: [postgres],
   'contract-slow': [postgres],
+  views: [postgres],
   s3: [objectGateway],
   names: [nameServers],
   browser: [chromium],
