@@ -120,7 +120,7 @@ describe('a compaction', () => {
     const marker = readFileSync(path, 'utf8')
     const { key } = (JSON.parse(marker) as CompactionMarker).compacted
     renameSync(join(inlet().buckets, bucket, key), join(inlet().buckets, bucket, key.replace('/compacted/', '/')))
-    writeFileSync(path, marker.replace(key, key.replace('/compacted/', '/')))
+    writeFileSync(path, marker.replace(key, key.replace('/compacted/', '/')).replace(/,"digest":"\w+"/, ''))
     forgetCompactions()
     expect(command('commits', 'rebuild', '--endpoint', id)).toContain('4 recorded, 6 already known, 0 rejected')
     expect(command('commits', 'rebuild', '--endpoint', id)).toContain('0 recorded, 10 already known, 0 rejected')

@@ -1,7 +1,11 @@
+import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { parseJson } from '#lib/json.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import { CompactionMarker } from '#model/compaction.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
-import { decodeContent, encodeContent } from '../publish/marker.ts'
+import { decodeContent } from '../publish/marker.ts'
 
 export function encodeCompactionMarker(
   { compaction, target }: CompactionUnit,
@@ -16,12 +20,23 @@ export function encodeCompactionMarker(
     compacted: { kind, ...file, sources: sources.map(({ id, first_row, rows }) => ({ id, first_row, rows })) },
   }
   // It may list ten thousand sources.
-  return encodeContent(marker, 0)
+  const content = JSON.stringify(marker).slice(0, -1)
+  return Buffer.from(`${content},"digest":"${digestOf(content)}"}\n`)
 }
 
-/** Returns the content of a marker in the bucket, or undefined if the object is not the marker of a compaction. */
+/** Returns the content of a marker in the bucket, or undefined if the object is not the marker of a compaction, or is damaged. */
 export function decodeCompactionMarker(body: Uint8Array): CompactionMarker | undefined {
-  return decodeContent(CompactionMarker, body)
+  const text = Buffer.from(body).toString('utf8')
+  const marker = decodeContent(CompactionMarker, body)
+  const [, content, digest] = /^(\{.*),"digest":"([0-9a-f]{64})"\}\s*$/s.exec(text) ?? []
+  if (content !== undefined) return digest === digestOf(content) ? marker : undefined
+  // Releases before the digest wrote the fields that are known: another one had another name before it was damaged.
+  return isDeepStrictEqual(marker, parseJson(text)) ? marker : undefined
+}
+
+/** No database has the checksum of the marker of a compaction. It covers the text before it. */
+function digestOf(content: string): string {
+  return createHash('sha256').update(content).digest('hex')
 }
 
 /** Whether the marker says that all rows of the sources are where they were planned to be. */
