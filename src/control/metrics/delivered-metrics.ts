@@ -80,7 +80,11 @@ export class DeliveredMetrics {
       this.#deliveries,
     )
     counters('inlet_view_records_total', 'records that views processed, by outcome', 'outcome', () => this.#rowsByOutcome)
-    counter('inlet_view_rows_total', 'rows that views wrote', () => this.#viewRows)
+    counter(
+      'inlet_view_rows_total',
+      'rows that views wrote: more than accepted records if views expand arrays',
+      () => this.#viewRows,
+    )
     counter('inlet_view_duplicates_total', 'rows that dedupe_by of views left out', () => this.#duplicates)
     counters(
       'inlet_shadow_records_total',
