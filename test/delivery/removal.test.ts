@@ -65,6 +65,9 @@ async function merged() {
   }
 }
 
+/** The marker as a release before its checksum wrote it. */
+const undigested = (marker: string) => marker.replace(/,"digest":"\w+"/, '')
+
 test('a role that may not delete fails the unit, which says what to allow, and removes the rest later', async () => {
   await using at = await merged()
   at.role.denied.add('DeleteObject')
@@ -92,7 +95,7 @@ test('nothing is removed if the marker or the merged file is gone or was changed
       /is not the marker that was written/,
       async (at) => {
         const body = Buffer.from((await at.store.get(at.marker)) ?? '').toString()
-        await at.store.put(at.marker, Buffer.from(body.replace('"first_row":4', '"first_row":5')), put)
+        await at.store.put(at.marker, Buffer.from(undigested(body).replace('"first_row":4', '"first_row":5')), put)
       },
     ],
     [/\.parquet is no longer in the bucket/, (at) => at.store.remove(at.file.key)],
@@ -132,7 +135,7 @@ test('a file that an earlier release put beside its sources is not made again, a
   const file = { ...at.file, key: at.file.key.replace('/compacted/', '/') }
   await at.store.put(file.key, must(await at.store.get(at.file.key), 'the merged file'), put)
   const marker = Buffer.from(must(await at.store.get(at.marker), 'its marker')).toString()
-  await at.store.put(at.marker, Buffer.from(marker.replace(at.file.key, file.key)), put)
+  await at.store.put(at.marker, Buffer.from(undigested(marker).replace(at.file.key, file.key)), put)
   await at.store.remove(at.file.key)
   expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file })
   expect(await removeSources(at.unit, { outcome: 'compacted', file }, at.stores)).toEqual({ outcome: 'removed' })
@@ -143,7 +146,7 @@ test('a file that an earlier release put beside its sources is not made again, a
 test('a marker that somebody else wrote, or whose file is gone, is written again', async () => {
   await using at = await merged()
   const marker = must(await at.store.get(at.marker), 'the marker')
-  await at.store.put(at.marker, Buffer.from(Buffer.from(marker).toString().replace('"rows":4', '"rows":5')), put)
+  await at.store.put(at.marker, Buffer.from(undigested(Buffer.from(marker).toString()).replace('"rows":4', '"rows":5')), put)
   expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
   await at.store.remove(at.file.key)
   expect(await compact(at.unit, at.stores)).toEqual({ outcome: 'compacted', file: at.file })
