@@ -53,18 +53,16 @@ export async function createTable(connection: Connection, directory: string, fet
 
 function sourceOf(directory: string, { files, columns }: TableFiles): string {
   const options = 'union_by_name = true, hive_partitioning = false'
-  const ofPartitions = new Map<string, TableFile[]>()
-  const ofParts: string[] = []
-  for (const file of files) {
-    const { ranges, partition } = file
-    if (ranges === undefined) addTo(ofPartitions, JSON.stringify(partition), file)
-    else {
-      const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
-      const path = quoteLiteral(`${directory}/${file.file}`)
-      ofParts.push(`SELECT * EXCLUDE (file_row_number)${valuesOf(partition, columns)}
-        FROM read_parquet(${path}, ${options}, file_row_number = true) WHERE ${rows.join(' OR ')}`)
-    }
-  }
+  const ofParts = files.flatMap(({ file, ranges, partition }) => {
+    if (ranges === undefined) return []
+    const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
+    return [
+      `SELECT * EXCLUDE (file_row_number)${valuesOf(partition, columns)}
+        FROM read_parquet(${quoteLiteral(`${directory}/${file}`)}, ${options}, file_row_number = true) WHERE ${rows.join(' OR ')}`,
+    ]
+  })
+  const whole = files.filter(({ ranges }) => ranges === undefined)
+  const ofPartitions = Map.groupBy(whole, ({ partition }) => JSON.stringify(partition))
   const ofFiles = [...ofPartitions.values()].map((ofPartition) => {
     const list = ofPartition.map(({ file }) => quoteLiteral(`${directory}/${file}`)).join(', ')
     return `SELECT *${valuesOf(ofPartition[0]?.partition ?? [], columns)} FROM read_parquet([${list}], ${options})`
@@ -83,12 +81,6 @@ function valuesOf(partition: TableFile['partition'], columns: TableFiles['column
     return `, CAST(${value === null ? 'NULL' : quoteLiteral(value)} AS ${type}) AS ${quoteIdentifier(column)}`
   })
   return values.join('')
-}
-
-function addTo<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const values = map.get(key)
-  if (values === undefined) map.set(key, [value])
-  else values.push(value)
 }
 
 /** The column as Parquet would have it. */

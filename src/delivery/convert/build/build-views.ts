@@ -142,7 +142,7 @@ async function buildView(
 
 /** Removes what an attempt at a view has left. */
 async function removeFiles(request: { readonly directory: string }, view: ViewToBuild): Promise<void> {
-  const own = `${basename(pathOf(request, view, ''))}`
+  const own = basename(pathOf(request, view, ''))
   for (const name of await readdir(request.directory))
     if (name.startsWith(own)) await rm(join(request.directory, name), { recursive: true, force: true })
 }
