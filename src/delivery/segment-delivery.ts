@@ -18,7 +18,7 @@ import { Adopter, type AdopterOptions } from './publish/adopter.ts'
 import type { CommitSink } from './publish/commit-sink.ts'
 import { Committer } from './publish/committer.ts'
 import type { DestinationBackoff } from './publish/destination-backoff.ts'
-import { DestinationRetry } from './publish/destination-retry.ts'
+import { type BoundDestination, DestinationRetry } from './publish/destination-retry.ts'
 import { ArtifactsMissing } from './publish/marker.ts'
 import type { Uploader } from './publish/uploader.ts'
 import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
@@ -81,7 +81,7 @@ export class SegmentDelivery {
       const facts = await this.#converter.readFacts(run)
       // An earlier run may have delivered it, if somebody copies segments back one by one.
       const mayBeCommitted = run.mayBeCommitted || facts.name.sealedAtMicros < this.#startedAtMicros
-      if (mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return 'committed'
+      if (mayBeCommitted && (await this.#endIfCommitted(facts, run))) return 'committed'
       await this.#retry.waitUntilWorthBuilding(facts, run)
       const startedAt = this.#clock.monotonic()
       const measure = measureIn(this.#traces?.begin(facts))
@@ -97,6 +97,15 @@ export class SegmentDelivery {
       if (error instanceof DeliveryEnded) return error.outcome
       throw error
     }
+  }
+
+  /**
+   * Ends a segment that an earlier run delivered, and returns whether one did. Control is asked before each attempt: it may have been
+   * away before, and the endpoint of a segment that came back may be gone, with its destination.
+   */
+  async #endIfCommitted(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
+    const adopt = (destination: BoundDestination) => this.#adopt(facts, destination, run)
+    return this.#retry.run(facts, run, adopt, async () => (await this.#removeIfRecorded(facts, run)) || undefined)
   }
 
   /** Removes a segment that came back after its commit, for example with a restored volume. */
@@ -120,14 +129,12 @@ export class SegmentDelivery {
     this.#logger.error({ segment: id, records, committed, quarantine }, 'segment has more records than its commit, and is kept')
   }
 
-  async #adopt(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
-    return this.#retry.run(facts, run, async (destination) => {
-      const found = await this.#adopter.findMarker(facts, destination, run)
-      if (found === undefined) return false
-      if (found.records < facts.records) await this.#setAside(facts, found.records, run)
-      await this.#committer.commitAdopted(found, facts, destination, run)
-      return true
-    })
+  async #adopt(facts: SegmentFacts, destination: BoundDestination, run: DeliveryRun): Promise<boolean> {
+    const found = await this.#adopter.findMarker(facts, destination, run)
+    if (found === undefined) return false
+    if (found.records < facts.records) await this.#setAside(facts, found.records, run)
+    await this.#committer.commitAdopted(found, facts, destination, run)
+    return true
   }
 
   async #deliver(

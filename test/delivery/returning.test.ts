@@ -85,6 +85,27 @@ describe('a segment that comes back after its commit', () => {
     await expect(readdir(join(node.config.paths.buckets, 'lake'))).rejects.toThrow('ENOENT')
   })
 
+  test('also after its endpoint is gone, and control was away at the start', async () => {
+    const { endpoint, node, stash, restore, everything, gone } = await furnished()
+    await using _ = node
+    await node.seal(endpoint.id, '{"n":1}')
+    await stash()
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    await gone()
+    const before = await everything()
+    node.configure()
+    await until('the new configuration', () => node.control.heartbeats.at(-1)?.applied_epoch === 2)
+    await node.stop()
+    await restore()
+    node.control.isAway = true
+    await node.start()
+    await until('the wait for a destination', () => node.log.some((line) => line.includes('no destination is bound')))
+    node.control.isAway = false
+    await gone()
+    expect(await everything()).toEqual(before)
+  })
+
   test('with more records than its commit has, it is kept', async () => {
     const { endpoint, node, stash, restore, everything, wals } = await furnished()
     await using _ = node

@@ -51,11 +51,15 @@ export class DestinationRetry {
     }
   }
 
-  /** Throws only the signal's reason. A new snapshot and the end of the destination's outage cut the wait short. */
+  /**
+   * Throws only the signal's reason, and what `settle` throws. It is called before each attempt, also if no destination is bound, and
+   * makes the attempt unnecessary by returning something. A new snapshot and the end of the destination's outage cut the wait short.
+   */
   async run<T>(
     { name: { endpointId, seq } }: SegmentFacts,
     { signal, report }: DeliveryRun,
     attempt: (destination: BoundDestination) => Promise<T>,
+    settle?: () => Promise<T | undefined>,
   ): Promise<T> {
     const { endpoints, stores, backoff, warnings, clock, random } = this.#options
     const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
@@ -63,6 +67,8 @@ export class DestinationRetry {
     for (;;) {
       signal.throwIfAborted()
       const updated = endpoints.nextUpdate()
+      const settled = await settle?.()
+      if (settled !== undefined) return settled
       const { account_id = '', destination = null } = endpoints.find(endpointId) ?? {}
       try {
         if (destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')

@@ -38,12 +38,16 @@ export class KnownCommits {
   async find(id: string, { signal, report }: Pick<DeliveryRun, 'signal' | 'report'>): Promise<KnownCommit | undefined> {
     const { find, clock, random, logger } = this.#options
     const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.lookupTimeoutMs, random })
+    let hasWaited = false
+    const end = () => {
+      if (hasWaited) report(null)
+    }
     for (;;) {
       signal.throwIfAborted()
       try {
         const either = AbortSignal.any([signal, clock.timeout(deliveryLimits.lookupTimeoutMs)])
         const [known] = await find([id], either)
-        report(null)
+        end()
         this.#isAway = false
         return known
       } catch (error) {
@@ -52,9 +56,10 @@ export class KnownCommits {
         if (clock.monotonic() >= this.#waitUntil) {
           if (!this.#isAway) logger.warn({ reason }, 'control not asked about earlier commits; markers decide')
           this.#isAway = true
-          report(null)
+          end()
           return undefined
         }
+        hasWaited = true
         report(`waits to ask control whether the segment was delivered before: ${reason}`)
         await sleep(clock, delay.next(), signal)
       }
