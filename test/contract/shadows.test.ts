@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newRegion, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -32,7 +33,7 @@ describe('POST /v1/endpoints/{endpoint_id}/shadows', () => {
   })
 
   test('409 for one that is there, for a third, and for an endpoint that is being deleted', async () => {
-    const { account, draft, endpoint, path } = await furnished()
+    const { account, draft, endpoint, node, path } = await furnished()
     await account.post(path, { view_id: draft.id })
     const others = [1, 2].map((n) => account.post('/v1/views', { name: `other_${n}`, definition }))
     const [second, third] = (await Promise.all(others)).map(({ body }) => body.id)
@@ -40,6 +41,8 @@ describe('POST /v1/endpoints/{endpoint_id}/shadows', () => {
     expect(await account.post(path, { view_id: second })).toMatchObject({ status: 201 })
     const full = await account.post(path, { view_id: third })
     expect([full.status, full.body.detail]).toEqual([409, expect.stringContaining('end one of them first')])
+    // The deletion waits for what the node holds.
+    await node.heartbeat({}, { lag: [aLag(endpoint.id)] })
     await account.delete(`/v1/endpoints/${endpoint.id}`)
     expect((await account.post(path, { view_id: third })).status).toBe(409)
   })

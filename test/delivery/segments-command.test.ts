@@ -161,7 +161,8 @@ describe('segments deliver', () => {
     await until('the others', () => node.commits.length === 3)
     expect((await command).code).toBe(0)
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2])
-    expect(await files(node, log)).toEqual([])
+    // Its file is removed once the node knows of the commit.
+    await until('the last removal', async () => (await files(node, log)).length === 0)
   })
 
   test('goes by the newer configuration if delivery was down when the endpoint was deleted', async () => {
