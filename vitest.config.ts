@@ -70,7 +70,7 @@ const slowContract = ['test/contract/{fuzz,setup,setup-docs,setup-property,sign-
 
 /** The language of views against DuckDB, and what runs it for users in processes of its own: they run when views changed. */
 const views = [
-  'src/preview/{compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
+  'src/preview/{compare-rows,compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
   'src/query/{conditions,query-workers}.test.ts',
   'src/views/{expansion-*,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
   'test/contract/{preview,query,suggest,view-comparison,view-tests}.test.ts',

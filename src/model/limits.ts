@@ -170,6 +170,8 @@ export const comparisonLimits = {
   filesMax: 50,
   bytesMax: 64 * MiB,
   recordsMax: 200_000,
+  /** Rows of both definitions together, with duplicates. */
+  rowsMax: 1_000_000,
   /** No further records are read after this time. The rest of the time of a preview is for those in work. */
   readingMs: 6_000,
   /** Samples of each kind of difference; characters of a record and of a value in them. */

@@ -53,6 +53,13 @@ const ComparedRecord = z.object({
 })
 export type ComparedRecord = z.infer<typeof ComparedRecord>
 
+const ItemIndex = Count.nullable().meta({
+  description: 'position of the element in the record, from 0, if both definitions expand the same array; otherwise null',
+})
+
+export const DroppedBy = z.enum(['filter', 'duplicate', 'no_element'])
+export type DroppedBy = z.infer<typeof DroppedBy>
+
 const DeadLetterReason = z.object({
   error_code: z.string(),
   column: z.string().nullable().meta({ description: 'null if the reason concerns the whole record' }),
@@ -64,7 +71,9 @@ export type DeadLetterReason = z.infer<typeof DeadLetterReason>
 export const ComparedSide = z.object({
   view_id: Id.nullable().meta({ description: 'null for a definition of the request' }),
   version: z.int().min(1).nullable(),
+  expand: z.string().nullable().meta({ description: 'the array whose elements are rows; null if each record is a row' }),
   rows: Count.meta({ description: 'rows of its Parquet' }),
+  duplicates: Count.meta({ description: 'rows that are not written, because one before them in their segment has the same key' }),
   accepted: Count,
   dropped: Count,
   dlq: Count,
@@ -83,14 +92,29 @@ export const OutcomeChange = z.object({
     ComparedRecord.extend({
       reason_before: DeadLetterReason.nullable().meta({ description: 'null unless it was a dead letter before' }),
       reason_after: DeadLetterReason.nullable().meta({ description: 'null unless it becomes a dead letter' }),
+      dropped_by: DroppedBy.nullable().meta({
+        description: 'why one of the definitions drops it: a filter, all of its rows are duplicates, or its array has no element',
+      }),
     }),
   ),
 })
 export type OutcomeChange = z.infer<typeof OutcomeChange>
 
+export const RowChange = z.object({
+  change: z.enum(['lost', 'new']).meta({ description: 'lost: only the definition before writes the row' }),
+  rows: Count,
+  samples: z.array(
+    ComparedRecord.extend({
+      item_index: ItemIndex,
+      dropped_by: DroppedBy.meta({ description: 'why the other definition does not write the row' }),
+    }),
+  ),
+})
+export type RowChange = z.infer<typeof RowChange>
+
 const ColumnSide = z.object({
   type: z.string(),
-  nulls: Count.meta({ description: 'accepted rows in which it is NULL' }),
+  nulls: Count.meta({ description: 'written rows in which it is NULL' }),
   null_rate_pct: Percent,
   cast_nulls: Count.meta({ description: 'values of it that could not be cast and became NULL' }),
 })
@@ -99,11 +123,13 @@ export const ComparedColumn = z.object({
   name: z.string(),
   before: ColumnSide.nullable().meta({ description: 'null for a new column' }),
   after: ColumnSide.nullable().meta({ description: 'null for a column that is lost' }),
-  values_differ: Count.meta({
-    description: 'records that both accept, with another value in this column; values of different types are compared as text',
+  values_differ: Count.nullable().meta({
+    description:
+      'rows that both write, with another value in this column; values of different types are compared as text. Null if `matched_by` is null',
   }),
   samples: z.array(
     ComparedRecord.extend({
+      item_index: ItemIndex,
       value_before: z.unknown().meta({ description: 'in the form of a preview' }),
       value_after: z.unknown(),
       is_value_cut: z
@@ -123,7 +149,7 @@ export const ComparedEndpoint = z.object({
 export type ComparedEndpoint = z.infer<typeof ComparedEndpoint>
 
 /** The bound that ended the reading. */
-export const ReadingBound = z.enum(['endpoints', 'files', 'bytes', 'records', 'time', 'raw_parquet'])
+export const ReadingBound = z.enum(['endpoints', 'files', 'bytes', 'records', 'rows', 'time', 'raw_parquet'])
 export type ReadingBound = z.infer<typeof ReadingBound>
 
 export const ViewComparison = z.object({
@@ -133,14 +159,21 @@ export const ViewComparison = z.object({
   records_read: Count.meta({ description: 'how many of them were compared: a sample of the newest unless `is_complete`' }),
   is_complete: z.boolean().meta({ description: 'whether all of them were read' }),
   bounded_by: z.array(ReadingBound).meta({
-    description: `why not all were read: at most ${comparisonLimits.endpointsMax} endpoints, ${comparisonLimits.filesMax} files, ${comparisonLimits.bytesMax} bytes of files, ${comparisonLimits.recordsMax} records and ${comparisonLimits.readingMs / 1000} s; \`raw_parquet\`: segments without raw Parquet`,
+    description: `why not all were read: at most ${comparisonLimits.endpointsMax} endpoints, ${comparisonLimits.filesMax} files, ${comparisonLimits.bytesMax} bytes of files, ${comparisonLimits.recordsMax} records, ${comparisonLimits.rowsMax} rows of both definitions and ${comparisonLimits.readingMs / 1000} s; \`raw_parquet\`: segments without raw Parquet`,
   }),
   endpoints: z.array(ComparedEndpoint),
   is_same: z.boolean().meta({ description: 'whether both made the same of every record that was read, in the same columns' }),
+  matched_by: z.enum(['record', 'item']).nullable().meta({
+    description:
+      'what rows of both have in common that are compared: their record, or the element of it if both expand the same array. Null if they expand different ones, or only one expands: then values are not compared',
+  }),
   before: ComparedSide,
   after: ComparedSide,
   outcome_changes: z.array(OutcomeChange).meta({
     description: `records with another outcome; the most frequent change first, with up to ${comparisonLimits.samplesMax} samples each`,
+  }),
+  row_changes: z.array(RowChange).meta({
+    description: `rows that only one definition writes, of records that both accept; empty unless \`matched_by\` is \`item\`; with up to ${comparisonLimits.samplesMax} samples each`,
   }),
   columns: z.array(ComparedColumn).meta({
     description: `those of the changed definition, then those that are lost; with up to ${comparisonLimits.samplesMax} samples of values that differ`,

@@ -1,64 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Database } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
-import { GiB, MiB } from '#lib/bytes.ts'
-import { systemClock } from '#lib/clock.ts'
+import { MiB } from '#lib/bytes.ts'
 import { type Column, type Definition, withListForm } from '#model/definition.ts'
-import { newId } from '#model/id.ts'
 import { comparisonLimits } from '#model/limits.ts'
-import { standInOf } from '#model/secret.ts'
 import type { RowOutcome, ViewComparison } from '#model/view-comparison.ts'
-import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import { verdicts } from '#views/extraction.ts'
+import { aValue, column, compare, receivedAtMs, textOf, useStoredFiles } from '../../test/support/stored-comparison.ts'
 import { runs } from '../../test/support/thorough.ts'
-import { type CompareOptions, type CompareTask, compareStored } from './compare-stored.ts'
 import { decideSamples } from './decide-samples.ts'
-import type { StoredFile } from './stored-batches.ts'
 
-let directory = ''
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'inlet-compare-'))
-})
-afterAll(() => rm(directory, { recursive: true }))
-
-const receivedAtMs = 1_795_161_600_123
-const endpoint_id = newId()
-let files = 0
-
-/** Writes raw Parquet as delivery does. */
-async function written(segmentSeq: number, payloads: readonly Buffer[]): Promise<StoredFile> {
-  const path = join(directory, `${files++}.parquet`)
-  const signal = new AbortController().signal
-  const bounds = { memoryBytes: 256 * MiB, spillBytesMax: GiB, viewTimeoutMs: 60_000 }
-  const table = await RecordTable.open({ clock: systemClock, directory, segmentSeq, signal, ...bounds })
-  const source = { protocol: 'mqtt', topic: 'a/b', clientId: 'c', attributes: '', receivedAtMicros: receivedAtMs * 1_000 }
-  try {
-    for (const payload of payloads) table.addFrame(source, payload).add(0, payload.length)
-    await table.flush()
-    table.finish()
-    await table.writeRaw(path)
-  } finally {
-    table.close()
-  }
-  return { path, endpoint_id, commit_id: `commit-${segmentSeq}` }
-}
-
-function compare(before: Definition, after: Definition, stored: readonly StoredFile[], bounds: Partial<CompareOptions> = {}) {
-  const task: CompareTask = {
-    ...{ view_name: 'orders', since: '2026-11-20T08:15:30.123Z', records_stored: 10, bounded_by: [], files: stored },
-    endpoints: [{ endpoint_id, endpoint_name: 'shop', records_stored: 10 }],
-    before: { view_id: newId(), version: 1, definition: before },
-    after: { view_id: null, version: null, definition: after },
-    secrets: { key: standInOf('key') },
-  }
-  const { recordsMax } = comparisonLimits
-  return compareStored(task, { clock: systemClock, timeoutMs: 60_000, readingMs: 60_000, recordsMax, ...bounds })
-}
+const files = useStoredFiles()
+const { written } = files
 
 test('compares hashes with a secret', async () => {
   const columns = [{ name: 'id', type: 'VARCHAR', path: '$.id' }]
@@ -74,13 +29,6 @@ test('compares hashes with a secret', async () => {
     ['h', 1],
   ])
 })
-
-const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({
-  ...{ name, type },
-  ...(more.value === undefined ? { path: `$.${name}` } : {}),
-  ...more,
-})
-const textOf = (values: readonly unknown[]) => values.map((value) => Buffer.from(JSON.stringify(value)))
 
 /** The outcome of one record in a preview. */
 type Decided = {
@@ -134,7 +82,6 @@ const aDefinition = fc
     const filters = isFiltered && first ? [{ condition: `CAST(${first.name} AS VARCHAR) <> '1'` }] : []
     return withListForm({ columns: [...columns, ...computed], filters })
   })
-const aValue = fc.constantFrom<unknown>(1, 2, '1', '2.50', 'X', 'y', true, null, '2026-11-20T08:15Z', [1, 'x'], { z: 1 }, 1e300)
 const aRecord = fc.oneof(
   { weight: 9, arbitrary: fc.dictionary(fc.constantFrom('a', 'b', 'c', 'list'), aValue).map((value) => JSON.stringify(value)) },
   { weight: 1, arbitrary: fc.constantFrom('{', '[]', 'null', '{"a":') },
@@ -266,8 +213,8 @@ describe('a comparison', () => {
       await written(1, textOf([{ n: 1 }, { n: 2 }])),
       await written(2, textOf([{ n: 3 }, { n: 4 }, { n: 5 }])),
     ]
-    const path = join(directory, 'merged.parquet')
-    const database = await Database.open({ directories: [directory], memoryBytes: 64 * MiB })
+    const path = files.pathOf('merged.parquet')
+    const database = await Database.open({ directories: [files.pathOf('')], memoryBytes: 64 * MiB })
     const connection = await database.connect()
     await connection.run(
       `COPY (SELECT * FROM read_parquet([${quoteLiteral(one.path)}, ${quoteLiteral(other.path)}])) TO ${quoteLiteral(path)} (FORMAT parquet)`,
@@ -288,34 +235,25 @@ describe('a comparison', () => {
   test('ends at a bound, and says at which', async () => {
     const definition = { columns: [column('n', 'BIGINT')] }
     const stored = await written(1, textOf(Array.from({ length: 3_000 }, (_, n) => ({ n }))))
-    const files = [stored, stored, stored]
-    const records = await compare(definition, definition, files, { recordsMax: 4_000 })
+    const thrice = [stored, stored, stored]
+    const records = await compare(definition, definition, thrice, { recordsMax: 4_000 })
     expect(records).toMatchObject({ records_read: 4_000, is_complete: false, bounded_by: ['records'] })
     expect(records.endpoints).toMatchObject([{ records_read: 4_000 }])
-    const time = await compare(definition, definition, files, { readingMs: 0 })
+    const time = await compare(definition, definition, thrice, { readingMs: 0 })
     expect(time).toMatchObject({ is_complete: false, bounded_by: ['time'] })
     expect(time.records_read).toBeGreaterThan(0)
     expect(time.records_read).toBeLessThan(9_000)
-    expect(await compare(definition, definition, files, { recordsMax: 9_000 })).toMatchObject({
+    expect(await compare(definition, definition, thrice, { recordsMax: 9_000 })).toMatchObject({
       is_complete: true,
       bounded_by: [],
     })
   })
 
-  test('refuses a view that makes many rows of one record', async () => {
-    const plain = { columns: [column('n', 'BIGINT')] }
-    const expanded = { ...plain, expand: '$.items[*]' }
-    for (const [one, other] of [[plain, expanded] as const, [expanded, plain] as const])
-      await expect(compare(one, other, [await written(1, textOf([{ n: 1 }]))])).rejects.toThrow(
-        'a view with expand cannot be compared',
-      )
-  })
-
   test('refuses a file that is no raw Parquet', async () => {
     const definition = { columns: [column('n', 'BIGINT')] }
     const stored = await written(1, textOf([{ n: 1 }]))
-    const path = join(directory, 'other.parquet')
-    const database = await Database.open({ directories: [directory], memoryBytes: 64 * MiB })
+    const path = files.pathOf('other.parquet')
+    const database = await Database.open({ directories: [files.pathOf('')], memoryBytes: 64 * MiB })
     const connection = await database.connect()
     await connection.run(`COPY (SELECT 1 AS n) TO ${quoteLiteral(path)} (FORMAT parquet)`)
     database.close()

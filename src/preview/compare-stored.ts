@@ -37,6 +37,7 @@ export type CompareOptions = {
   readonly clock: Clock
   readonly timeoutMs: number
   readonly recordsMax: number
+  readonly rowsMax: number
   /** No further batch is begun after this time. */
   readonly readingMs: number
 }
@@ -44,15 +45,12 @@ export type CompareOptions = {
 /** Throws validation_error for a definition that does not compile or is too expensive, and UnreadableFile. */
 export async function compareStored(
   { before, after, secrets, files, endpoints, bounded_by, ...about }: CompareTask,
-  { clock, timeoutMs, recordsMax, readingMs }: CompareOptions,
+  { clock, timeoutMs, recordsMax, rowsMax, readingMs }: CompareOptions,
 ): Promise<ViewComparison> {
   const startedAt = clock.monotonic()
   const elapsedMs = () => clock.monotonic() - startedAt
   const leftMs = () => Math.max(1, timeoutMs - elapsedMs())
   const compiled = { before: await compileView(before.definition), after: await compileView(after.definition) }
-  // A record is compared with a record. Rows of different elements have nothing to be compared by.
-  if ([compiled.before, compiled.after].some(({ expand }) => expand !== undefined))
-    throw onDefinition('a view with expand cannot be compared with stored records: use a preview, or a canary')
   const database = await RecordDatabase.open({ directories: [], memoryBytes })
   try {
     const comparison = new RecordComparison({
@@ -64,10 +62,12 @@ export async function compareStored(
     const take = async (batch: readonly PlacedRecord[]) => {
       const room = recordsMax - comparison.records
       const isLate = comparison.records > 0 && elapsedMs() > readingMs
+      const hasRoom = comparison.rows < rowsMax
       if (batch.length > room) bounds.add('records')
       if (isLate) bounds.add('time')
-      else await comparison.add(batch.slice(0, room))
-      return !isLate && batch.length <= room
+      if (!hasRoom) bounds.add('rows')
+      if (hasRoom && !isLate) await comparison.add(batch.slice(0, room))
+      return hasRoom && !isLate && batch.length <= room
     }
     await readStoredBatches(files, leftMs, take).catch((error: unknown) => {
       if (error instanceof UnreadableFile) throw error

@@ -3,30 +3,37 @@ import type { Value } from '#duckdb/database.ts'
 import type { ComparedSide } from '#model/view-comparison.ts'
 import type { CompiledColumn, CompiledView } from '#views/compiled-view.ts'
 import { columnOf, isDlq, isMissing, MASK_COLUMNS, verdicts } from '#views/extraction.ts'
+import { printExpand } from '#views/json-path.ts'
 
-/** A figure of the records of a piece: SQL for it, and where it is added. */
-export type Figure = { readonly sql: string; readonly add: (count: number) => void }
+/** Verdicts that rows get after those of the statement: another row of the record has an error, or one before has the same key. */
+export const laterVerdicts = { ofRefused: -100, duplicate: -101 } as const
+
+/** A figure of a piece: the relation that has it, SQL for it, and where it is added. */
+export type Figure = { readonly from: string; readonly sql: string; readonly add: (count: number) => void }
 
 export type WrittenColumn = { readonly index: number; readonly column: CompiledColumn }
 
-/** The columns of the table of decided records that belong to one side. */
+/** The columns of decided records and rows that belong to one side. */
 export class SideNames {
+  readonly prefix: 'before' | 'after'
   readonly verdict: string
   readonly castNulls: string
   readonly moreCastNulls: string
   readonly failed: string
-  readonly #prefix: string
+  /** The path of the element with the error. */
+  readonly item: string
 
   constructor(prefix: 'before' | 'after') {
-    this.#prefix = prefix
+    this.prefix = prefix
     this.verdict = `${prefix}_verdict`
     this.castNulls = `${prefix}_cast_nulls`
     this.moreCastNulls = `${prefix}_more_cast_nulls`
     this.failed = `${prefix}_failed`
+    this.item = `${prefix}_item`
   }
 
   value(column: number): string {
-    return `${this.#prefix}_${column}`
+    return `${this.prefix}_${column}`
   }
 
   /** Names of an extraction, renamed. `view` is the position there, `values` are the names of its values. */
@@ -54,7 +61,7 @@ export class SideCounts {
   readonly written: readonly WrittenColumn[]
   readonly nulls: number[]
   readonly castNulls: number[]
-  readonly #total = { accepted: 0, dropped: 0, dlq: 0, castNulls: 0 }
+  readonly #total = { accepted: 0, dropped: 0, dlq: 0, rows: 0, duplicates: 0, castNulls: 0 }
   readonly #deadLetters = new Map<string, DeadLetters>()
 
   constructor(view: CompiledView, names: SideNames) {
@@ -65,17 +72,23 @@ export class SideCounts {
     this.castNulls = view.columns.map(() => 0)
   }
 
-  get accepted(): number {
-    return this.#total.accepted
+  get rows(): number {
+    return this.#total.rows
   }
 
-  figures(): readonly Figure[] {
+  get duplicates(): number {
+    return this.#total.duplicates
+  }
+
+  /** `records` has the outcomes of records, `rows` those of rows: of the same relation unless an array is expanded. */
+  figures(records: string, rows: string): readonly Figure[] {
     const { verdict, castNulls, moreCastNulls, outcome } = this.names
     const total = this.#total
     const isAccepted = `${verdict} = ${verdicts.accepted}`
     // A value only became NULL if the row was not rejected for another reason.
     const keepsNulls = `${verdict} IN (${verdicts.accepted}, ${verdicts.filterUnknown})`
     const counted = (['accepted', 'dropped', 'dlq'] as const).map((name) => ({
+      from: records,
       sql: `count(*) FILTER (WHERE ${outcome} = '${name}')`,
       add: (count: number) => {
         total[name] += count
@@ -85,12 +98,14 @@ export class SideCounts {
       const [mask, bit] = [index < MASK_COLUMNS ? castNulls : moreCastNulls, 2n ** BigInt(index % MASK_COLUMNS)]
       return [
         {
+          from: rows,
           sql: `count(*) FILTER (WHERE ${isAccepted} AND ${this.names.value(index)} IS NULL)`,
           add: (count: number) => {
             this.nulls[index] = (this.nulls[index] ?? 0) + count
           },
         },
         {
+          from: rows,
           sql: `count(*) FILTER (WHERE ${keepsNulls} AND (${mask} & CAST(${bit} AS BIGINT)) <> 0)`,
           add: (count: number) => {
             this.castNulls[index] = (this.castNulls[index] ?? 0) + count
@@ -98,13 +113,21 @@ export class SideCounts {
         },
       ]
     })
+    const ofRows = (['rows', 'duplicates'] as const).map((name) => ({
+      from: rows,
+      sql: `count(*) FILTER (WHERE ${name === 'rows' ? isAccepted : `${verdict} = ${laterVerdicts.duplicate}`})`,
+      add: (count: number) => {
+        total[name] += count
+      },
+    }))
     const allCastNulls = {
+      from: rows,
       sql: `coalesce(sum(bit_count(${castNulls}) + bit_count(${moreCastNulls})) FILTER (WHERE ${keepsNulls}), 0)`,
       add: (count: number) => {
         total.castNulls += count
       },
     }
-    return [...counted, ...ofColumns, allCastNulls]
+    return [...counted, ...ofRows, ...ofColumns, allCastNulls]
   }
 
   /** SQL for the number of dead letters by verdict, and by whether the payload is no text. */
@@ -123,15 +146,17 @@ export class SideCounts {
   }
 
   report(): Omit<ComparedSide, 'view_id' | 'version'> {
-    const { accepted, dropped, dlq, castNulls: cast_nulls } = this.#total
+    const { castNulls: cast_nulls, ...counts } = this.#total
+    const { expand } = this.view
     const dead_letters = [...this.#deadLetters.values()].toSorted(
       (a, b) => b.records - a.records || `${a.error_code} ${a.column}`.localeCompare(`${b.error_code} ${b.column}`),
     )
-    return { rows: accepted, accepted, dropped, dlq, cast_nulls, dead_letters }
+    return { expand: expand === undefined ? null : printExpand(expand), ...counts, cast_nulls, dead_letters }
   }
 
   /** The same as in the DLQ (records/dlq.ts). */
   #reasonOf(verdict: number, isBinary: boolean): Omit<DeadLetters, 'records'> {
+    if (verdict === verdicts.expandFailed) return { error_code: 'expand_failed', column: null }
     if (verdict === verdicts.tooComplex) return { error_code: 'too_complex', column: null }
     if (verdict === verdicts.unreadable) return { error_code: isBinary ? 'invalid_utf8' : 'invalid_json', column: null }
     const column = this.view.columns[columnOf(verdict)]?.name ?? ''

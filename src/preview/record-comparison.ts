@@ -1,10 +1,10 @@
 /**
  * Decides the same records by two definitions, with the statement and the rules of delivery, and counts what differs.
  *
- * Owns: the table of decided records, the counts, the samples. Does not own: where the records come from (stored-batches.ts), the rules of a
- * row (views/extraction.ts).
- * Law: one statement decides a record by both definitions, so it is parsed once. A record is counted once, whatever a statement ran out of. Samples
- * and texts in them are bounded, whatever the records are.
+ * Owns: the counts, the samples. Does not own: where the records come from (stored-batches.ts), the tables of decided records
+ * (decided-records.ts).
+ * Law: one statement decides a record by both definitions, so it is parsed once, unless one of them expands an array. A record is counted once,
+ * whatever a statement ran out of. Samples and texts in them are bounded, whatever the records are.
  */
 import type { Buffer } from 'node:buffer'
 import type { StatementOptions, Value } from '#duckdb/database.ts'
@@ -17,19 +17,21 @@ import type {
   ComparedRecord,
   ComparedSide,
   DeadLetterReason,
+  DroppedBy,
   OutcomeChange,
+  RowChange,
   RowOutcome,
 } from '#model/view-comparison.ts'
 import { percentOf } from '#model/view-metrics.ts'
 import { dlqSql } from '#records/dlq.ts'
-import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
+import { cutToFit, type Piece } from '#records/pieces.ts'
 import type { RecordDatabase } from '#records/record-database.ts'
 import { RecordRuns } from '#records/record-runs.ts'
-import { recordsSql } from '#records/runs-in-sql.ts'
 import { Sources } from '#records/sources.ts'
 import type { CompiledView } from '#views/compiled-view.ts'
-import { extractionSql, undecidedSql, verdicts } from '#views/extraction.ts'
-import { type Figure, SideCounts, SideNames, type WrittenColumn } from './compared-side.ts'
+import { extractionSql, verdicts } from '#views/extraction.ts'
+import { type Figure, laterVerdicts, SideCounts, SideNames, type WrittenColumn } from './compared-side.ts'
+import { DecidedRecords, decided } from './decided-records.ts'
 import type { PlacedRecord } from './stored-batches.ts'
 
 const { samplesMax, recordCharsMax, valueCharsMax } = comparisonLimits
@@ -56,11 +58,24 @@ type SharedColumn = {
 
 type Change = Omit<OutcomeChange, 'records' | 'samples'> & { records: number; readonly samples: OutcomeChange['samples'] }
 
+/** Rows that only one of the definitions writes, of records that both accept. `condition` is SQL. */
+type ChangedRows = Pick<RowChange, 'change' | 'samples'> & {
+  readonly condition: string
+  /** The side that does not write them. */
+  readonly without: SideCounts
+  rows: number
+}
+
+/** The figures of a piece. */
+type Counted = ReadonlyMap<Figure, number>
+
 export class RecordComparison {
   readonly #options: RecordComparisonOptions
   readonly #before: SideCounts
   readonly #after: SideCounts
+  readonly #decided: DecidedRecords
   readonly #shared: readonly SharedColumn[]
+  readonly #changedRows: readonly ChangedRows[]
   readonly #changes = new Map<string, Change>()
   readonly #recordsOf = new Map<string, number>()
   #records = 0
@@ -69,12 +84,20 @@ export class RecordComparison {
     this.#options = options
     this.#before = new SideCounts(options.before, new SideNames('before'))
     this.#after = new SideCounts(options.after, new SideNames('after'))
-    this.#shared = sharedColumns(this.#before, this.#after)
+    const { database, statement } = options
+    this.#decided = new DecidedRecords({ before: this.#before, after: this.#after, database, statement })
+    this.#shared = sharedColumns(this.#before, this.#after, this.#decided.matchedBy)
+    this.#changedRows = this.#decided.matchedBy === 'item' ? changedRows(this.#before, this.#after) : []
   }
 
   /** Number of records that were counted. */
   get records(): number {
     return this.#records
+  }
+
+  /** Number of rows that the two write or leave out as duplicates, together. */
+  get rows(): number {
+    return [this.#before, this.#after].reduce((sum, { rows, duplicates }) => sum + rows + duplicates, 0)
   }
 
   recordsOf(endpoint_id: string): number {
@@ -87,25 +110,28 @@ export class RecordComparison {
     await load(database, batch)
     try {
       for (const view of [before, after]) await database.secrets.provide(view, secrets)
+      await this.#decided.begin(batch)
       await cutToFit(
         [{ from: 0, to: batch.length }],
         async (piece) => {
-          await this.#run(`CREATE OR REPLACE TABLE decided AS ${this.#decideSql(piece)}`)
+          await this.#decided.decide(piece)
           await this.#count(piece, batch)
         },
         async (row) => {
-          await this.#decideAlone(row)
+          await this.#decided.decideAlone(row)
           await this.#count(row, batch)
         },
       )
     } finally {
-      await database.clear()
+      await database.clear(this.#decided.kept)
     }
   }
 
   report(): {
     readonly is_same: boolean
+    readonly matched_by: 'record' | 'item' | null
     readonly outcome_changes: OutcomeChange[]
+    readonly row_changes: RowChange[]
     readonly columns: ComparedColumn[]
     readonly before: Omit<ComparedSide, 'view_id' | 'version'>
     readonly after: Omit<ComparedSide, 'view_id' | 'version'>
@@ -113,12 +139,18 @@ export class RecordComparison {
     const [before, after] = [this.#before.report(), this.#after.report()]
     const outcome_changes = [...this.#changes.values()].toSorted((a, b) => b.records - a.records)
     const columns = this.#columns()
-    const isSameColumn = (column: ComparedColumn) => column.before?.type === column.after?.type && column.values_differ === 0
+    const matched_by = this.#decided.matchedBy
+    const row_changes = this.#changedRows
+      .filter(({ rows }) => rows > 0)
+      .map(({ change, rows, samples }) => ({ change, rows, samples }))
+    const isSameColumn = ({ before, after, values_differ }: ComparedColumn) => before?.type === after?.type && !values_differ
     const is_same =
+      (matched_by !== null || before.rows + after.rows === 0) &&
       outcome_changes.length === 0 &&
+      row_changes.length === 0 &&
       columns.every(isSameColumn) &&
       JSON.stringify(before.dead_letters) === JSON.stringify(after.dead_letters)
-    return { is_same, outcome_changes, columns, before, after }
+    return { is_same, matched_by, outcome_changes, row_changes, columns, before, after }
   }
 
   /** The columns of the changed definition, and then those that are lost. */
@@ -130,7 +162,7 @@ export class RecordComparison {
         name: after.column.name,
         before: shared === undefined ? null : sideOf(this.#before, shared.before),
         after: sideOf(this.#after, after),
-        values_differ: shared?.values ?? 0,
+        values_differ: this.#decided.matchedBy === null ? null : (shared?.values ?? 0),
         samples: [...(shared?.samples ?? [])],
       }
     })
@@ -142,72 +174,74 @@ export class RecordComparison {
           name: before.column.name,
           before: sideOf(this.#before, before),
           after: null,
-          values_differ: 0,
+          values_differ: this.#decided.matchedBy === null ? null : 0,
           samples: [],
         }),
       )
     return [...kept, ...lost]
   }
 
-  #decideSql(piece: Piece): string {
-    const { before, after } = this.#options
-    const { sql, values } = extractionSql([before, after], { guarded: true, ...recordsIn(piece) })
-    const sides = [this.#before.names.select(0, values[0] ?? []), this.#after.names.select(1, values[1] ?? [])]
-    return `SELECT record_index, is_binary, ${sides.join(', ')} FROM (${sql})`
-  }
-
-  /** Decides a record that needs too much memory by both at once: it may be too complex for one of them alone. */
-  async #decideAlone(row: Piece): Promise<void> {
-    for (const { view, names } of [this.#before, this.#after]) {
-      const { sql, values } = extractionSql([view], { guarded: true, ...recordsIn(row) })
-      const table = `only_${names.verdict}`
-      const decide = (decided: string, passed: string) =>
-        this.#run(`CREATE OR REPLACE TABLE ${table} AS SELECT ${passed}, ${names.select(0, values[0] ?? [])} FROM (${decided})`)
-      const passed = names === this.#before.names ? 'record_index, is_binary' : 'record_index'
-      await fallBackIfOutOfMemory(
-        () => decide(sql, passed),
-        () => decide(undecidedSql(view, recordsIn(row)), passed),
-      )
-    }
-    const [one, other] = [`only_${this.#before.names.verdict}`, `only_${this.#after.names.verdict}`]
-    await this.#run(`CREATE OR REPLACE TABLE decided AS SELECT * FROM ${one} JOIN ${other} USING (record_index)`)
-  }
-
   /** Counts the decided records of a piece, all of them or none. */
   async #count(piece: Piece, batch: readonly PlacedRecord[]): Promise<void> {
     const [before, after] = [this.#before, this.#after]
-    const figures = [...before.figures(), ...after.figures(), ...this.#shared.flatMap((shared) => this.#differences(shared))]
-    const { rows: counted } = await this.#run(`SELECT ${figures.map(({ sql }) => sql).join(', ')} FROM decided`)
-    const lettersBefore = await this.#run(before.deadLettersSql('decided'))
-    const lettersAfter = await this.#run(after.deadLettersSql('decided'))
+    const ofSides = [before, after].flatMap((side) => side.figures(decided, this.#decided.rowsOf(side)))
+    const ofColumns = new Map(this.#shared.map((shared) => [shared, this.#differences(shared)]))
+    const ofRows = new Map(this.#changedRows.map((changed) => [changed, this.#rowsOf(changed)]))
+    const ofPairs = [...ofColumns.values(), ...ofRows.values()].filter((figure) => figure !== undefined)
+    const counted = await this.#figures([...ofSides, ...ofPairs])
+    const lettersBefore = await this.#run(before.deadLettersSql(decided))
+    const lettersAfter = await this.#run(after.deadLettersSql(decided))
     const [outcomeBefore, outcomeAfter] = [before.names.outcome, after.names.outcome]
     const changes = await this.#run(
       `SELECT one, other, count(*), array_slice(list(record_index ORDER BY record_index), 1, ${samplesMax}) FROM
-         (SELECT record_index, ${outcomeBefore} AS one, ${outcomeAfter} AS other FROM decided)
+         (SELECT record_index, ${outcomeBefore} AS one, ${outcomeAfter} AS other FROM ${decided})
        WHERE one <> other GROUP BY ALL`,
     )
     const samples = await this.#outcomeSamples(changes.rows, piece, batch)
-    const values = await this.#valueSamples(counted[0] ?? [], figures.length, batch)
-    for (const [index, { add }] of figures.entries()) add(Number(counted[0]?.[index] ?? 0))
+    const values = new Map<SharedColumn, ComparedColumn['samples']>()
+    for (const [shared, figure] of ofColumns)
+      if (isCounted(figure, counted)) values.set(shared, await this.#valueSamples(shared, batch))
+    const rows = new Map<ChangedRows, RowChange['samples']>()
+    for (const [changed, figure] of ofRows)
+      if (isCounted(figure, counted)) rows.set(changed, await this.#rowSamples(changed, batch))
+    await this.#decided.remember()
+    for (const [{ add }, count] of counted) add(count)
     before.addDeadLetters(lettersBefore.rows)
     after.addDeadLetters(lettersAfter.rows)
     for (const [key, change] of samples) this.#addChange(key, change)
     for (const [shared, found] of values) shared.samples.push(...found)
+    for (const [changed, found] of rows) changed.samples.push(...found)
     for (const { place } of batch.slice(piece.from, piece.to))
       this.#recordsOf.set(place.endpoint_id, this.recordsOf(place.endpoint_id) + 1)
     this.#records += piece.to - piece.from
   }
 
-  #differences(shared: SharedColumn): readonly Figure[] {
-    if (shared.differs === undefined) return []
-    return [
-      {
-        sql: `count(*) FILTER (WHERE ${shared.differs})`,
-        add: (count) => {
-          shared.values += count
-        },
-      },
-    ]
+  /** Reads each relation once. */
+  async #figures(figures: readonly Figure[]): Promise<Counted> {
+    const counted = new Map<Figure, number>()
+    for (const [from, of] of Map.groupBy(figures, (figure) => figure.from)) {
+      const { rows } = await this.#run(`SELECT ${of.map(({ sql }) => sql).join(', ')} FROM ${from}`)
+      for (const [index, figure] of of.entries()) counted.set(figure, Number(rows[0]?.[index] ?? 0))
+    }
+    return counted
+  }
+
+  #differences(shared: SharedColumn): Figure | undefined {
+    const from = this.#decided.pairs
+    if (shared.differs === undefined || from === undefined) return undefined
+    const add = (count: number) => {
+      shared.values += count
+    }
+    return { from, sql: `count(*) FILTER (WHERE ${shared.differs})`, add }
+  }
+
+  #rowsOf(changed: ChangedRows): Figure | undefined {
+    const from = this.#decided.pairs
+    if (from === undefined) return undefined
+    const add = (count: number) => {
+      changed.rows += count
+    }
+    return { from, sql: `count(*) FILTER (WHERE ${changed.condition})`, add }
   }
 
   #addChange(key: string, { samples, records, ...change }: Change): void {
@@ -234,16 +268,29 @@ export class RecordComparison {
       await this.#reasons(this.#before, sampled, piece),
       await this.#reasons(this.#after, sampled, piece),
     ]
+    const dropped = await this.#droppedBy(sampled)
     return new Map(
       wanted.map(({ key, indexes, ...change }) => {
         const samples = indexes.map((index) => ({
           ...recordOf(batch[index]),
           reason_before: reasonsBefore.get(index) ?? null,
           reason_after: reasonsAfter.get(index) ?? null,
+          dropped_by: dropped.get(index) ?? null,
         }))
         return [key, { ...change, samples }]
       }),
     )
+  }
+
+  /** Returns why one of the sides drops some of the records. */
+  async #droppedBy(indexes: readonly number[]): Promise<ReadonlyMap<number, DroppedBy>> {
+    if (indexes.length === 0) return new Map()
+    const { before, after } = { before: this.#before.names, after: this.#after.names }
+    const verdict = `CASE WHEN ${before.outcome} = 'dropped' THEN ${before.verdict} WHEN ${after.outcome} = 'dropped' THEN ${after.verdict} END`
+    const { rows } = await this.#run(
+      `SELECT record_index, ${verdict} FROM ${decided} WHERE record_index IN (${indexes.join(', ')})`,
+    )
+    return new Map(rows.flatMap(([index, found]) => (found == null ? [] : [[Number(index), droppedBy(Number(found))] as const])))
   }
 
   /** Returns why the side rejects some of the records, as its DLQ would say. */
@@ -253,7 +300,8 @@ export class RecordComparison {
     piece: Piece,
   ): Promise<ReadonlyMap<number, DeadLetterReason>> {
     if (indexes.length === 0) return new Map()
-    const refused = `(SELECT record_index, ${names.verdict} AS verdict, ${names.failed} AS failed FROM decided
+    const item = view.expand === undefined ? '' : `, ${names.item} AS item`
+    const refused = `(SELECT record_index, ${names.verdict} AS verdict, ${names.failed} AS failed${item} FROM ${decided}
       WHERE ${names.outcome} = 'dlq' AND record_index IN (${indexes.join(', ')}))`
     const named = { name: 'compared', version: 1, compiled: view, secrets: {} }
     const { rows } = await this.#run(
@@ -268,30 +316,41 @@ export class RecordComparison {
   }
 
   /** Returns samples of values that differ, as many as are missing. */
-  async #valueSamples(
-    counted: readonly Value[],
-    figures: number,
-    batch: readonly PlacedRecord[],
-  ): Promise<ReadonlyMap<SharedColumn, ComparedColumn['samples']>> {
-    const found = new Map<SharedColumn, ComparedColumn['samples']>()
-    const compared = this.#shared.filter(({ differs }) => differs !== undefined)
-    for (const [at, shared] of compared.entries()) {
-      const missing = samplesMax - shared.samples.length
-      // Their figures are the last ones.
-      if (missing <= 0 || Number(counted[figures - compared.length + at] ?? 0) === 0) continue
-      const [one, other] = [this.#before.names.value(shared.before.index), this.#after.names.value(shared.after.index)]
-      const { rows } = await this.#run(
-        `SELECT record_index, ${bounded(one)}, ${bounded(other)} FROM decided WHERE ${shared.differs} ORDER BY record_index LIMIT ${missing}`,
-      )
-      const samples = rows.map(([index, value, cut, otherValue, otherCut]) => ({
-        ...recordOf(batch[Number(index)]),
-        value_before: cut ?? jsonForm(value ?? null, shared.before.column.type),
-        value_after: otherCut ?? jsonForm(otherValue ?? null, shared.after.column.type),
-        is_value_cut: cut !== null || otherCut !== null,
-      }))
-      found.set(shared, samples)
-    }
-    return found
+  async #valueSamples(shared: SharedColumn, batch: readonly PlacedRecord[]): Promise<ComparedColumn['samples']> {
+    const missing = samplesMax - shared.samples.length
+    if (missing <= 0) return []
+    const [one, other] = [this.#before.names.value(shared.before.index), this.#after.names.value(shared.after.index)]
+    const { rows } = await this.#run(
+      `SELECT record_index, ${this.#item}, ${bounded(one)}, ${bounded(other)} FROM ${this.#decided.pairs} WHERE ${shared.differs}
+       ORDER BY record_index, ${this.#item} LIMIT ${missing}`,
+    )
+    return rows.map(([index, item, value, cut, otherValue, otherCut]) => ({
+      ...recordOf(batch[Number(index)]),
+      item_index: toItem(item),
+      value_before: cut ?? jsonForm(value ?? null, shared.before.column.type),
+      value_after: otherCut ?? jsonForm(otherValue ?? null, shared.after.column.type),
+      is_value_cut: cut !== null || otherCut !== null,
+    }))
+  }
+
+  /** Returns samples of rows that only one side writes, as many as are missing. */
+  async #rowSamples({ condition, samples, without }: ChangedRows, batch: readonly PlacedRecord[]): Promise<RowChange['samples']> {
+    const missing = samplesMax - samples.length
+    if (missing <= 0) return []
+    const { rows } = await this.#run(
+      `SELECT record_index, item_index, ${without.names.verdict} FROM ${this.#decided.pairs} WHERE ${condition}
+       ORDER BY record_index, item_index LIMIT ${missing}`,
+    )
+    return rows.map(([index, item, verdict]) => ({
+      ...recordOf(batch[Number(index)]),
+      item_index: toItem(item),
+      dropped_by: droppedBy(Number(verdict)),
+    }))
+  }
+
+  /** SQL for the position of the element of a pair. */
+  get #item(): string {
+    return this.#decided.matchedBy === 'item' ? 'item_index' : 'CAST(NULL AS BIGINT)'
   }
 
   #run(sql: string) {
@@ -299,17 +358,42 @@ export class RecordComparison {
   }
 }
 
-function sharedColumns(before: SideCounts, after: SideCounts): readonly SharedColumn[] {
-  const { values } = extractionSql([before.view, after.view], { guarded: true, records: 'records' })
+function isCounted(figure: Figure | undefined, counted: Counted): boolean {
+  return figure !== undefined && (counted.get(figure) ?? 0) > 0
+}
+
+function toItem(item: Value | undefined): number | null {
+  return item == null ? null : Number(item)
+}
+
+function droppedBy(verdict: number): DroppedBy {
+  if (verdict === laterVerdicts.duplicate) return 'duplicate'
+  return verdict === verdicts.noItem ? 'no_element' : 'filter'
+}
+
+function changedRows(before: SideCounts, after: SideCounts): readonly ChangedRows[] {
+  const only = (one: SideCounts, other: SideCounts) =>
+    `are_both_accepted AND ${one.names.verdict} = ${verdicts.accepted} AND ${other.names.verdict} <> ${verdicts.accepted}`
+  return [
+    { change: 'lost', condition: only(before, after), without: after, rows: 0, samples: [] },
+    { change: 'new', condition: only(after, before), without: before, rows: 0, samples: [] },
+  ]
+}
+
+function sharedColumns(before: SideCounts, after: SideCounts, matchedBy: 'record' | 'item' | null): readonly SharedColumn[] {
+  // Only a statement of both says that they read the same.
+  const { values } =
+    matchedBy === 'record' ? extractionSql([before.view, after.view], { guarded: true, records: 'records' }) : { values: [] }
   const old = new Map(before.written.map((written) => [written.column.name, written]))
   return after.written.flatMap((written) => {
     const same = old.get(written.column.name)
     if (same === undefined) return []
-    const readsSame = values[0]?.[same.index] === values[1]?.[written.index]
-    const bothAccept = `${before.names.verdict} = ${verdicts.accepted} AND ${after.names.verdict} = ${verdicts.accepted}`
+    const [oldName, newName] = [values[0]?.[same.index], values[1]?.[written.index]]
+    const readsSame = oldName !== undefined && oldName === newName
+    const bothWrite = `${before.names.verdict} = ${verdicts.accepted} AND ${after.names.verdict} = ${verdicts.accepted}`
     const one = { sql: before.names.value(same.index), type: same.column.type }
     const other = { sql: after.names.value(written.index), type: written.column.type }
-    const differs = readsSame ? undefined : `${bothAccept} AND ${areDistinct(one, other)}`
+    const differs = readsSame || matchedBy === null ? undefined : `${bothWrite} AND ${areDistinct(one, other)}`
     return [{ before: same, after: written, differs, values: 0, samples: [] }]
   })
 }
@@ -340,7 +424,7 @@ function sideOf(side: SideCounts, { index, column }: WrittenColumn) {
   return {
     type: printType(column.type),
     nulls,
-    null_rate_pct: percentOf(nulls, side.accepted),
+    null_rate_pct: percentOf(nulls, side.rows),
     cast_nulls: side.castNulls[index] ?? 0,
   }
 }
@@ -374,11 +458,4 @@ async function load(database: RecordDatabase, batch: readonly PlacedRecord[]): P
   sources.finish()
   runs.finish()
   database.use(runs)
-}
-
-function recordsIn(piece: Piece): { readonly records: string; readonly passThrough: readonly string[] } {
-  return {
-    records: `(SELECT *, payload IS NULL AS is_binary FROM (${recordsSql([piece])}))`,
-    passThrough: ['record_index', 'is_binary'],
-  }
 }

@@ -48,12 +48,13 @@ export class RecordDatabase {
     this.#runs = runs
   }
 
-  /** Removes everything of the segment, so that the database can be used for another one. */
-  async clear(): Promise<void> {
+  /** Removes everything of the segment but the tables to keep, so that the database can be used for another one. */
+  async clear(kept: ReadonlySet<string> = new Set()): Promise<void> {
     this.#runs = undefined
     await this.secrets.clear()
     const { rows } = await this.connection.query('SELECT table_name FROM duckdb_tables()')
-    for (const [name] of rows) await this.connection.run(`DROP TABLE ${quoteIdentifier(String(name))}`)
+    const names = rows.map(([name]) => String(name)).filter((name) => !kept.has(name))
+    for (const name of names) await this.connection.run(`DROP TABLE ${quoteIdentifier(name)}`)
   }
 
   close(): void {

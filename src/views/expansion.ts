@@ -12,7 +12,7 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { KiB } from '#lib/bytes.ts'
 import { definitionLimits } from '#model/limits.ts'
 import type { Expansion } from './compiled-view.ts'
-import { duckDbPath, type Expand, printPath, type Step } from './json-path.ts'
+import { duckDbPath, type Expand, printExpand, printPath, type Step } from './json-path.ts'
 import { Texts } from './record-texts.ts'
 
 const { expandedRowsMax, repeatedTextFactor, repeatedTextBytes } = definitionLimits
@@ -110,7 +110,7 @@ function countNested(values: string, inner: readonly Step[], parent: Texts, expa
 function problem({ steps, inner, textsMade }: Expansion, { repeated }: Stages): string {
   const at = (path: string) => quoteLiteral(path)
   const path = printPath(steps)
-  const whole = printPath([...steps, 'each', ...(inner === undefined ? [] : [...inner, 'each' as const])])
+  const whole = printExpand({ steps, ...(inner !== undefined && { inner }) })
   const kind = `CASE array_type WHEN 'OBJECT' THEN 'an object' WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'a boolean' ELSE 'a number' END`
   const cases = [
     `WHEN array_type NOT IN ('ARRAY', 'NULL') THEN concat('the value at ', ${at(path)}, ' is ', ${kind}, ' and not an array')`,

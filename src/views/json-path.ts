@@ -66,6 +66,11 @@ export function parsePath(text: string): Path {
   return of === 'item' || of === 'parent' ? { ...path, of } : path
 }
 
+/** Returns the text of a path that `parseExpand` reads, such as `$.items[*]`. */
+export function printExpand({ steps, inner }: Expand): string {
+  return printPath([...steps, 'each', ...(inner === undefined ? [] : [...inner, 'each' as const])])
+}
+
 /** Parses the path of an array whose elements are rows. Throws PathError. */
 export function parseExpand(text: string): Expand {
   const path = parsePath(text)

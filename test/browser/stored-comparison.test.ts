@@ -33,7 +33,7 @@ describeInBrowser('a comparison on stored records', () => {
     const letters = counts.getByRole('row', { name: /^Dead letters/ })
     expect(await letters.getByRole('cell').allTextContents()).toEqual(['Dead letters', '0', '2', '+2'])
     await page.getByText('the value "seven" of column "id" is not of type BIGINT').first().waitFor()
-    await page.getByRole('heading', { name: '38 records: another value in city' }).waitFor()
+    await page.getByRole('heading', { name: '38 rows: another value in city' }).waitFor()
     await page.getByRole('region', { name: 'Columns on stored records' }).getByText('new', { exact: true }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
 

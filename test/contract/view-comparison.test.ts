@@ -114,6 +114,7 @@ describe('POST /v1/views/{id}/compare', () => {
           samples: [
             {
               ...{ ...place, record_index: 2, record: '{"a":"many"}', commit_id: expect.any(String), reason_before: null },
+              dropped_by: null,
               reason_after: {
                 ...{ error_code: 'cast_failed', column: 'a' },
                 message: 'the value "many" of column "a" is not of type BIGINT',
@@ -126,7 +127,7 @@ describe('POST /v1/views/{id}/compare', () => {
           samples: [
             {
               ...{ ...place, record_index: 1, record: '{"a":2}', commit_id: expect.any(String) },
-              ...{ reason_before: null, reason_after: null },
+              ...{ reason_before: null, reason_after: null, dropped_by: 'filter' },
             },
           ],
         },
@@ -345,14 +346,14 @@ bindings:
     cast_failed a  0       1      +1
   became NULL      0       0
 
-  ~  a  VARCHAR → BIGINT, another value in 1 record
+  ~  a  VARCHAR → BIGINT, another value in 1 row
   +  b  new, VARCHAR, NULL in 50 %
 
   1 record: accepted → dead letter
     shop segment 1, record 1: the value "\\u001B[31mred" of column "a" is not of type BIGINT
       {"a":"\\u001b[31mred"}
 
-  a: another value in 1 record
+  a: another value in 1 row
     shop segment 1, record 2: "3.0" → "3"
       {"a":"3.0"}
 `)
@@ -374,6 +375,41 @@ bindings:
       { view: 'events', comparison: null, problem: expect.stringContaining('add parquet to output_formats') },
       { view: 'fresh', comparison: null },
     ])
+  })
+
+  test('shows rows of elements that are lost, and where values are not compared', async () => {
+    await using place = await withSetUp()
+    await place.deliver(1, ['{"a":[{"n":1},{"n":1},{"n":2}]}', '{"a":[]}'])
+    const column = { name: 'n', type: 'BIGINT', path: '$item.n' }
+    const expanded = { expand: '$.a[*]', columns: [column] }
+    const versions = [expanded, { ...expanded, dedupe_by: ['n'], filters: [{ condition: 'n < 2' }] }]
+    for (const definition of versions) {
+      const { body: draft } = await place.account.post(`/v1/views/${place.view.id}/versions`)
+      await place.account.patch(`/v1/views/${draft.id}`, { definition })
+      expect((await place.account.post(`/v1/views/${draft.id}/publish`)).status).toBe(200)
+    }
+    const { out } = await place.inlet('views', 'compare', 'events', '--set', 'version=3', '--set', 'base_version=2')
+    expect(out.replace(/since \S+ were/, 'since yesterday were')).toBe(`view events: version 2 → version 3
+2 of the 2 records delivered since yesterday were read
+endpoint shop
+
+                before  after
+rows            3       1      -2
+duplicate rows  0       1      +1
+dropped         1       1
+dead letters    0       0
+became NULL     0       0
+
+2 rows of accepted records: only before
+  shop segment 1, record 0, element 1: a duplicate
+    {"a":[{"n":1},{"n":1},{"n":2}]}
+  shop segment 1, record 0, element 2: a filter
+    {"a":[{"n":1},{"n":1},{"n":2}]}
+`)
+    const other = await place.inlet('views', 'compare', 'events', '--set', 'version=2', '--set', 'base_version=1')
+    expect(other.out).toContain(
+      'Values are not compared: before there was a row for each record, and after there is a row for each element of $.a[*].',
+    )
   })
 
   test('inlet views compare shows the same of a version', async () => {

@@ -4,6 +4,7 @@ export type ViewComparison = Schemas['ViewComparison']
 export type ComparedSide = Schemas['ComparedSide']
 export type ComparedColumn = Schemas['ComparedColumn']
 export type OutcomeChange = Schemas['OutcomeChange']
+export type RowChange = Schemas['RowChange']
 export type Compared = Schemas['CompareView']
 
 /** Runs a definition or a version over stored records, beside a published version. */

@@ -10,7 +10,7 @@ type Column = Schemas['ComparedColumn']
 type Sample = Pick<
   Column['samples'][number],
   'endpoint_id' | 'segment_seq' | 'record_index' | 'record' | 'record_base64' | 'is_cut'
->
+> & { readonly item_index?: number | null }
 
 /** Characters of a record and of a value that are shown. */
 const shownMax = 160
@@ -21,11 +21,18 @@ const outcomes: Readonly<Record<Schemas['OutcomeChange']['before'], string>> = {
   dlq: 'dead letter',
 }
 
+const droppedBy: Readonly<Record<Schemas['RowChange']['samples'][number]['dropped_by'], string>> = {
+  filter: 'a filter',
+  duplicate: 'a duplicate',
+  no_element: 'no element',
+}
+
 const bounds: Readonly<Record<Comparison['bounded_by'][number], string>> = {
   endpoints: 'more endpoints than are read',
   files: 'more files than are read',
   bytes: 'more bytes than are read',
   records: 'more records than are read',
+  rows: 'more rows than are compared',
   time: 'no time for more',
   raw_parquet: 'segments without raw Parquet',
 }
@@ -36,8 +43,10 @@ export function describeComparison(comparison: Comparison): string {
   const parts = [
     [`view ${printable(view_name)}: version ${before.version} → ${nameOf(after)}`, ...describeSample(comparison)],
     records_read === 0 ? [] : tableOf(countsOf(before, after)),
+    describeMatching(comparison),
     describeColumns(comparison.columns),
     ...describeOutcomes(comparison),
+    ...describeRows(comparison),
     ...describeValues(comparison),
     is_same && records_read > 0 ? ['Both make the same of every record that was read.'] : [],
   ]
@@ -63,6 +72,13 @@ function describeSample({ records_read, records_stored, since, bounded_by, endpo
   return [read, ...each]
 }
 
+function describeMatching({ matched_by, before, after }: Comparison): readonly string[] {
+  if (matched_by !== null) return []
+  const rows = ({ expand }: Side) =>
+    expand === null ? 'a row for each record' : `a row for each element of ${printable(expand)}`
+  return [`Values are not compared: before there was ${rows(before)}, and after there is ${rows(after)}.`]
+}
+
 function countsOf(before: Side, after: Side): readonly (readonly string[])[] {
   const row = (title: string, one: number, other: number) => [title, String(one), String(other), difference(one, other)]
   const reasons = new Map<string, readonly [number, number]>()
@@ -76,6 +92,7 @@ function countsOf(before: Side, after: Side): readonly (readonly string[])[] {
   return [
     ['', 'before', 'after', ''],
     row('rows', before.rows, after.rows),
+    ...(before.duplicates + after.duplicates === 0 ? [] : [row('duplicate rows', before.duplicates, after.duplicates)]),
     row('dropped', before.dropped, after.dropped),
     row('dead letters', before.dlq, after.dlq),
     ...[...reasons].map(([name, [one, other]]) => row(`  ${name}`, one, other)),
@@ -107,7 +124,7 @@ function describeColumn({ name, before, after, values_differ }: Column): readonl
   const parts = [
     ...(before.type === after.type ? [] : [`${before.type} → ${after.type}`]),
     ...(before.null_rate_pct === after.null_rate_pct ? [] : [`NULL in ${before.null_rate_pct} % → ${after.null_rate_pct} %`]),
-    ...(values_differ === 0 ? [] : [`another value in ${countNoun(values_differ, 'record')}`]),
+    ...(values_differ ? [`another value in ${countNoun(values_differ, 'row')}`] : []),
   ]
   return parts.length === 0 ? undefined : ['~', shown, parts.join(', ')]
 }
@@ -117,16 +134,23 @@ function describeOutcomes({ outcome_changes, endpoints }: Comparison): readonly 
     `${countNoun(records, 'record')}: ${outcomes[before]} → ${outcomes[after]}`,
     ...samples.flatMap((sample) => {
       const { message } = sample.reason_after ?? sample.reason_before ?? {}
-      return describeRecord(sample, endpoints, message ?? '')
+      return describeRecord(sample, endpoints, message ?? (sample.dropped_by === null ? '' : droppedBy[sample.dropped_by]))
     }),
+  ])
+}
+
+function describeRows({ row_changes, endpoints }: Comparison): readonly (readonly string[])[] {
+  return row_changes.map(({ change, rows, samples }) => [
+    `${countNoun(rows, 'row')} of accepted records: ${change === 'lost' ? 'only before' : 'only after'}`,
+    ...samples.flatMap((sample) => describeRecord(sample, endpoints, droppedBy[sample.dropped_by])),
   ])
 }
 
 function describeValues({ columns, endpoints }: Comparison): readonly (readonly string[])[] {
   return columns
-    .filter(({ values_differ }) => values_differ > 0)
+    .filter(({ samples }) => samples.length > 0)
     .map(({ name, values_differ, samples }) => [
-      `${printable(name)}: another value in ${countNoun(values_differ, 'record')}`,
+      `${printable(name)}: another value in ${countNoun(values_differ ?? 0, 'row')}`,
       ...samples.flatMap((sample) =>
         describeRecord(sample, endpoints, `${show(sample.value_before)} → ${show(sample.value_after)}`),
       ),
@@ -136,9 +160,10 @@ function describeValues({ columns, endpoints }: Comparison): readonly (readonly 
 function describeRecord(sample: Sample, endpoints: Comparison['endpoints'], said: string): readonly string[] {
   const { endpoint_id, segment_seq, record_index, record, record_base64 } = sample
   const endpoint = endpoints.find((each) => each.endpoint_id === endpoint_id)?.endpoint_name ?? endpoint_id
+  const item = sample.item_index == null ? '' : `, element ${sample.item_index}`
   const text = record ?? `base64 ${record_base64}`
   return [
-    `  ${printable(endpoint)} segment ${segment_seq}, record ${record_index}${said === '' ? '' : `: ${cut(said)}`}`,
+    `  ${printable(endpoint)} segment ${segment_seq}, record ${record_index}${item}${said === '' ? '' : `: ${cut(said)}`}`,
     `    ${cut(text)}`,
   ]
 }

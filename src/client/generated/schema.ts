@@ -290,7 +290,7 @@ readonly name: string
 /** null for a new column */
 readonly before: {
 readonly type: string
-/** accepted rows in which it is NULL */
+/** written rows in which it is NULL */
 readonly nulls: number
 readonly null_rate_pct: number
 /** values of it that could not be cast and became NULL */
@@ -299,14 +299,14 @@ readonly cast_nulls: number
 /** null for a column that is lost */
 readonly after: {
 readonly type: string
-/** accepted rows in which it is NULL */
+/** written rows in which it is NULL */
 readonly nulls: number
 readonly null_rate_pct: number
 /** values of it that could not be cast and became NULL */
 readonly cast_nulls: number
 } | null
-/** records that both accept, with another value in this column; values of different types are compared as text */
-readonly values_differ: number
+/** rows that both write, with another value in this column; values of different types are compared as text. Null if `matched_by` is null */
+readonly values_differ: number | null
 readonly samples: ({
 readonly endpoint_id: string
 readonly commit_id: string
@@ -319,6 +319,8 @@ readonly record: string | null
 readonly record_base64: string | null
 /** whether only the first 2000 characters of the payload are here */
 readonly is_cut: boolean
+/** position of the element in the record, from 0, if both definitions expand the same array; otherwise null */
+readonly item_index: number | null
 /** in the form of a preview */
 readonly value_before: unknown
 readonly value_after: unknown
@@ -337,8 +339,12 @@ readonly ComparedSide: {
 /** null for a definition of the request */
 readonly view_id: string | null
 readonly version: number | null
+/** the array whose elements are rows; null if each record is a row */
+readonly expand: string | null
 /** rows of its Parquet */
 readonly rows: number
+/** rows that are not written, because one before them in their segment has the same key */
+readonly duplicates: number
 readonly accepted: number
 readonly dropped: number
 readonly dlq: number
@@ -1069,6 +1075,8 @@ readonly error_code: string
 readonly column: string | null
 readonly message: string
 } | null
+/** why one of the definitions drops it: a filter, all of its rows are duplicates, or its array has no element */
+readonly dropped_by: "filter" | "duplicate" | "no_element" | null
 })[]
 }
 readonly Person: {
@@ -1262,6 +1270,28 @@ readonly RotateSecret: {
 readonly value?: string | undefined
 /** how `value` is written: its UTF-8 is the secret, or base64 of the bytes */
 readonly encoding?: "text" | "base64" | undefined
+}
+readonly RowChange: {
+/** lost: only the definition before writes the row */
+readonly change: "lost" | "new"
+readonly rows: number
+readonly samples: ({
+readonly endpoint_id: string
+readonly commit_id: string
+readonly segment_seq: number
+/** position in the segment, from 0 */
+readonly record_index: number
+/** the payload; null if it is not valid UTF-8 */
+readonly record: string | null
+/** the payload, if it is not valid UTF-8 */
+readonly record_base64: string | null
+/** whether only the first 2000 characters of the payload are here */
+readonly is_cut: boolean
+/** position of the element in the record, from 0, if both definitions expand the same array; otherwise null */
+readonly item_index: number | null
+/** why the other definition does not write the row */
+readonly dropped_by: "filter" | "duplicate" | "no_element"
+})[]
 }
 readonly RunQuery: {
 /** one SELECT statement in the dialect of DuckDB */
@@ -1462,15 +1492,19 @@ readonly records_stored: number
 readonly records_read: number
 /** whether all of them were read */
 readonly is_complete: boolean
-/** why not all were read: at most 10 endpoints, 50 files, 67108864 bytes of files, 200000 records and 6 s; `raw_parquet`: segments without raw Parquet */
-readonly bounded_by: ("endpoints" | "files" | "bytes" | "records" | "time" | "raw_parquet")[]
+/** why not all were read: at most 10 endpoints, 50 files, 67108864 bytes of files, 200000 records, 1000000 rows of both definitions and 6 s; `raw_parquet`: segments without raw Parquet */
+readonly bounded_by: ("endpoints" | "files" | "bytes" | "records" | "rows" | "time" | "raw_parquet")[]
 readonly endpoints: (components['schemas']["ComparedEndpoint"])[]
 /** whether both made the same of every record that was read, in the same columns */
 readonly is_same: boolean
+/** what rows of both have in common that are compared: their record, or the element of it if both expand the same array. Null if they expand different ones, or only one expands: then values are not compared */
+readonly matched_by: "record" | "item" | null
 readonly before: components['schemas']["ComparedSide"]
 readonly after: components['schemas']["ComparedSide"]
 /** records with another outcome; the most frequent change first, with up to 5 samples each */
 readonly outcome_changes: (components['schemas']["OutcomeChange"])[]
+/** rows that only one definition writes, of records that both accept; empty unless `matched_by` is `item`; with up to 5 samples each */
+readonly row_changes: (components['schemas']["RowChange"])[]
 /** those of the changed definition, then those that are lost; with up to 5 samples of values that differ */
 readonly columns: (components['schemas']["ComparedColumn"])[]
 readonly duration_ms: number

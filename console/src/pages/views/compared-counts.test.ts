@@ -1,9 +1,29 @@
 import { expect, test } from 'vitest'
 import type { ComparedColumn, ComparedSide, ViewComparison } from '../../api/view-comparisons.ts'
-import { aboutSample, countRows, signed, stateOf, titleOfChange } from './compared-counts.ts'
+import {
+  aboutMatching,
+  aboutSample,
+  countRows,
+  reasonOfDrop,
+  signed,
+  stateOf,
+  titleOfChange,
+  titleOfRowChange,
+} from './compared-counts.ts'
 
 const side = (more: Partial<ComparedSide>): ComparedSide => ({
-  ...{ view_id: null, version: null, rows: 0, accepted: 0, dropped: 0, dlq: 0, cast_nulls: 0, dead_letters: [] },
+  ...{
+    view_id: null,
+    version: null,
+    expand: null,
+    rows: 0,
+    duplicates: 0,
+    accepted: 0,
+    dropped: 0,
+    dlq: 0,
+    cast_nulls: 0,
+    dead_letters: [],
+  },
   ...more,
 })
 
@@ -49,4 +69,17 @@ test('words say what changed, and how much was read', () => {
   expect(read({})).toBe('The newest 5 records of 10 of the last 24 hours were read: the time was over.')
   expect(read({ records_read: 10, is_complete: true, bounded_by: [] })).toBe('All 10 records of the last 24 hours were read.')
   expect(read({ records_read: 0, records_stored: 0 })).toBe('Nothing was delivered in the last 24 hours.')
+})
+
+test('words say which rows are lost, and why values are not compared', () => {
+  expect(titleOfRowChange({ change: 'lost', rows: 1, samples: [] })).toBe('1 row of accepted records: only before')
+  expect(titleOfRowChange({ change: 'new', rows: 2_000, samples: [] })).toBe('2,000 rows of accepted records: only now')
+  expect([reasonOfDrop('duplicate'), reasonOfDrop(null)]).toEqual(['a duplicate', ''])
+  const matched = (matched_by: ViewComparison['matched_by']) =>
+    aboutMatching({ matched_by, before: side({}), after: side({ expand: '$.items[*]' }) } as ViewComparison)
+  expect(matched('item')).toBeUndefined()
+  expect(matched(null)).toBe(
+    'Before, each record is a row, and now each element of $.items[*]: their rows cannot be matched. Counts and records are compared.',
+  )
+  expect(countRows(side({}), side({ duplicates: 3 }))[1]).toMatchObject({ name: 'Duplicate rows', before: 0, after: 3 })
 })

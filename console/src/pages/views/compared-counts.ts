@@ -1,5 +1,5 @@
 /** Words and figures of a comparison on stored records. */
-import type { ComparedColumn, ComparedSide, OutcomeChange, ViewComparison } from '../../api/view-comparisons.ts'
+import type { ComparedColumn, ComparedSide, OutcomeChange, RowChange, ViewComparison } from '../../api/view-comparisons.ts'
 import { formatCount } from '../../design/format.ts'
 
 export type CountRow = {
@@ -23,6 +23,9 @@ export function countRows(before: ComparedSide, after: ComparedSide): readonly C
   }
   return [
     { name: 'Rows', before: before.rows, after: after.rows, isLoss: false },
+    ...(before.duplicates + after.duplicates === 0
+      ? []
+      : [{ name: 'Duplicate rows', before: before.duplicates, after: after.duplicates, isLoss: false }]),
     { name: 'Dropped', before: before.dropped, after: after.dropped, isLoss: false },
     { name: 'Dead letters', before: before.dlq, after: after.dlq, isLoss: true },
     ...[...reasons].map(([name, counts]) => ({ name: `– ${name}`, ...counts, isLoss: true })),
@@ -41,7 +44,7 @@ export type ColumnState = 'new' | 'lost' | 'changed' | 'same'
 export function stateOf({ before, after, values_differ }: ComparedColumn): ColumnState {
   if (before === null) return 'new'
   if (after === null) return 'lost'
-  const isSame = before.type === after.type && before.nulls === after.nulls && values_differ === 0
+  const isSame = before.type === after.type && before.nulls === after.nulls && !values_differ
   return isSame ? 'same' : 'changed'
 }
 
@@ -57,7 +60,37 @@ export function titleOfChange({ before, after, records }: OutcomeChange): string
 }
 
 export function countRecords(records: number): string {
-  return `${formatCount(records)} record${records === 1 ? '' : 's'}`
+  return count(records, 'record')
+}
+
+export function countOfRows(rows: number): string {
+  return count(rows, 'row')
+}
+
+function count(things: number, noun: string): string {
+  return `${formatCount(things)} ${noun}${things === 1 ? '' : 's'}`
+}
+
+/** Such as `3 rows of accepted records: only before`. */
+export function titleOfRowChange({ change, rows }: RowChange): string {
+  return `${countOfRows(rows)} of accepted records: only ${change === 'lost' ? 'before' : 'now'}`
+}
+
+const reasons: Readonly<Record<RowChange['samples'][number]['dropped_by'], string>> = {
+  filter: 'a filter',
+  duplicate: 'a duplicate',
+  no_element: 'no element',
+}
+
+export function reasonOfDrop(reason: RowChange['samples'][number]['dropped_by'] | null): string {
+  return reason === null ? '' : reasons[reason]
+}
+
+/** Says why values are not compared; undefined if they are. */
+export function aboutMatching({ matched_by, before, after }: ViewComparison): string | undefined {
+  if (matched_by !== null) return undefined
+  const rows = ({ expand }: ComparedSide) => (expand === null ? 'each record' : `each element of ${expand}`)
+  return `Before, ${rows(before)} is a row, and now ${rows(after)}: their rows cannot be matched. Counts and records are compared.`
 }
 
 const bounds: Readonly<Record<ViewComparison['bounded_by'][number], string>> = {
@@ -65,6 +98,7 @@ const bounds: Readonly<Record<ViewComparison['bounded_by'][number], string>> = {
   files: 'there are more files than are read',
   bytes: 'the files are larger than what is read',
   records: 'there are more records than are read',
+  rows: 'there are more rows than are compared',
   time: 'the time was over',
   raw_parquet: 'some segments have no raw Parquet',
 }

@@ -4,6 +4,7 @@ import {
   type ComparedColumn,
   compareView,
   type OutcomeChange,
+  type RowChange,
   type ViewComparison,
 } from '../../api/view-comparisons.ts'
 import { Badge } from '../../design/badge.tsx'
@@ -17,14 +18,17 @@ import { Table, type TableColumn } from '../../design/table.tsx'
 import { Value } from '../../design/value.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import {
+  aboutMatching,
   aboutSample,
   type ColumnState,
   type CountRow,
-  countRecords,
+  countOfRows,
   countRows,
+  reasonOfDrop,
   signed,
   stateOf,
   titleOfChange,
+  titleOfRowChange,
 } from './compared-counts.ts'
 import style from './views.module.css'
 
@@ -71,9 +75,12 @@ export function StoredComparison({ viewId, compared, about }: StoredComparisonPr
 }
 
 function Outcome({ comparison }: { readonly comparison: ViewComparison }) {
-  const { before, after, outcome_changes, columns, is_same, records_read, endpoints } = comparison
-  const placeOf = (record: Sample) =>
-    `${endpoints.find(({ endpoint_id }) => endpoint_id === record.endpoint_id)?.endpoint_name ?? ''} ${record.segment_seq}:${record.record_index}`
+  const { before, after, outcome_changes, row_changes, columns, is_same, records_read, endpoints } = comparison
+  const placeOf = (record: Sample) => {
+    const item = 'item_index' in record && record.item_index !== null ? `:${record.item_index}` : ''
+    return `${endpoints.find(({ endpoint_id }) => endpoint_id === record.endpoint_id)?.endpoint_name ?? ''} ${record.segment_seq}:${record.record_index}${item}`
+  }
+  const unmatched = aboutMatching(comparison)
   return (
     <>
       <p className={style.quiet}>{aboutSample(comparison)}</p>
@@ -91,16 +98,26 @@ function Outcome({ comparison }: { readonly comparison: ViewComparison }) {
         rows={countRows(before, after)}
         keyOf={({ name }) => name}
       />
+      {unmatched !== undefined && (
+        <Callout kind="note" title="Values are not compared">
+          <p>{unmatched}</p>
+        </Callout>
+      )}
       <Table label="Columns on stored records" columns={columnColumns} rows={columns} keyOf={({ name }) => name} />
       {outcome_changes.map((change) => (
         <Section key={`${change.before} ${change.after}`} title={titleOfChange(change)}>
           <Table label={titleOfChange(change)} columns={changeColumns(placeOf)} rows={change.samples} keyOf={placeOf} />
         </Section>
       ))}
+      {row_changes.map((change) => (
+        <Section key={change.change} title={titleOfRowChange(change)}>
+          <Table label={titleOfRowChange(change)} columns={rowColumns(placeOf)} rows={change.samples} keyOf={placeOf} />
+        </Section>
+      ))}
       {columns
-        .filter(({ values_differ }) => values_differ > 0)
+        .filter(({ samples }) => samples.length > 0)
         .map((column) => (
-          <Section key={column.name} title={`${countRecords(column.values_differ)}: another value in ${column.name}`}>
+          <Section key={column.name} title={`${countOfRows(column.values_differ ?? 0)}: another value in ${column.name}`}>
             <Table
               label={`Values of ${column.name} that differ`}
               columns={valueColumns(placeOf)}
@@ -113,7 +130,7 @@ function Outcome({ comparison }: { readonly comparison: ViewComparison }) {
   )
 }
 
-type Sample = OutcomeChange['samples'][number] | ComparedColumn['samples'][number]
+type Sample = OutcomeChange['samples'][number] | RowChange['samples'][number] | ComparedColumn['samples'][number]
 type PlaceOf = (sample: Sample) => string
 
 const countColumns = (before: string, after: string): readonly TableColumn<CountRow>[] => [
@@ -159,7 +176,11 @@ const columnColumns: readonly TableColumn<ComparedColumn>[] = [
   },
   { title: 'NULL before', figure: true, cell: ({ before }) => (before === null ? '–' : `${before.null_rate_pct} %`) },
   { title: 'NULL now', figure: true, cell: ({ after }) => (after === null ? '–' : `${after.null_rate_pct} %`) },
-  { title: 'Other values', figure: true, cell: ({ values_differ }) => formatCount(values_differ) },
+  {
+    title: 'Other values',
+    figure: true,
+    cell: ({ values_differ }) => (values_differ === null ? '–' : formatCount(values_differ)),
+  },
 ]
 
 function changeColumns(placeOf: PlaceOf): readonly TableColumn<OutcomeChange['samples'][number]>[] {
@@ -167,11 +188,19 @@ function changeColumns(placeOf: PlaceOf): readonly TableColumn<OutcomeChange['sa
     { title: 'Record', cell: (sample) => <RecordCell sample={sample} /> },
     {
       title: 'Reason',
-      cell: ({ reason_before, reason_after }) => (
-        <span className={style.reason}>{(reason_after ?? reason_before)?.message ?? 'a filter'}</span>
+      cell: ({ reason_before, reason_after, dropped_by }) => (
+        <span className={style.reason}>{(reason_after ?? reason_before)?.message ?? reasonOfDrop(dropped_by)}</span>
       ),
     },
     { title: 'Segment and position', cell: (sample) => <code>{placeOf(sample)}</code>, minor: true },
+  ]
+}
+
+function rowColumns(placeOf: PlaceOf): readonly TableColumn<RowChange['samples'][number]>[] {
+  return [
+    { title: 'Record', cell: (sample) => <RecordCell sample={sample} /> },
+    { title: 'Left out as', cell: ({ dropped_by }) => reasonOfDrop(dropped_by) },
+    { title: 'Segment, position and element', cell: (sample) => <code>{placeOf(sample)}</code>, minor: true },
   ]
 }
 

@@ -60,6 +60,7 @@ import {
   ComparedSide,
   CompareView,
   OutcomeChange,
+  RowChange,
   ViewComparison,
 } from '#model/view-comparison.ts'
 import { serveReferencePage } from '../pages/reference-page.ts'
@@ -159,7 +160,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { SendTestEvent, TestEvent },
   { AccessToken, ExchangeToken },
   { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage },
-  { ComparedColumn, ComparedEndpoint, ComparedSide, CompareView, OutcomeChange, ViewComparison },
+  { ComparedColumn, ComparedEndpoint, ComparedSide, CompareView, OutcomeChange, RowChange, ViewComparison },
   { FieldError, Problem },
 ]
 

@@ -110,12 +110,15 @@ export const viewsExamples: Examples = {
       bounded_by: ['time'],
       endpoints: [{ endpoint_id: ids.endpoint, endpoint_name: 'shop', records_stored: 48_000, records_read: 12_000 }],
       is_same: false,
+      matched_by: 'record',
       before: {
-        ...{ view_id: ids.view, version: 1, rows: 11_990, accepted: 11_990, dropped: 10, dlq: 0, cast_nulls: 3 },
+        ...{ view_id: ids.view, version: 1, expand: null, rows: 11_990, duplicates: 0, accepted: 11_990, dropped: 10 },
+        ...{ dlq: 0, cast_nulls: 3 },
         dead_letters: [],
       },
       after: {
-        ...{ view_id: null, version: null, rows: 11_987, accepted: 11_987, dropped: 10, dlq: 3, cast_nulls: 0 },
+        ...{ view_id: null, version: null, expand: null, rows: 11_987, duplicates: 0, accepted: 11_987, dropped: 10 },
+        ...{ dlq: 3, cast_nulls: 0 },
         dead_letters: [{ error_code: 'cast_failed', column: 'sent_at', records: 3 }],
       },
       outcome_changes: [
@@ -132,17 +135,19 @@ export const viewsExamples: Examples = {
                 column: 'sent_at',
                 message: 'the value "yesterday" of column "sent_at" is not of type TIMESTAMP',
               },
+              dropped_by: null,
             },
           ],
         },
       ],
+      row_changes: [],
       columns: [
         {
           name: 'tag',
           before: { type: 'VARCHAR', nulls: 11_000, null_rate_pct: 91.74, cast_nulls: 0 },
           after: { type: 'VARCHAR', nulls: 10_999, null_rate_pct: 91.76, cast_nulls: 0 },
           values_differ: 1,
-          samples: [{ ...comparedRecord, value_before: 'VIP', value_after: 'vip', is_value_cut: false }],
+          samples: [{ ...comparedRecord, item_index: null, value_before: 'VIP', value_after: 'vip', is_value_cut: false }],
         },
       ],
       duration_ms: 812.4,
