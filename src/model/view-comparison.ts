@@ -148,8 +148,17 @@ export const ComparedEndpoint = z.object({
 })
 export type ComparedEndpoint = z.infer<typeof ComparedEndpoint>
 
+export const UnreadFiles = z.object({
+  reason: z.enum(['gone', 'destination_deleted', 'damaged']).meta({
+    description:
+      'gone: no longer in the bucket; destination_deleted: its destination was deleted; damaged: no raw Parquet, its records until there may have been read',
+  }),
+  files: z.int().min(1),
+})
+export type UnreadFiles = z.infer<typeof UnreadFiles>
+
 /** The bound that ended the reading. */
-export const ReadingBound = z.enum(['endpoints', 'files', 'bytes', 'records', 'rows', 'time', 'raw_parquet'])
+export const ReadingBound = z.enum(['endpoints', 'files', 'bytes', 'records', 'rows', 'time', 'raw_parquet', 'unread_files'])
 export type ReadingBound = z.infer<typeof ReadingBound>
 
 export const ViewComparison = z.object({
@@ -159,8 +168,9 @@ export const ViewComparison = z.object({
   records_read: Count.meta({ description: 'how many of them were compared: a sample of the newest unless `is_complete`' }),
   is_complete: z.boolean().meta({ description: 'whether all of them were read' }),
   bounded_by: z.array(ReadingBound).meta({
-    description: `why not all were read: at most ${comparisonLimits.endpointsMax} endpoints, ${comparisonLimits.filesMax} files, ${comparisonLimits.bytesMax} bytes of files, ${comparisonLimits.recordsMax} records, ${comparisonLimits.rowsMax} rows of both definitions and ${comparisonLimits.readingMs / 1000} s; \`raw_parquet\`: segments without raw Parquet`,
+    description: `why not all were read: at most ${comparisonLimits.endpointsMax} endpoints, ${comparisonLimits.filesMax} files, ${comparisonLimits.bytesMax} bytes of files, ${comparisonLimits.recordsMax} records, ${comparisonLimits.rowsMax} rows of both definitions and ${comparisonLimits.readingMs / 1000} s; \`raw_parquet\`: segments without raw Parquet; \`unread_files\`: files that could not be read`,
   }),
+  unread_files: z.array(UnreadFiles).meta({ description: 'files of these segments that could not be read, by reason' }),
   endpoints: z.array(ComparedEndpoint),
   is_same: z.boolean().meta({ description: 'whether both made the same of every record that was read, in the same columns' }),
   matched_by: z.enum(['record', 'item']).nullable().meta({

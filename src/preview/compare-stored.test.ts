@@ -249,7 +249,7 @@ describe('a comparison', () => {
     })
   })
 
-  test('refuses a file that is no raw Parquet', async () => {
+  test('leaves out a file that is no raw Parquet, unless there is no other', async () => {
     const definition = { columns: [column('n', 'BIGINT')] }
     const stored = await written(1, textOf([{ n: 1 }]))
     const path = files.pathOf('other.parquet')
@@ -257,9 +257,13 @@ describe('a comparison', () => {
     const connection = await database.connect()
     await connection.run(`COPY (SELECT 1 AS n) TO ${quoteLiteral(path)} (FORMAT parquet)`)
     database.close()
-    await expect(compare(definition, definition, [stored, { ...stored, path }])).rejects.toThrow(
-      expect.objectContaining({ name: 'UnreadableFile' }),
-    )
+    const damaged = { ...stored, path, part: { first_row: 0, rows: 1 } }
+    const compared = await compare(definition, definition, [damaged, stored, damaged])
+    expect(compared).toMatchObject({
+      ...{ records_read: 1, is_complete: false, bounded_by: ['unread_files'] },
+      unread_files: [{ reason: 'damaged', files: 1 }],
+    })
+    await expect(compare(definition, definition, [damaged])).rejects.toThrow(expect.objectContaining({ name: 'UnreadableFile' }))
   })
 
   test('takes a record that is too complex for one definition alone', { timeout: 60_000 }, async () => {

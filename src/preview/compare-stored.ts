@@ -9,12 +9,12 @@ import { MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
 import type { SecretValues } from '#model/secret.ts'
-import type { ComparedEndpoint, ComparedSide, ReadingBound, ViewComparison } from '#model/view-comparison.ts'
+import type { ComparedEndpoint, ComparedSide, ReadingBound, UnreadFiles, ViewComparison } from '#model/view-comparison.ts'
 import { RecordDatabase } from '#records/record-database.ts'
 import { compileView } from '#views/compile.ts'
 import { onDefinition, toMicroseconds, tooSlowToCompare } from './failed-preview.ts'
 import { RecordComparison } from './record-comparison.ts'
-import { type PlacedRecord, readStoredBatches, type StoredFile, UnreadableFile } from './stored-batches.ts'
+import { type PlacedRecord, readStoredBatches, type StoredFile, type UnreadableFile } from './stored-batches.ts'
 
 /** Memory of DuckDB: as much as a conversion has by default. */
 const memoryBytes = 128 * MiB
@@ -29,6 +29,8 @@ export type CompareTask = Pick<ViewComparison, 'view_name' | 'since' | 'records_
   readonly secrets: SecretValues
   readonly files: readonly StoredFile[]
   readonly endpoints: readonly Omit<ComparedEndpoint, 'records_read'>[]
+  /** Files that are not there, by reason. */
+  readonly unread_files: readonly UnreadFiles[]
   /** Why the files are not all that there is. */
   readonly bounded_by: readonly ReadingBound[]
 }
@@ -44,7 +46,7 @@ export type CompareOptions = {
 
 /** Throws validation_error for a definition that does not compile or is too expensive, and UnreadableFile. */
 export async function compareStored(
-  { before, after, secrets, files, endpoints, bounded_by, ...about }: CompareTask,
+  { before, after, secrets, files, endpoints, unread_files, bounded_by, ...about }: CompareTask,
   { clock, timeoutMs, recordsMax, rowsMax, readingMs }: CompareOptions,
 ): Promise<ViewComparison> {
   const startedAt = clock.monotonic()
@@ -69,18 +71,24 @@ export async function compareStored(
       if (hasRoom && !isLate) await comparison.add(batch.slice(0, room))
       return hasRoom && !isLate && batch.length <= room
     }
-    await readStoredBatches(files, leftMs, take).catch((error: unknown) => {
-      if (error instanceof UnreadableFile) throw error
+    const damaged: UnreadableFile[] = []
+    const onUnreadable = (error: UnreadableFile) => damaged.push(error)
+    await readStoredBatches(files, leftMs, { take, onUnreadable }).catch((error: unknown) => {
       if (!(error instanceof StatementTimeout)) throw tooExpensive(error)
       if (comparison.records === 0) throw tooSlowToCompare(timeoutMs)
       bounds.add('time')
     })
+    const [firstDamaged] = damaged
+    if (firstDamaged !== undefined && comparison.records === 0 && bounds.size === 0) throw firstDamaged
+    const unread = [...unread_files, ...(damaged.length === 0 ? [] : [{ reason: 'damaged', files: damaged.length } as const])]
+    if (unread.length > 0) bounds.add('unread_files')
     const { before: countedBefore, after: countedAfter, ...differences } = comparison.report()
     return {
       ...about,
       records_read: comparison.records,
       is_complete: bounds.size === 0,
       bounded_by: [...bounds],
+      unread_files: unread,
       endpoints: endpoints.map((endpoint) => ({ ...endpoint, records_read: comparison.recordsOf(endpoint.endpoint_id) })),
       ...differences,
       before: { view_id: before.view_id, version: before.version, ...countedBefore },

@@ -42,20 +42,30 @@ export class UnreadableFile extends Error {
 const batchLimits = { firstRecords: 256, records: 4_096, bytes: 4 * MiB } as const
 const memoryBytes = 96 * MiB
 
-/** Calls `take` with one batch after the other until it returns false. Throws UnreadableFile, StatementTimeout, and what `take` throws. */
+export type BatchReader = {
+  /** Called with one batch after the other until it returns false. */
+  readonly take: (batch: readonly PlacedRecord[]) => Promise<boolean>
+  /** Called once for a file that is damaged. Records before the damage may be in a batch. */
+  readonly onUnreadable: (error: UnreadableFile) => void
+}
+
+/** Throws StatementTimeout, and what `take` throws. */
 export async function readStoredBatches(
   files: readonly StoredFile[],
   timeoutMs: () => number,
-  take: (batch: readonly PlacedRecord[]) => Promise<boolean>,
+  { take, onUnreadable }: BatchReader,
 ): Promise<void> {
   const [first] = files
   if (first === undefined) return
   const batches = new Batches(take)
+  const unreadable = new Set<string>()
   const database = await Database.open({ directories: [dirname(first.path)], memoryBytes })
   try {
     const connection = await database.connect()
     for (const file of files) {
       if (!batches.goesOn) return
+      // Several segments may be in one file.
+      if (unreadable.has(file.path)) continue
       const reading = connection.read(
         rowsSql(file),
         {
@@ -69,7 +79,9 @@ export async function readStoredBatches(
         { timeoutMs: timeoutMs() },
       )
       await reading.catch((error: unknown) => {
-        throw error instanceof StatementTimeout ? error : new UnreadableFile(errorMessage(error))
+        if (error instanceof StatementTimeout) throw error
+        unreadable.add(file.path)
+        onUnreadable(new UnreadableFile(errorMessage(error)))
       })
       batches.throwFailure()
     }

@@ -203,6 +203,15 @@ describe('POST /v1/views/{id}/compare', () => {
     expect((await compare()).body).toMatchObject({ records_read: 1, bounded_by: ['raw_parquet', 'bytes'] })
   })
 
+  test('200 without files that are gone, whose number it has', async () => {
+    const { compare, deliver } = await furnished()
+    await deliver(1, ['{"a":1}'])
+    for (const seq of [2, 3]) await rm(await deliver(seq, ['{"a":1}', '{"a":2}']))
+    const { status, body } = await compare()
+    expect([status, body.records_stored, body.records_read, body.is_complete]).toEqual([200, 5, 1, false])
+    expect(body).toMatchObject({ bounded_by: ['unread_files'], unread_files: [{ reason: 'gone', files: 2 }] })
+  })
+
   test('403 for a token that may not see records', async () => {
     const { account, compare } = await furnished()
     for (const scope of ['metrics', 'ingest'] as const)
@@ -231,7 +240,9 @@ describe('POST /v1/views/{id}/compare', () => {
     const gone = await furnished()
     const path = await gone.deliver(1, ['{}'])
     await rm(path)
-    expect(detailOf(await gone.compare(), 409)).toContain('no longer in the bucket')
+    expect(detailOf(await gone.compare(), 409)).toBe(
+      'the raw Parquet of the last day cannot be read (1 file no longer in the bucket): keep files for a day, and wait for the next segment',
+    )
     await writeFile(path, 'PAR1 not Parquet PAR1')
     expect(detailOf(await gone.compare(), 409)).toContain('cannot be read')
     await rm(path)
@@ -361,6 +372,15 @@ bindings:
     const { comparisons, changes } = JSON.parse(json.out)
     expect(changes).toHaveLength(2)
     expect(comparisons).toMatchObject([{ view: 'events', problem: null, comparison: { after: { rows: 2, dlq: 1 } } }])
+  })
+
+  test('says which files are gone', async () => {
+    await using place = await withSetUp()
+    await place.deliver(1, ['{"a":1}'])
+    await rm(await place.deliver(2, ['{"a":2}']))
+    await place.write('BIGINT')
+    const { out } = await place.plan()
+    expect(out).toContain('were read (files that cannot be read)\n  left out: 1 file no longer in the bucket\n')
   })
 
   test('says why a view is not compared, and goes on', async () => {

@@ -63,7 +63,14 @@ export function compare(
   bounds: Partial<CompareOptions> = {},
 ) {
   const task: CompareTask = {
-    ...{ view_name: 'orders', since: '2026-11-20T08:15:30.123Z', records_stored: 10, bounded_by: [], files: stored },
+    ...{
+      view_name: 'orders',
+      since: '2026-11-20T08:15:30.123Z',
+      records_stored: 10,
+      bounded_by: [],
+      unread_files: [],
+      files: stored,
+    },
     endpoints: [{ endpoint_id, endpoint_name: 'shop', records_stored: 10 }],
     before: { view_id: newId(), version: 1, definition: before },
     after: { view_id: null, version: null, definition: after },

@@ -35,6 +35,13 @@ const bounds: Readonly<Record<Comparison['bounded_by'][number], string>> = {
   rows: 'more rows than are compared',
   time: 'no time for more',
   raw_parquet: 'segments without raw Parquet',
+  unread_files: 'files that cannot be read',
+}
+
+const unread: Readonly<Record<Comparison['unread_files'][number]['reason'], string>> = {
+  gone: 'no longer in the bucket',
+  destination_deleted: 'of a destination that was deleted',
+  damaged: 'damaged',
 }
 
 /** Returns lines. They end in a line break. */
@@ -61,15 +68,18 @@ function nameOf({ version }: Side): string {
   return version === null ? 'the changed definition' : `version ${version}`
 }
 
-function describeSample({ records_read, records_stored, since, bounded_by, endpoints }: Comparison): readonly string[] {
+function describeSample(comparison: Comparison): readonly string[] {
+  const { records_read, records_stored, since, bounded_by, unread_files, endpoints } = comparison
   const why = bounded_by.length === 0 ? '' : ` (${bounded_by.map((bound) => bounds[bound]).join(', ')})`
   const read = `${records_read} of the ${countNoun(records_stored, 'record')} delivered since ${since} were read${why}`
-  if (endpoints.length < 2) return [read, ...endpoints.map(({ endpoint_name }) => `endpoint ${printable(endpoint_name)}`)]
+  const missing = unread_files.map(({ reason, files }) => `left out: ${countNoun(files, 'file')} ${unread[reason]}`)
+  if (endpoints.length < 2)
+    return [read, ...missing, ...endpoints.map(({ endpoint_name }) => `endpoint ${printable(endpoint_name)}`)]
   const each = endpoints.map((endpoint) => {
     const { endpoint_name, records_read: own, records_stored: all } = endpoint
     return `endpoint ${printable(endpoint_name)}: ${own} of ${all}`
   })
-  return [read, ...each]
+  return [read, ...missing, ...each]
 }
 
 function describeMatching({ matched_by, before, after }: Comparison): readonly string[] {

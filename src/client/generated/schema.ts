@@ -1420,6 +1420,11 @@ readonly "sts:ExternalId": string
 }
 })[]
 }
+readonly UnreadFiles: {
+/** gone: no longer in the bucket; destination_deleted: its destination was deleted; damaged: no raw Parquet, its records until there may have been read */
+readonly reason: "gone" | "destination_deleted" | "damaged"
+readonly files: number
+}
 readonly ValidatedDestination: {
 readonly id: string
 readonly name: string
@@ -1492,8 +1497,10 @@ readonly records_stored: number
 readonly records_read: number
 /** whether all of them were read */
 readonly is_complete: boolean
-/** why not all were read: at most 10 endpoints, 50 files, 67108864 bytes of files, 200000 records, 1000000 rows of both definitions and 6 s; `raw_parquet`: segments without raw Parquet */
-readonly bounded_by: ("endpoints" | "files" | "bytes" | "records" | "rows" | "time" | "raw_parquet")[]
+/** why not all were read: at most 10 endpoints, 50 files, 67108864 bytes of files, 200000 records, 1000000 rows of both definitions and 6 s; `raw_parquet`: segments without raw Parquet; `unread_files`: files that could not be read */
+readonly bounded_by: ("endpoints" | "files" | "bytes" | "records" | "rows" | "time" | "raw_parquet" | "unread_files")[]
+/** files of these segments that could not be read, by reason */
+readonly unread_files: (components['schemas']["UnreadFiles"])[]
 readonly endpoints: (components['schemas']["ComparedEndpoint"])[]
 /** whether both made the same of every record that was read, in the same columns */
 readonly is_same: boolean

@@ -6,12 +6,13 @@
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import type { Keyring } from '#lib/keyring.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { comparisonLimits } from '#model/limits.ts'
 import type { Principal } from '#model/principal.ts'
 import type { View, ViewDetail } from '#model/view.ts'
-import type { CompareView, ReadingBound } from '#model/view-comparison.ts'
+import type { CompareView, ReadingBound, UnreadFiles } from '#model/view-comparison.ts'
 import type { CompareTask } from '#preview/compare-stored.ts'
 import type { ReadComparison } from '#preview/preview-protocol.ts'
 import { findRecentRawParquet, type RawParquet } from '#store/commits/raw-parquet.ts'
@@ -19,7 +20,7 @@ import { listEndpointsOfLineage } from '#store/endpoints/bindings.ts'
 import { getEndpoint } from '#store/endpoints/endpoints.ts'
 import { findView, getView, getViewDetail } from '#store/endpoints/views.ts'
 import type { Db, Store } from '#store/store.ts'
-import { type BucketFiles, takeFitting } from './bucket-files.ts'
+import { type BucketFiles, takeFitting, type UnreadReason } from './bucket-files.ts'
 import { readTrialSecrets } from './previews.ts'
 
 /** Provided by the composition: `preview/preview-workers.ts`. */
@@ -68,13 +69,15 @@ export function viewComparisonService({ store, keyring, bucketFiles, runner, clo
       const { files, ...stored } = await findFiles(db, endpoints.slice(0, endpointsMax), since)
       const bounded_by = new Set(stored.bounded_by)
       if (endpoints.length > endpointsMax) bounded_by.add('endpoints')
-      return bucketFiles.withCopies(account_id, files, signal, (paths) => {
-        const copies = files.map(({ commit_id, endpoint_id: of, part }, index) => ({
-          ...{ path: paths[index] ?? '', commit_id, endpoint_id: of },
+      return bucketFiles.withReadableCopies(account_id, files, signal, (copies, unread) => {
+        if (copies.length === 0 && unread.size > 0) throw allUnread([...unread.values()])
+        const copied = copies.map(({ path, commit_id, endpoint_id: of, part }) => ({
+          ...{ path, commit_id, endpoint_id: of },
           ...(part && { part }),
         }))
-        const about = { view_name: view.name, since: new Date(since).toISOString() }
-        const task = { ...about, ...stored, before, after, secrets, files: copies, bounded_by: [...bounded_by] }
+        const unread_files = countUnread([...unread.values()])
+        const about = { view_name: view.name, since: new Date(since).toISOString(), unread_files }
+        const task = { ...about, ...stored, before, after, secrets, files: copied, bounded_by: [...bounded_by] }
         return runner.compare(task, account_id, signal)
       })
     },
@@ -165,6 +168,25 @@ function unreadable(files: readonly OwnedFile[]): AppError {
     files.length === 0
       ? 'the segments of the last day have no raw Parquet to compare on: add parquet to output_formats of the endpoint, and wait for its next segment'
       : `the raw Parquet of the last day is in files larger than ${bytesMax} bytes: lower segment_bytes of the endpoint`,
+  )
+}
+
+function countUnread(reasons: readonly UnreadReason[]): readonly UnreadFiles[] {
+  return [...Map.groupBy(reasons, (reason) => reason)].map(([reason, { length: files }]) => ({ reason, files }))
+}
+
+const unreadTexts: Readonly<Record<UnreadReason, string>> = {
+  gone: 'no longer in the bucket',
+  destination_deleted: 'of a destination that was deleted',
+}
+
+function allUnread(reasons: readonly UnreadReason[]): AppError {
+  const counted = countUnread(reasons).map(
+    ({ reason, files }) => `${countNoun(files, 'file')} ${unreadTexts[reason as UnreadReason]}`,
+  )
+  return new AppError(
+    'conflict',
+    `the raw Parquet of the last day cannot be read (${counted.join(', ')}): keep files for a day, and wait for the next segment`,
   )
 }
 

@@ -3,6 +3,7 @@ import type { ComparedColumn, ComparedSide, ViewComparison } from '../../api/vie
 import {
   aboutMatching,
   aboutSample,
+  aboutUnread,
   countRows,
   reasonOfDrop,
   signed,
@@ -81,5 +82,8 @@ test('words say which rows are lost, and why values are not compared', () => {
   expect(matched(null)).toBe(
     'Before, each record is a row, and now each element of $.items[*]: their rows cannot be matched. Counts and records are compared.',
   )
+  const about = (unread_files: ViewComparison['unread_files']) => aboutUnread({ unread_files } as unknown as ViewComparison)
+  expect(about([])).toBeUndefined()
+  expect(about([{ reason: 'gone', files: 2 }])).toBe('2 files no longer in the bucket')
   expect(countRows(side({}), side({ duplicates: 3 }))[1]).toMatchObject({ name: 'Duplicate rows', before: 0, after: 3 })
 })

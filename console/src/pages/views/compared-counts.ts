@@ -101,6 +101,19 @@ const bounds: Readonly<Record<ViewComparison['bounded_by'][number], string>> = {
   rows: 'there are more rows than are compared',
   time: 'the time was over',
   raw_parquet: 'some segments have no raw Parquet',
+  unread_files: 'some files cannot be read',
+}
+
+const unread: Readonly<Record<ViewComparison['unread_files'][number]['reason'], string>> = {
+  gone: 'no longer in the bucket',
+  destination_deleted: 'of a destination that was deleted',
+  damaged: 'damaged',
+}
+
+/** Says which files were left out, such as `2 files no longer in the bucket`; undefined if none was. */
+export function aboutUnread({ unread_files }: ViewComparison): string | undefined {
+  if (unread_files.length === 0) return undefined
+  return unread_files.map(({ reason, files }) => `${count(files, 'file')} ${unread[reason]}`).join(', ')
 }
 
 /** Says how much of the day was read, and why not all. */

@@ -20,6 +20,7 @@ import { Failure } from '../../shell/failure.tsx'
 import {
   aboutMatching,
   aboutSample,
+  aboutUnread,
   type ColumnState,
   type CountRow,
   countOfRows,
@@ -81,9 +82,15 @@ function Outcome({ comparison }: { readonly comparison: ViewComparison }) {
     return `${endpoints.find(({ endpoint_id }) => endpoint_id === record.endpoint_id)?.endpoint_name ?? ''} ${record.segment_seq}:${record.record_index}${item}`
   }
   const unmatched = aboutMatching(comparison)
+  const unread = aboutUnread(comparison)
   return (
     <>
       <p className={style.quiet}>{aboutSample(comparison)}</p>
+      {unread !== undefined && (
+        <Callout kind="warn" title="Some files cannot be read">
+          <p>Left out: {unread}.</p>
+        </Callout>
+      )}
       {is_same && records_read > 0 && (
         <Callout kind="good" title="Both make the same of these records">
           <p>Every record has the same outcome, and each column the same values.</p>

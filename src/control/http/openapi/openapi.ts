@@ -61,6 +61,7 @@ import {
   CompareView,
   OutcomeChange,
   RowChange,
+  UnreadFiles,
   ViewComparison,
 } from '#model/view-comparison.ts'
 import { serveReferencePage } from '../pages/reference-page.ts'
@@ -160,7 +161,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { SendTestEvent, TestEvent },
   { AccessToken, ExchangeToken },
   { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage },
-  { ComparedColumn, ComparedEndpoint, ComparedSide, CompareView, OutcomeChange, RowChange, ViewComparison },
+  { ComparedColumn, ComparedEndpoint, ComparedSide, CompareView, OutcomeChange, RowChange, UnreadFiles, ViewComparison },
   { FieldError, Problem },
 ]
 
