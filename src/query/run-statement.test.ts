@@ -72,6 +72,29 @@ describe('a statement', () => {
     expect(rows).toEqual([])
   })
 
+  test.each(['file_row_number', 'File_Row_Number'])('reads parts of a merged file that has a column %s', async (column) => {
+    const directory = await mkdtemp(join(root, 'merged-'))
+    const database = await Database.open({ directories: [directory], memoryBytes: 64 * MiB })
+    const connection = await database.connect()
+    const rows = `SELECT i AS id, 10 * i AS "${column}", 'x' || i AS "a ""b""" FROM range(9000) r(i)`
+    await connection.run(`COPY (${rows}) TO '${directory}/merged.parquet' (ROW_GROUP_SIZE 2048)`)
+    database.close()
+    const ranges = [
+      { first_row: 3, rows: 2 },
+      { first_row: 8_500, rows: 1 },
+    ]
+    const merged: FetchedTable = {
+      ...orders,
+      files: [{ file: 'merged.parquet', ranges, partition: [{ column: 'city', value: 'Ulm' }] }],
+      columns: ['id', column, 'a "b"', 'city'].map((each) => ({ name: each, type: 'VARCHAR' })),
+    }
+    const result = await runStatement('FROM orders ORDER BY id', { directory, tables: [merged], maxRows: 10 })
+    expect(result.columns.map(({ name: shown }) => shown)).toEqual(['id', column, 'a "b"', 'city'])
+    expect(result.rows).toEqual([3, 4, 8_500].map((id) => [String(id), String(10 * id), `x${id}`, 'Ulm']))
+    const counted = await runStatement('SELECT count(*) FROM orders', { directory, tables: [merged], maxRows: 10 })
+    expect(counted.rows).toEqual([['3']])
+  })
+
   test('returns at most so many rows, and says whether there are more', async () => {
     expect(await run('FROM orders LIMIT 10')).toMatchObject({ row_count: 10, truncated: null })
     expect(await run('FROM orders')).toMatchObject({ row_count: 10, truncated: 'rows' })

@@ -47,20 +47,23 @@ export type TableFiles = Omit<FetchedTable, 'summary'>
 export async function createTable(connection: Connection, directory: string, fetched: TableFiles): Promise<void> {
   const { schema, table } = fetched.name
   if (schema !== '') await connection.run(`CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(schema)}`)
-  const source = sourceOf(directory, fetched)
+  const source = await sourceOf(connection, directory, fetched)
   await connection.run(`CREATE VIEW ${quoteIdentifier(schema === '' ? 'main' : schema)}.${quoteIdentifier(table)} AS ${source}`)
 }
 
-function sourceOf(directory: string, { files, columns }: TableFiles): string {
+async function sourceOf(connection: Connection, directory: string, { files, columns }: TableFiles): Promise<string> {
   const options = 'union_by_name = true, hive_partitioning = false'
-  const ofParts = files.flatMap(({ file, ranges, partition }) => {
-    if (ranges === undefined) return []
-    const rows = ranges.map(({ first_row, rows: count }) => `file_row_number BETWEEN ${first_row} AND ${first_row + count - 1}`)
-    return [
-      `SELECT * EXCLUDE (file_row_number)${valuesOf(partition, columns)}
-        FROM read_parquet(${quoteLiteral(`${directory}/${file}`)}, ${options}, file_row_number = true) WHERE ${rows.join(' OR ')}`,
-    ]
-  })
+  const ofParts: string[] = []
+  for (const { file, ranges, partition } of files) {
+    if (ranges === undefined) continue
+    const rows = ranges.map(({ first_row, rows: count }) => `${rowNumber} BETWEEN ${first_row} AND ${first_row + count - 1}`)
+    const path = quoteLiteral(`${directory}/${file}`)
+    const hasName = columns.some(({ name }) => name.toLowerCase() === rowNumber)
+    const select = hasName
+      ? await renamedSql(connection, path)
+      : { values: `* EXCLUDE (${rowNumber})`, from: `read_parquet(${path}, ${options}, ${rowNumber} = true)` }
+    ofParts.push(`SELECT ${select.values}${valuesOf(partition, columns)} FROM ${select.from} WHERE ${rows.join(' OR ')}`)
+  }
   const whole = files.filter(({ ranges }) => ranges === undefined)
   const ofPartitions = Map.groupBy(whole, ({ partition }) => JSON.stringify(partition))
   const ofFiles = [...ofPartitions.values()].map((ofPartition) => {
@@ -72,6 +75,22 @@ function sourceOf(directory: string, { files, columns }: TableFiles): string {
   const all = selects.join(' UNION ALL BY NAME ')
   if (files.every(({ partition }) => partition.length === 0)) return all
   return `SELECT ${columns.map(({ name }) => quoteIdentifier(name)).join(', ')} FROM (${all})`
+}
+
+/** DuckDB's name for the position of a row in its file. */
+const rowNumber = 'file_row_number'
+
+/** Returns SQL for the columns of a file that has a column with the name of the row number: that is only there if no column hides it. */
+async function renamedSql(connection: Connection, path: string) {
+  const { rows } = await connection.query(
+    `SELECT column_name FROM (DESCRIBE FROM read_parquet(${path}, hive_partitioning = false))`,
+  )
+  const values = rows.map(([name], index) => `column_${index} AS ${quoteIdentifier(String(name))}`)
+  const names = rows.map((_, index) => `column_${index}`)
+  return {
+    values: values.join(', '),
+    from: `read_parquet(${path}, hive_partitioning = false) AS file(${names.join(', ')})`,
+  }
 }
 
 /** SQL for the columns that are in the names of folders only. */
