@@ -62,7 +62,7 @@ const slow = [
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
   'src/records/*.test.ts',
-  'src/views/{column-format,computed-columns,expansion}.test.ts',
+  'src/views/{column-format,computed-columns,expansion,expression-fuzz}.test.ts',
 ]
 
 /** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */
@@ -72,7 +72,7 @@ const slowContract = ['test/contract/{fuzz,setup,setup-docs,setup-property,sign-
 const views = [
   'src/preview/{compare-rows,compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
   'src/query/{conditions,query-workers}.test.ts',
-  'src/views/{expansion-*,expression-*,filter-language,text-functions,time-functions,values-in-parquet}.test.ts',
+  'src/views/{expansion-*,expression-problems,filter-language,function-budgets,text-functions,time-functions,values-in-parquet}.test.ts',
   'test/contract/{preview,query,suggest,view-comparison,view-tests}.test.ts',
   'test/delivery/dense-records.test.ts',
 ]

@@ -3,7 +3,7 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ConditionError, called, joined, listOf, type Node, objectOf, type Part, type PartType, quoted } from './condition.ts'
-import { type ConditionBudget, scalarSize, sizeOfReplaced, sumSizes } from './condition-budget.ts'
+import { type ConditionBudget, castSize, scalarSize, sizeOfList, sizeOfReplaced, sumSizes } from './condition-budget.ts'
 import { integerConstant, textConstant } from './filter-constants.ts'
 import {
   allowedFunctions,
@@ -100,7 +100,7 @@ function printFunction(name: string, result: FunctionResult, parts: readonly Par
     }
     case 'list': {
       const { parts: given, type } = values.combined(parts)
-      return part(listType(type), given)
+      return { sql: called(printed, given), type: listType(type), size: budget.add(sizeOfList(given)) }
     }
     case 'membership': {
       const [list, value, ...others] = parts
@@ -161,7 +161,8 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
 function printJoined(parts: readonly Part[], sql: Part['sql'], { budget }: CallContext): Part {
   if (parts.some(({ type }) => isList(type))) throw new ConditionError('|| and concat join texts, not lists')
   const type = parts.find((part) => isScalar(part.type, 'BLOB'))?.type ?? textType
-  return { sql, type, size: budget.add(sumSizes(parts)) }
+  // Bytes become text, unless all parts are bytes.
+  return { sql, type, size: budget.add(sumSizes(parts.map((part) => ({ size: castSize(part, textType) })))) }
 }
 
 function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {

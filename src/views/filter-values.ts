@@ -6,8 +6,8 @@
  */
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { castList, castText, portable } from './cast-sql.ts'
-import { ConditionError, type Part, quoted } from './condition.ts'
-import { type ConditionBudget, constantSize } from './condition-budget.ts'
+import { ConditionError, type Part, quoted, type TextSize } from './condition.ts'
+import { type ConditionBudget, castSize, constantSize, sizeBeside } from './condition-budget.ts'
 import {
   doubleType,
   elementOf,
@@ -46,7 +46,9 @@ export class PartValues {
   /** Returns parts that are compared. Text beside another type is read as a value of that type. */
   compared(parts: readonly Part[]): readonly Part[] {
     const target = targetOf(parts)
-    return target === undefined ? parts : parts.map((part) => this.#coerceTo(part, target))
+    const compared = target === undefined ? parts : parts.map((part) => this.#coerceTo(part, target))
+    this.#budget.countCasts(compared)
+    return compared
   }
 
   /** Returns a list and a value that it may contain. */
@@ -62,11 +64,13 @@ export class PartValues {
   }
 
   /** Returns parts of which one becomes the result, and its type. DuckDB makes everything text if one of them is text. */
-  combined(parts: readonly Part[]): { readonly parts: readonly Part[]; readonly type: Part['type'] } {
-    const target = targetOf(parts)
+  combined(given: readonly Part[]): { readonly parts: readonly Part[]; readonly type: Part['type'] } {
+    const target = targetOf(given)
+    const parts = given.map((part) => ({ ...part, size: sizeBeside(part, given) }))
     const other = parts.find(({ text, type }) => text === undefined && isScalar(type, 'VARCHAR', 'JSON'))
     if (target === undefined || other !== undefined) {
-      return { parts, type: other?.type ?? target ?? (parts.some(({ text }) => text !== undefined) ? textType : 'unknown') }
+      const type = other?.type ?? target ?? (parts.some(({ text }) => text !== undefined) ? textType : 'unknown')
+      return { parts, type }
     }
     return { parts: parts.map((part) => (part.text === undefined ? part : this.#coerceTo(part, target))), type: target }
   }
@@ -84,7 +88,11 @@ export class PartValues {
     if (read !== part) return read
     const printed = printType(type)
     const cast = mayFail ? 'CAST' : 'TRY_CAST'
-    return { sql: (column) => `${cast}(${part.sql(column)} AS ${printed})`, type, size: this.#budget.sizeOf(type, [part]) }
+    return { sql: (column) => `${cast}(${part.sql(column)} AS ${printed})`, type, size: this.#sizeOfCast(part, type) }
+  }
+
+  #sizeOfCast(part: Part, type: ColumnType): TextSize {
+    return this.#budget.sizeOf(type, [{ size: castSize(part, type) }])
   }
 
   /** Returns the value of a text constant, as a column of the type would read it. */
@@ -110,10 +118,12 @@ export class PartValues {
     const toValue = textReader(part.type, type)
     if (toValue === undefined) return part
     this.#budget.countTimeCast()
+    // Times in a list are read in several steps, and each makes a list.
+    if (isList(type)) for (const _ of ['guarded', 'read']) this.#sizeOfCast(part, type)
     // A lambda evaluates the part once, however often the cast mentions it.
     const body = mayFail ? orError(toValue('x'), 'x', type) : toValue('x')
     const sql: Part['sql'] = (column) => `list_transform([${part.sql(column)}], lambda x: ${body})[1]`
-    return { sql, type, size: this.#budget.sizeOf(type, [part]) }
+    return { sql, type, size: this.#sizeOfCast(part, type) }
   }
 }
 
