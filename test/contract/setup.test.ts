@@ -126,6 +126,27 @@ describe('apply', () => {
     expect([again.code, again.out]).toEqual([0, expect.stringContaining('No changes')])
     expect((await inlet('plan', '-f', files, '--exit-code')).code).toBe(0)
   })
+
+  test('prints what the API warns of when it attaches a view', async () => {
+    const setUp = async () => {
+      const place = await newPlace()
+      place.write(
+        'shop.yaml',
+        shop(newRegion())
+          .replace('path: $.id,', () => 'path: $$.key_name,')
+          .replace('type: BIGINT', 'type: VARCHAR'),
+      )
+      return place
+    }
+    const { code, out, err } = await (await setUp()).apply()
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(
+      /binding shop → orders: created\n {2}warning: the view reads \$\$\.key_name, which this endpoint does not keep/,
+    )
+    const { changes } = JSON.parse((await (await setUp()).apply('--json')).out)
+    const warned = changes.filter((change: object) => 'warnings' in change)
+    expect(warned).toMatchObject([{ kind: 'bindings', status: 'done', warnings: [expect.stringContaining('$$.key_name')] }])
+  })
 })
 
 describe('plan', () => {

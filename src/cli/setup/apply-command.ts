@@ -37,7 +37,10 @@ export async function apply(this: CliContext, flags: ApplyFlags): Promise<void> 
     const outcomes = await applyChanges(plan, {
       ...{ client, clock: this.clock, keepSecret, signal: stopping.signal },
       onWait: (name) => report.write(`Waiting until the endpoint ${printable(name)} has delivered its data\n`),
-      onDone: (outcome, done) => report.write(`[${done}/${plan.changes.length}] ${describeOutcome(outcome)}\n`),
+      onDone: (outcome, done) => {
+        report.write(`[${done}/${plan.changes.length}] ${describeOutcome(outcome)}\n`)
+        for (const warning of outcome.warnings) report.write(`  warning: ${printable(warning)}\n`)
+      },
     })
     const isComplete = outcomes.every(({ status }) => status === 'done')
     const invalid = isComplete
@@ -88,8 +91,12 @@ function countDone(changes: readonly Change[]): string {
     .join(', ')
 }
 
-function outcomeToJson({ change, status, message }: Outcome) {
-  return { ...changeToJson(change), status, ...(message === undefined ? {} : { message }) }
+function outcomeToJson({ change, status, message, warnings }: Outcome) {
+  return {
+    ...{ ...changeToJson(change), status },
+    ...(message === undefined ? {} : { message }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  }
 }
 
 function describeFailure(outcomes: readonly Outcome[], isInterrupted: boolean): string {

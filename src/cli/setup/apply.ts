@@ -18,6 +18,8 @@ export type Outcome = {
   readonly status: 'done' | 'failed' | 'skipped'
   /** Why it failed. */
   readonly message?: string
+  /** Warnings of the API. */
+  readonly warnings: readonly string[]
 }
 
 export type ApplyOptions = Pick<Applying, 'client' | 'keepSecret'> & {
@@ -34,7 +36,7 @@ export async function applyChanges(
   plan: Plan,
   { client, clock, keepSecret, signal, onDone, onWait }: ApplyOptions,
 ): Promise<readonly Outcome[]> {
-  const applying: Applying = { client, keepSecret, ids: new Ids(plan.account) }
+  const applying = { client, keepSecret, ids: new Ids(plan.account) }
   const outcomes = new Map<Change, Outcome>()
   const stopping = new AbortController()
   const stopped = AbortSignal.any([signal, stopping.signal])
@@ -53,17 +55,18 @@ export async function applyChanges(
       stopped,
     )
   }
-  return plan.changes.map((change) => outcomes.get(change) ?? { change, status: 'skipped' })
+  return plan.changes.map((change) => outcomes.get(change) ?? { change, status: 'skipped', warnings: [] })
 }
 
-async function outcomeOf(change: Change, applying: Applying, blocked: string | undefined): Promise<Outcome> {
+async function outcomeOf(change: Change, applying: Omit<Applying, 'warn'>, blocked: string | undefined): Promise<Outcome> {
+  const warnings: string[] = []
   try {
     if (blocked !== undefined) throw new UserError(blocked)
-    await change.run(applying)
-    return { change, status: 'done' }
+    await change.run({ ...applying, warn: (warning) => warnings.push(warning) })
+    return { change, status: 'done', warnings }
   } catch (error) {
-    if (error instanceof InletError || error instanceof UserError) return { change, status: 'failed', message: error.message }
-    throw error
+    if (!(error instanceof InletError || error instanceof UserError)) throw error
+    return { change, status: 'failed', message: error.message, warnings }
   }
 }
 

@@ -135,11 +135,13 @@ async function replace(binding: DeclaredBinding, { isAttached, replaced, old }: 
 
 async function attach(
   { endpoint, view, version, is_required, canary_start_ts, canary_rule }: DeclaredBinding,
-  { client, ids }: Applying,
+  { client, ids, warn }: Applying,
 ): Promise<void> {
   const id = ids.get('endpoints', endpoint)
   const view_id = version === undefined ? ids.get('views', view) : ids.getVersion(view, version)
-  await client.attachView(id, { view_id, is_required, canary_start_ts, ...(canary_rule === undefined ? {} : { canary_rule }) })
+  const terms = { view_id, is_required, canary_start_ts, ...(canary_rule === undefined ? {} : { canary_rule }) }
+  const { warnings } = await client.attachView(id, terms)
+  for (const warning of warnings) warn(warning)
 }
 
 export function nameOf({ endpoint, view, version }: Pick<DeclaredBinding, 'endpoint' | 'view' | 'version'>): string {

@@ -23,6 +23,8 @@ export type Applying = {
   readonly ids: Ids
   /** Takes the secret of a new key, which is shown once. */
   readonly keepSecret: (name: string, secret: string) => Promise<void>
+  /** Takes what the API warns of, although it made the change. */
+  readonly warn: (warning: string) => void
 }
 
 export const singular: Readonly<Record<SetupKind, string>> = {
