@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { Ajv } from 'ajv'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { useControl } from '../support/control.ts'
@@ -42,18 +43,20 @@ const all = [
   '.github/workflows/inlet.yaml',
   'setup/endpoints.yaml',
   'setup/setup.schema.json',
+  'setup/tests.schema.json',
   'setup/views/orders.test.yaml',
   'setup/views/orders.yaml',
 ]
 
 test('the test passes at once, and plan, apply and plan work', { timeout: 60_000 }, async () => {
-  const { inlet, run, written } = newPlace()
+  const { cwd, inlet, run, written } = newPlace()
   const { code, out, err } = await inlet('init')
   expect([code, err]).toEqual([0, ''])
   expect(out).toBe(`Wrote setup/endpoints.yaml
 Wrote setup/views/orders.yaml
 Wrote setup/views/orders.test.yaml
 Wrote setup/setup.schema.json
+Wrote setup/tests.schema.json
 Wrote .github/workflows/inlet.yaml
 
 Try it:
@@ -61,6 +64,17 @@ Try it:
   inlet plan -f setup   # after inlet login
 `)
   expect(written()).toEqual(all)
+  for (const [name, schema] of [
+    ['orders', 'setup'],
+    ['orders.test', 'tests'],
+  ]) {
+    const text = readFileSync(join(cwd, `setup/views/${name}.yaml`), 'utf8')
+    expect(text.split('\n', 1)).toEqual([`# yaml-language-server: $schema=../${schema}.schema.json`])
+    const validate = new Ajv({ allowUnionTypes: true, formats: { uuid: true, 'date-time': true } }).compile(
+      JSON.parse(readFileSync(join(cwd, `setup/${schema}.schema.json`), 'utf8')),
+    )
+    expect([validate(parse(text)), validate.errors]).toEqual([true, null])
+  }
   expect(await inlet('test')).toEqual({ code: 0, out: '3 cases passed.\n', err: '' })
   const account = await control().newAccount()
   const environment = { INLET_URL: control().url, INLET_API_KEY: account.api_key }
@@ -123,7 +137,7 @@ describe('no file is replaced', () => {
     const { cwd, inlet } = newPlace({ '.github/workflows/inlet.yaml': 'mine', 'setup/setup.schema.json': 'mine too' })
     const { code, out } = await inlet('init')
     expect(code).toBe(0)
-    expect(out).toContain('Kept  setup/setup.schema.json\nKept  .github/workflows/inlet.yaml\n')
+    expect(out).toContain('Kept  setup/setup.schema.json\nWrote setup/tests.schema.json\nKept  .github/workflows/inlet.yaml\n')
     expect(readFileSync(join(cwd, '.github/workflows/inlet.yaml'), 'utf8')).toBe('mine')
     expect(readFileSync(join(cwd, 'setup/setup.schema.json'), 'utf8')).toBe('mine too')
   })

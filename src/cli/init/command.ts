@@ -8,6 +8,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { setupJsonSchema } from '#model/setup.ts'
+import { viewTestsJsonSchema } from '#model/view-test.ts'
 import { isSetupFile } from '../setup/kinds/read-files.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type InitialFile, setupFiles, workflowFile } from './files.ts'
@@ -17,8 +18,11 @@ export type InitFlags = { readonly region: string }
 export async function init(this: CliContext, { region }: InitFlags, directory: string): Promise<void> {
   const { root, folder } = placeOf(directory)
   await assertFree(directory)
-  const schema = { path: 'setup.schema.json', text: `${JSON.stringify(setupJsonSchema(), undefined, 2)}\n` }
-  const inSetup = [...setupFiles(region), schema].map(({ path, text }) => ({ path: join(directory, path), text }))
+  const schemas = [
+    { path: 'setup.schema.json', schema: setupJsonSchema() },
+    { path: 'tests.schema.json', schema: viewTestsJsonSchema() },
+  ].map(({ path, schema }) => ({ path, text: `${JSON.stringify(schema, undefined, 2)}\n` }))
+  const inSetup = [...setupFiles(region), ...schemas].map(({ path, text }) => ({ path: join(directory, path), text }))
   const { path, text } = workflowFile(folder)
   const { stdout } = this.process
   for (const file of [...inSetup, { path: relative(process.cwd(), join(root, path)) || path, text }])

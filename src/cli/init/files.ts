@@ -2,7 +2,7 @@
 
 export type InitialFile = { readonly path: string; readonly text: string }
 
-const schemaLine = (up: string) => `# yaml-language-server: $schema=${up}/setup.schema.json\n`
+const schemaLine = (up: string, schema = 'setup') => `# yaml-language-server: $schema=${up}/${schema}.schema.json\n`
 
 const endpoints = (
   region: string,
@@ -36,7 +36,7 @@ views:
         - condition: amount > 0
 `
 
-const tests = `# Records, and all that becomes of them: rows, dropped records and dead letters. What a case leaves out is none.
+const tests = `${schemaLine('..', 'tests')}# Records, and all that becomes of them: rows, dropped records and dead letters. What a case leaves out is none.
 # inlet test --update writes what comes out.
 cases:
   - name: an order becomes a row
