@@ -102,6 +102,8 @@ describe('a column with a format', () => {
     [timed('%y-%j'), 'columns.0.format', 'has the year as %Y'],
     [timed('%Y-%j %z'), 'columns.0.format', 'and no month, day of a month or %z'],
     [timed('%Y %Z'), 'columns.0.format', 'names of zones are ambiguous'],
+    [timed('%Y\0'), 'columns.0.format', 'must not contain control characters'],
+    [timed('%Y\ud800'), 'columns.0.format', 'must not contain control characters'],
     [timed('epoch_s', { type: 'BIGINT' }), 'columns.0.format', 'is only for columns of type TIMESTAMP or TIMESTAMPTZ'],
     [timed('epoch_s', { type: 'TIMESTAMP[]', path: '$.t[*]' }), 'columns.0.format', 'is only for columns of type'],
     [

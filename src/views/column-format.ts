@@ -2,7 +2,7 @@
 import type { Connection } from '#duckdb/database.ts'
 import { definitionLimits } from '#model/limits.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
-import { ConditionError } from './condition.ts'
+import { ConditionError, checkCharacters } from './condition.ts'
 import { computedFrom } from './own-function.ts'
 import { checkConstant } from './text-constants.ts'
 import { epochUnits, formatCheck, offsetPatternOf, timeOfNumber, timeOfText } from './time-formats.ts'
@@ -15,6 +15,7 @@ export async function checkFormat(connection: Connection, format: string, type: 
   if (type !== undefined && (type.depth > 0 || (type.scalar !== 'TIMESTAMP' && type.scalar !== 'TIMESTAMPTZ'))) {
     throw new ConditionError('is only for columns of type TIMESTAMP or TIMESTAMPTZ')
   }
+  checkCharacters(format)
   if (Object.hasOwn(epochUnits, format)) return
   const names = Object.keys(epochUnits).join(', ')
   if (!format.includes('%')) throw new ConditionError(`must be one of ${names}, or a format such as %d/%m/%Y %H:%M:%S`)

@@ -47,15 +47,25 @@ export function compileView(definition: Definition, { secrets }: CompileOptions 
 }
 
 async function compile(input: unknown, secrets?: readonly string[]): Promise<CompiledView> {
-  const parsed = parseFields(Definition, input)
-  if (parsed.errors !== undefined) throw invalid(parsed.errors, parsed.omitted)
-  compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
+  compiler ??= openCompiler()
   const connection = await (await compiler).connect()
   try {
-    return await compileWith(connection, parsed.value, new SecretNames(secrets))
+    return await compileOn(connection, input, secrets)
   } finally {
     connection.close()
   }
+}
+
+/** Opens the database that parses expressions and checks their types. */
+export function openCompiler(): Promise<Database> {
+  return Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
+}
+
+/** Compiles on a connection of the caller. Throws as `compileView`. */
+export async function compileOn(connection: Connection, input: unknown, secrets?: readonly string[]): Promise<CompiledView> {
+  const parsed = parseFields(Definition, input)
+  if (parsed.errors !== undefined) throw invalid(parsed.errors, parsed.omitted)
+  return compileWith(connection, parsed.value, new SecretNames(secrets))
 }
 
 async function compileWith(connection: Connection, definition: Definition, secrets: SecretNames): Promise<CompiledView> {

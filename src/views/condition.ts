@@ -73,6 +73,14 @@ export function quoted(text: string): string {
   return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text)
 }
 
+/** Throws for text that no statement can have, or that looks like another. */
+export function checkCharacters(text: string): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is rejected
+  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
+    throw new ConditionError('must not contain control characters', 'syntax')
+  }
+}
+
 export function objectOf(value: unknown): Node {
   if (typeof value !== 'object' || value === null) throw new ConditionError(unknownShape)
   return value as Node

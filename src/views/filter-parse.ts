@@ -1,16 +1,13 @@
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
-import { beforeExpression, ConditionError, listOf, type Node, objectOf } from './condition.ts'
+import { beforeExpression, ConditionError, checkCharacters, listOf, type Node, objectOf } from './condition.ts'
 import { withQuotedFields } from './envelope-fields.ts'
 
 const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
 
 /** Parses one expression with DuckDB and returns its tree. Fields of the envelope are in it as columns, by their path. Throws ConditionError for anything else. */
 export async function parseExpression(connection: Connection, text: string, timeoutMs: number): Promise<Node> {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is rejected
-  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
-    throw new ConditionError('must not contain control characters', 'syntax')
-  }
+  checkCharacters(text)
   if (text.trim() === '') throw new ConditionError(oneExpression, 'syntax')
   const { rows } = await connection.query(
     `SELECT json_serialize_sql(${quoteLiteral(beforeExpression + withQuotedFields(text))})`,
