@@ -16,14 +16,14 @@ const toBuffers = (records: readonly string[]) => records.map((text) => Buffer.f
 
 /** Counts of the view that delivery writes. */
 async function delivered(definition: Definition, segments: readonly (readonly Buffer[])[]) {
-  const sum = { rows: 0, duplicates: 0, accepted: 0, dropped: 0, dlq: 0 }
+  const sum = { rows: 0, duplicates: 0, accepted: 0, dropped: 0, dlq: 0, castNulls: 0 }
   const named = { name: 'orders', version: 1, compiled: await compileView(definition), secrets: {} }
   for (const [segmentSeq, payloads] of segments.entries()) {
     const directory = await mkdtemp(files.pathOf('segment-'))
     const { counts } = await withTable(directory, segmentSeq, payloads, async (table) =>
       table.writeAccepted(await table.extract([named]), 0, join(directory, 'view.parquet')),
     )
-    for (const name of ['rows', 'duplicates', 'accepted', 'dropped', 'dlq'] as const) sum[name] += counts[name]
+    for (const name of ['rows', 'duplicates', 'accepted', 'dropped', 'dlq', 'castNulls'] as const) sum[name] += counts[name]
   }
   return sum
 }
@@ -78,8 +78,8 @@ describe('a comparison of rows', () => {
         const stored = await Promise.all(parts.map((part, seq) => written(seq, part)))
         const compared = await compare(before, after, stored)
         for (const [side, definition] of [[compared.before, before] as const, [compared.after, after] as const]) {
-          const { rows, duplicates, accepted, dropped, dlq, dead_letters } = side
-          expect({ rows, duplicates, accepted, dropped, dlq }).toEqual(await delivered(definition, parts))
+          const { rows, duplicates, accepted, dropped, dlq, dead_letters, cast_nulls: castNulls } = side
+          expect({ rows, duplicates, accepted, dropped, dlq, castNulls }).toEqual(await delivered(definition, parts))
           expect(dead_letters.reduce((sum, letter) => sum + letter.records, 0)).toBe(dlq)
         }
         const [one, other] = [await itemsOf(before, parts), await itemsOf(after, parts)]

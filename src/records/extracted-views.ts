@@ -50,13 +50,16 @@ export function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['val
   return extractionSql(compiled, { guarded: true, records: 'records' }).values
 }
 
-export type RowsOfView = { readonly view: NamedView; readonly values: readonly string[]; readonly rows: () => string }
+/** `position` is that of the view in the extraction of its rows. */
+export type RowsOfView = {
+  readonly view: NamedView
+  readonly values: readonly string[]
+  readonly rows: () => string
+  readonly position: number
+}
 
 /** Returns the rows of one of the views. */
-export function rowsOf(
-  { views, values, positions, rows }: ExtractedViews,
-  view: number,
-): RowsOfView & { readonly position: number } {
+export function rowsOf({ views, values, positions, rows }: ExtractedViews, view: number): RowsOfView {
   const named = views[view]
   const position = positions[view]
   assert(named !== undefined && position !== undefined, 'the view must be one of the extracted views')

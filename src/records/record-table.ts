@@ -29,6 +29,7 @@ import {
   valuesOf,
 } from './extracted-views.ts'
 import { isLaidOut, type LaidOut, type LayOutOptions, layOut, placeColumns } from './lay-out.ts'
+import { maskColumns, withoutLeftOut } from './left-out-nulls.ts'
 import { buildLimits, rowGroupBytesWithin } from './limits.ts'
 import { ErrorInRow, isAccepted, type Observed, sumObserved } from './observer.ts'
 import { copyToParquetSql, parquetRowsSql } from './parquet-writer.ts'
@@ -219,14 +220,17 @@ export class RecordTable {
     const processed = accepted + tally.dropped + tally.dlq
     assert(processed === this.recordCount, `a view decided ${processed} of ${this.recordCount} records`)
     const dlqSqlOf = (pieces: readonly Piece[]) => dlqSql(named, refused, pieces, this.#options.segmentSeq)
-    const { castNulls, ofColumns } = tally
-    const measure = (whole: string, rows: number) => this.#quality(named.compiled, whole, rows, ofColumns)
+    let inFiles = tally
+    const measure = async (whole: string, rows: number) => {
+      inFiles = await withoutLeftOut(tally, { all: path, kept: whole }, (sql) => this.#query(sql))
+      return this.#quality(named.compiled, whole, rows, inFiles.ofColumns)
+    }
     const { quality, files, unplaced, rows, duplicates, repeated } = await this.#layOut(named.compiled, {
       ...{ path, refused, rows: written, partitionsMax, measure },
     })
     const dlq = tally.dlq + unplaced
     const outcome = { accepted: accepted - unplaced - repeated, dropped: tally.dropped + repeated, dlq }
-    const counts = { processed, ...outcome, rows, duplicates, castNulls }
+    const counts = { processed, ...outcome, rows, duplicates, castNulls: inFiles.castNulls }
     return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), dlq)) }, quality, files, dlqSqlOf }
   }
 
@@ -285,7 +289,8 @@ export class RecordTable {
 
   #writeObserved(refused: string, rows: RowsOfView, condition: string, path: string, stopsAtError = false): Promise<Observed> {
     const { compiled } = rows.view
-    const select = () => acceptedSql(rows, condition, placeColumns(compiled, rows.values))
+    const places = isLaidOut(compiled) ? [...placeColumns(compiled, rows.values), ...maskColumns(rows.position)] : []
+    const select = () => acceptedSql(rows, condition, places)
     return this.#tryUnguarded(() =>
       this.#database.observer.observe(
         refused,
@@ -299,7 +304,8 @@ export class RecordTable {
   #writeObservedInPieces(refused: string, view: NamedView, path: string): Promise<Observed> {
     const { compiled } = view
     const [values = []] = valuesOf([compiled])
-    const write = (file: string, rows: () => string) => this.#writeObserved(refused, { view, values, rows }, isAccepted(0), file)
+    const write = (file: string, rows: () => string) =>
+      this.#writeObserved(refused, { view, values, rows, position: 0 }, isAccepted(0), file)
     return this.#writeViewInPieces(path, {
       write: (piece, file) => write(file, () => this.#extractionSql([compiled], [piece])),
       writeTooComplex: (row, file) => write(file, () => this.#undecidedSql(compiled, row)),
@@ -313,7 +319,7 @@ export class RecordTable {
     const expanded = new ExpandedRows(refused, this.#slices.length, {
       run: (sql) => this.#tryUnguarded(() => this.#run(sql())),
       query: (sql) => this.#query(sql),
-      write: (rows, condition, file) => this.#writeObserved(refused, { view, values, rows }, condition, file),
+      write: (rows, condition, file) => this.#writeObserved(refused, { view, values, rows, position: 0 }, condition, file),
     })
     await this.#database.observer.createRefused(refused)
     const streamed = await this.#streamExpanded(refused, { view, values }, path)
@@ -347,7 +353,7 @@ export class RecordTable {
     if (compiled.condition !== undefined) return undefined
     const rows = () => this.#extractionSql([compiled], this.#pieces)
     try {
-      const observed = await this.#writeObserved(refused, { view, values, rows }, isAccepted(0), path, true)
+      const observed = await this.#writeObserved(refused, { view, values, rows, position: 0 }, isAccepted(0), path, true)
       const { dropped, dlq } = observed.tally
       return { ...observed, accepted: this.recordCount - dropped - dlq }
     } catch (error) {
