@@ -52,7 +52,8 @@ class HeldScans {
   async resume(): Promise<void> {
     this.#release?.()
     const { scans } = this
-    await until('two more scans', () => this.scans >= scans + 3)
+    // After a long scan, as the held one may be, delivery rests for up to ten seconds.
+    await until('two more scans', () => this.scans >= scans + 3, 30_000)
   }
 }
 
