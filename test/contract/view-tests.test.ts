@@ -486,6 +486,19 @@ describe('hostile files', () => {
     expect(result.err).toContain('cases[0].records[0]: is longer than 1 MiB')
   })
 
+  test('expected rows that aliases make long, and rows that are many', async () => {
+    const long = `a: &a ${JSON.stringify('x'.repeat(90_000))}\n`
+    const rows = `rows: [{ order_id: 1 }, { extra: [${'*a, '.repeat(100)}] }, { order_id: 2 }]`
+    const aliased = await testFiles(oneOrder(`${long}cases: [{ name: a, records: [{}], ${rows} }]\n`))
+    expect(aliased).toMatchObject({ code: 1, out: '' })
+    const tooMuch = 'records, rows and dead letters of a view may have 8 MiB together. Test them in several files'
+    expect(aliased.err).toContain(`cases[0].rows[1]: makes the rows too long: ${tooMuch}`)
+    const row = `{ extra: ${'x'.repeat(1_000)} }`
+    const cases = ['a', 'b', 'c'].map((name) => `  - { name: ${name}, records: [{}], rows: [${`${row}, `.repeat(1_200)}] }\n`)
+    const many = { 'views/orders.yaml': orders, 'views/orders.test.yaml': `cases:\n${cases.join('')}` }
+    expect((await testFiles(many)).err).not.toContain('too long')
+  })
+
   test('a filter that is expensive ends in time', async () => {
     const view = `views: [{ name: orders, definition: { columns: [{ name: a, type: VARCHAR, path: $.a }], filters: [{ condition: "regexp_matches(a, '(x+x+)+y')" }] } }]`
     const record = JSON.stringify({ a: 'x'.repeat(500_000) })

@@ -97,7 +97,7 @@ function readCase(
   const { value } = parsed
   if (!mayBeOpen && !isComplete(value))
     source.report(problems, '', 'says nothing about the result: add rows, dropped or dead_letters, or write them with --update')
-  for (const [at, row] of (value.rows ?? []).entries()) checkNumbers(row, source.at('rows', String(at)), problems)
+  readRows(value, source, allowance, problems)
   const records = readRecords(value.records, source, allowance, problems)
   return problems.count === before ? { value, source, records } : undefined
 }
@@ -145,7 +145,7 @@ function findView(
   return undefined
 }
 
-/** Bytes that the records of a view may still have. */
+/** Bytes that the records and expected rows of a view may still have. */
 class Allowance {
   #left: number = viewTestLimits.bytesMax
 
@@ -158,36 +158,57 @@ class Allowance {
 function readRecords(records: readonly unknown[], source: Source, allowance: Allowance, problems: Problems): readonly string[] {
   return records.map((record, index) => {
     const own = source.at('records', String(index))
-    if (typeof record !== 'string' && !(isSmall(record) && checkNumbers(record, own, problems))) {
-      if (!isSmall(record)) own.report(problems, '', tooLong)
+    if (typeof record !== 'string') {
+      if (weightOf(record, recordLimits.bytesMax) === undefined) own.report(problems, '', tooLong)
+      else if (checkNumbers(record, own, problems)) return takeRecord(JSON.stringify(record), own, allowance, problems)
       return ''
     }
-    const text = typeof record === 'string' ? record : JSON.stringify(record)
-    const bytes = Buffer.byteLength(text)
-    if (bytes > recordLimits.bytesMax) own.report(problems, '', tooLong)
-    else if (!allowance.take(bytes))
-      own.report(
-        problems,
-        '',
-        `makes the records longer than ${viewTestLimits.bytesMax / MiB} MiB together: test them in several files`,
-      )
-    return text
+    return takeRecord(record, own, allowance, problems)
   })
+}
+
+function takeRecord(text: string, source: Source, allowance: Allowance, problems: Problems): string {
+  const bytes = Buffer.byteLength(text)
+  if (bytes > recordLimits.bytesMax) source.report(problems, '', tooLong)
+  else if (!allowance.take(bytes)) source.report(problems, '', tooMuch('records'))
+  return text
+}
+
+/** Rows are in memory beside the records, and the values that they are read as. */
+function readRows({ rows = [], dead_letters = [] }: ViewCase, source: Source, allowance: Allowance, problems: Problems): void {
+  const take = (value: unknown, own: Source, what: string) => {
+    const weight = weightOf(value, viewTestLimits.bytesMax)
+    if (weight !== undefined && allowance.take(weight)) return true
+    own.report(problems, '', tooMuch(what))
+    return false
+  }
+  for (const [at, row] of rows.entries()) {
+    const own = source.at('rows', String(at))
+    // A row that is too much is not looked into.
+    if (!take(row, own, 'rows')) return
+    checkNumbers(row, own, problems)
+  }
+  for (const [at, letter] of dead_letters.entries())
+    if (!take(letter, source.at('dead_letters', String(at)), 'dead letters')) return
 }
 
 const tooLong = `is longer than ${recordLimits.bytesMax / MiB} MiB, which is the most that a record may have`
 
-/** Aliases can make a short file a long text. */
-function isSmall(record: unknown): boolean {
-  let left: number = recordLimits.bytesMax
-  const spend = (part: unknown): boolean => {
-    left -= typeof part === 'string' ? part.length : 1
-    if (left < 0) return false
-    if (Array.isArray(part)) return part.every(spend)
+function tooMuch(what: string): string {
+  return `makes the ${what} too long: records, rows and dead letters of a view may have ${viewTestLimits.bytesMax / MiB} MiB together. Test them in several files`
+}
+
+/** Returns about the length of a value as text; undefined if that is above the bound. Aliases can make a short file a long text. */
+function weightOf(value: unknown, max: number): number | undefined {
+  let weight = 0
+  const add = (part: unknown): boolean => {
+    weight += typeof part === 'string' ? 1 + part.length : 1
+    if (weight > max) return false
+    if (Array.isArray(part)) return part.every(add)
     if (typeof part !== 'object' || part === null) return true
-    return Object.entries(part).every(([name, inner]) => spend(name) && spend(inner))
+    return Object.entries(part).every(([name, inner]) => add(name) && add(inner))
   }
-  return spend(record)
+  return add(value) ? weight : undefined
 }
 
 /** Returns whether JSON has every number as it was written. */
