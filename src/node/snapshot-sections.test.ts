@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fromSentView, SentView, toSentView } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
-import type { Section, SectionsEnd } from '#model/snapshot-sections.ts'
+import { EndpointSection, type Section, type SectionsEnd } from '#model/snapshot-sections.ts'
 import { aBoundView } from '../../test/support/delivery-node.ts'
 import { aKey, anEndpoint, aSnapshot } from '../../test/support/ingest-node.ts'
 import { snapshotLines } from '../../test/support/snapshot-lines.ts'
@@ -134,6 +134,34 @@ describe('SnapshotSections', () => {
     for (const update of asRead) sections.apply(update)
     expect(sections.current?.endpoints[0]?.kept_fields).toEqual([])
     expect(sections.current?.keys).toEqual([{ ...aKey(), name: undefined }])
+  })
+
+  test('a node of the release before shadows takes the rest, and has them once it is upgraded', () => {
+    const shadow = aBoundView({
+      version: 2,
+      definition: { expand: '$.items[*]', columns: [{ name: 'sku', type: 'VARCHAR', path: '$item' }], dedupe_by: ['sku'] },
+    })
+    const endpoint = anEndpoint({ ingest_host: null, views: [aBoundView()], shadows: [shadow] })
+    const snapshot = aSnapshot({ endpoints: [endpoint] })
+    const sent = parseUpdates(snapshotLines(snapshot))
+    const Earlier = EndpointSection.omit({ shadows: true })
+    const stored = sent.map(({ sections, end: last }) => ({
+      sections: sections.map((section) =>
+        section.kind === 'endpoints' ? { ...section, endpoints: section.endpoints.map((each) => Earlier.parse(each)) } : section,
+      ),
+      end: last,
+    }))
+    const sections = new SnapshotSections(everyKind)
+    for (const update of stored) sections.apply(update)
+    const { shadows: _, ...rest } = endpoint
+    expect(sections.current?.endpoints).toEqual([rest])
+    // The upgraded process reads what the earlier one stored, and tells control that it lacks something.
+    const upgraded = new SnapshotSections(everyKind)
+    for (const update of stored.map(printUpdate).flatMap(parseUpdates).map(asStored)) upgraded.apply(update)
+    expect(upgraded.current?.endpoints).toEqual([rest])
+    expect(upgraded.versions()['endpoints/00']).toBe('')
+    for (const update of sent) upgraded.apply(update)
+    expect(upgraded.current).toEqual(snapshot)
   })
 
   test('a shadow is no view of its endpoint, and brings its definition', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { EndpointSection } from '#model/snapshot-sections.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
@@ -101,6 +102,28 @@ describe('a shadow', () => {
     await account.post(path, { view_id: draft.id })
     await account.post(`/v1/views/${draft.id}/archive`)
     expect((await account.get(path)).body).toEqual({ items: [] })
+  })
+
+  test('is nothing to a node of the release before: it delivers without it, and nothing is counted', async () => {
+    const { account, draft, endpoint, node, path } = await furnished()
+    const { body: view } = await account.post('/v1/views', { name: 'attached', definition })
+    await account.post(`/v1/views/${view.id}/publish`)
+    await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
+    await account.post(path, { view_id: draft.id })
+    const { sections = [] } = (await node.update()) ?? {}
+    const sent = sections.flatMap((section) => (section.kind === 'endpoints' ? section.endpoints : []))
+    const Earlier = EndpointSection.omit({ shadows: true })
+    const [read] = sent.filter(({ id }) => id === endpoint.id).map((each) => Earlier.parse(each))
+    expect(read).not.toHaveProperty('shadows')
+    expect(read?.bindings).toMatchObject([{ view_id: view.id }])
+    const counts = { processed: 10, accepted: 10, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, errors: {}, last_error: null }
+    const outcome = { view_id: view.id, view_name: 'attached', view_version: 1, ...counts }
+    const sealed_at = new Date(Date.now() - 60_000).toISOString()
+    const commit = aCommit(node.id, endpoint.id, 0, { views: [outcome], sealed_at })
+    expect((await node.call('POST', 'commits', { commits: [commit] })).status).toBe(200)
+    const processed = async (id: string) =>
+      (await account.get(`/v1/views/${id}/metrics`)).body.aggregated.last_24h?.processed ?? 0
+    expect([await processed(view.id), await processed(draft.id)]).toEqual([10, 0])
   })
 
   test('is counted in the metrics of its version, and a backfill still has its segments to write', async () => {

@@ -43,6 +43,24 @@ describe('a shadow', () => {
     expect(marker?.views).toHaveLength(2)
   })
 
+  test('counts elements and duplicates as a view would', async () => {
+    const definition = {
+      expand: '$.items[*]',
+      columns: [{ name: 'sku', type: 'VARCHAR', path: '$item' }],
+      dedupe_by: ['sku'],
+    }
+    const shadow = draft({ definition })
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet'], shadows: [shadow] })
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"items":["a","b","a"]}\n{"items":["b"]}\n{"items":[]}\n{"items":7}')
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    expect(node.commits[0]?.views).toMatchObject([
+      { is_shadow: true, processed: 4, accepted: 1, dropped: 2, dlq: 1, rows: 2, duplicates: 2, errors: { expand_failed: 1 } },
+    ])
+    expect(Object.keys(node.commits[0]?.artifacts ?? {}).toSorted()).toEqual(['manifest', 'parquet'])
+  })
+
   test('runs on segments without views, and with formats that have no views', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['segments'], shadows: [draft()] })
     await using node = await DeliveryNode.create(endpoint)
