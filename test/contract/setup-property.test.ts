@@ -71,6 +71,36 @@ const columnNamed = (name: string) => ({
   cast_failures: optional(fc.constantFrom('null', 'dlq')),
 })
 
+type LaidOutColumn = { readonly name: string; readonly type: string; readonly hidden: boolean | undefined }
+
+/** Layouts that the columns allow. */
+const layoutOf = (columns: readonly LaidOutColumn[]) => {
+  const namesOf = (fits: (column: LaidOutColumn) => boolean) => columns.filter(fits).map(({ name: each }) => each)
+  const isWritten = ({ hidden }: LaidOutColumn) => hidden !== true
+  const inFolders = namesOf(
+    (column) =>
+      isWritten(column) && ['VARCHAR', 'BIGINT'].includes(column.type) && column.name !== 'id' && /^\w+$/.test(column.name),
+  ).filter((each) => !/^\d/.test(each))
+  const someOf = (names: readonly string[], max: number) =>
+    optional(fc.shuffledSubarray([...names], { maxLength: Math.min(max, names.length) })).map((chosen) =>
+      chosen?.length === 0 ? undefined : chosen,
+    )
+  return someOf(inFolders, 3).chain((partition_by) =>
+    fc.record({
+      partition_by: fc.constant(partition_by),
+      sort_by: someOf(
+        namesOf((column) => isWritten(column) && partition_by?.includes(column.name) !== true),
+        4,
+      ),
+      dedupe_by: someOf(
+        namesOf(() => true),
+        4,
+      ),
+      bloom_filters: optional(fc.boolean()),
+    }),
+  )
+}
+
 const settings = {
   destination: fc.record({
     bucket: fc.constantFrom('lake', 'river'),
@@ -95,42 +125,46 @@ const settings = {
   view: fc.record({
     description: optional(text),
     tags: optional(fc.array(fc.constantFrom('x', 'no', 'ü', 'null'), { maxLength: 3 })),
-    definition: fc.record({
-      columns: fc
-        .uniqueArray(fc.constantFrom('Name', 'no', 'null', 'a b', 'ü', '1', 'x:y', '#h'))
-        .map((names) => ['id', ...names])
-        .chain((names) =>
-          fc.tuple(
-            ...names.map((each) =>
-              fc.oneof(
-                { arbitrary: fc.record({ ...columnNamed(each), type: columnType, path }), weight: 3 },
-                fc.record({
-                  ...columnNamed(each),
-                  type: fc.constant('VARCHAR'),
-                  value: fc.constantFrom("'#: x'", 'lower($$.topic)'),
-                }),
+    definition: fc
+      .record({
+        columns: fc
+          .uniqueArray(fc.constantFrom('Name', 'no', 'null', 'a b', 'ü', '1', 'x:y', '#h'))
+          .map((names) => ['id', ...names])
+          .chain((names) =>
+            fc.tuple(
+              ...names.map((each) =>
+                fc.oneof(
+                  { arbitrary: fc.record({ ...columnNamed(each), type: columnType, path }), weight: 3 },
+                  fc.record({
+                    ...columnNamed(each),
+                    type: fc.constant('VARCHAR'),
+                    value: fc.constantFrom("'#: x'", 'lower($$.topic)'),
+                  }),
+                ),
               ),
             ),
           ),
+        lists: optional(fc.constantFrom('aligned', 'packed')),
+        expand: optional(fc.constantFrom('$.items[*]', '$.orders[*].items[*]')),
+        filters: optional(
+          fc.array(
+            fc.record({
+              condition: fc.constantFrom(
+                '1 = 1',
+                '1 = 1\n',
+                "'#' <> ': '\n  AND 2 > 1",
+                `'a' LIKE '%\${A}%'`,
+                "  'x' = 'x' \r\n OR 1 = 2",
+              ),
+              description: optional(text),
+            }),
+            { maxLength: 2 },
+          ),
         ),
-      lists: optional(fc.constantFrom('aligned', 'packed')),
-      expand: optional(fc.constantFrom('$.items[*]', '$.orders[*].items[*]')),
-      filters: optional(
-        fc.array(
-          fc.record({
-            condition: fc.constantFrom(
-              '1 = 1',
-              '1 = 1\n',
-              "'#' <> ': '\n  AND 2 > 1",
-              `'a' LIKE '%\${A}%'`,
-              "  'x' = 'x' \r\n OR 1 = 2",
-            ),
-            description: optional(text),
-          }),
-          { maxLength: 2 },
-        ),
+      })
+      .chain((definition) =>
+        layoutOf(definition.columns as readonly LaidOutColumn[]).map((layout) => ({ ...definition, ...layout })),
       ),
-    }),
   }),
   binding: fc.record({
     is_required: optional(fc.boolean()),
