@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { type CanaryRule, defaultCanaryRule, judgeByRule, SetCanaryRule, type VersionFigures } from './canary-rule.ts'
+import {
+  type CanaryRule,
+  defaultCanaryRule,
+  judgeByRule,
+  readCanaryRule,
+  SetCanaryRule,
+  type VersionFigures,
+} from './canary-rule.ts'
 
 const figures = (more: Partial<VersionFigures>): VersionFigures => ({
   ...{ version: 1, processed: 10_000, accepted: 10_000, dlq: 0, failed: 0, columns: [] },
@@ -48,5 +55,17 @@ test('too few records are not judged, and a bound can be off', () => {
 })
 
 test('a rule needs no fields', () => {
-  expect(SetCanaryRule.parse({})).toEqual({ min_records: 1_000, dead_letters_pct: 1, failed_pct: 1, nulls_pct: 5 })
+  expect(SetCanaryRule.parse({})).toEqual({
+    min_records: 1_000,
+    dead_letters_pct: 1,
+    failed_pct: 1,
+    nulls_pct: 5,
+    window_minutes: 60,
+  })
+})
+
+test('a rule from before there were windows has none', () => {
+  const { window_minutes: _, ...before } = defaultCanaryRule
+  expect(readCanaryRule(JSON.stringify(before))).toEqual({ ...before, window_minutes: null })
+  expect(readCanaryRule(JSON.stringify(defaultCanaryRule))).toEqual(defaultCanaryRule)
 })

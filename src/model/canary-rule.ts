@@ -24,6 +24,17 @@ export const SetCanaryRule = z.strictObject({
     description: 'the same for the NULLs of each column that both versions have',
     examples: [5],
   }),
+  window_minutes: z
+    .int()
+    .min(5)
+    .max(1_440)
+    .nullable()
+    .default(60)
+    .meta({
+      description:
+        'it is also judged by the last so many minutes, if both versions have `min_records` in them; null: only by all since it began',
+      examples: [60],
+    }),
 })
 
 export const CanaryRule = z.object({
@@ -31,12 +42,18 @@ export const CanaryRule = z.object({
   dead_letters_pct: Points,
   failed_pct: Points,
   nulls_pct: Points,
+  window_minutes: z.int().min(1).nullable(),
 })
 export type CanaryRule = z.infer<typeof CanaryRule>
 
+/** Reads a rule that is stored. One from before there were windows has none. */
+export function readCanaryRule(stored: string): CanaryRule {
+  return { window_minutes: null, ...(JSON.parse(stored) as Omit<CanaryRule, 'window_minutes'>) }
+}
+
 export const defaultCanaryRule: CanaryRule = SetCanaryRule.parse({})
 
-/** The figures of one version on one endpoint since the canary began. */
+/** The figures of one version on one endpoint, since the canary began or in its window. */
 export type VersionFigures = {
   readonly version: number
   readonly processed: number

@@ -40,7 +40,7 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
 
   test('201 with the rule of a canary: the default, one of its own, or none', async () => {
     const { account, view, endpoint, path } = await attachable()
-    const byDefault = { min_records: 1_000, dead_letters_pct: 1, failed_pct: 1, nulls_pct: 5 }
+    const byDefault = { min_records: 1_000, dead_letters_pct: 1, failed_pct: 1, nulls_pct: 5, window_minutes: 60 }
     const start = { canary_start_ts: '2026-11-20T08:15:30Z' }
     for (const [given, canary_rule] of [
       [{}, null],
@@ -59,7 +59,7 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     }
   })
 
-  test.each([{ min_records: 0 }, { nulls_pct: 101 }, { dead_letters_pct: '1' }, { wrong: 1 }])(
+  test.each([{ min_records: 0 }, { nulls_pct: 101 }, { dead_letters_pct: '1' }, { window_minutes: 4 }, { wrong: 1 }])(
     '422 for the rule %j',
     async (rule) => {
       const { account, view, path } = await attachable()

@@ -169,7 +169,9 @@ const settings = {
   binding: fc.record({
     is_required: optional(fc.boolean()),
     canary_start_ts: optional(fc.constantFrom(null, '2026-11-20T08:15:30+02:00', '2026-11-20T08:15:30.123Z')),
-    canary_rule: optional(fc.constantFrom(null, {}, { nulls_pct: null }, { min_records: 7, failed_pct: 2.5 })),
+    canary_rule: optional(
+      fc.constantFrom(null, {}, { nulls_pct: null, window_minutes: null }, { min_records: 7, failed_pct: 2.5 }),
+    ),
   }),
   key: fc.constantFrom(
     { scopes: ['ingest'] },

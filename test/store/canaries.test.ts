@@ -71,7 +71,13 @@ async function setUp(store: TestStore, canary_rule?: CanaryRule | null) {
 describeStores('canaries', (test) => {
   test('one with more dead letters is stopped, once, with its reason everywhere', async ({ store }) => {
     const { account, canary, first, second, count, check, state, lines } = await setUp(store)
-    expect(canary.canary_rule).toEqual({ min_records: 1_000, dead_letters_pct: 1, failed_pct: 1, nulls_pct: 5 })
+    expect(canary.canary_rule).toEqual({
+      min_records: 1_000,
+      dead_letters_pct: 1,
+      failed_pct: 1,
+      nulls_pct: 5,
+      window_minutes: 60,
+    })
     await count(first.id, start + minuteMs, { records: 2_000, dlq: 20 })
     await count(second.id, start + minuteMs, { records: 999, dlq: 50 })
     await check(start + 2 * minuteMs)
@@ -108,6 +114,41 @@ describeStores('canaries', (test) => {
     expect(await state()).toMatchObject({ status: 'active' })
   })
 
+  test('one that is good for hours and then bad is stopped by its window', async ({ store }) => {
+    const good = async ({ first, second, count }: Awaited<ReturnType<typeof setUp>>) => {
+      for (let hour = 0; hour < 11; hour += 1)
+        for (const { id } of [first, second]) await count(id, start + hour * 60 * minuteMs, { records: 1_000_000 })
+    }
+    const now = start + 12 * 60 * minuteMs
+    const bad = { records: 2_000, dlq: 100 }
+    const sliding = await setUp(store)
+    await good(sliding)
+    await sliding.count(sliding.first.id, now - 10 * minuteMs, { records: 2_000 })
+    await sliding.count(sliding.second.id, now - 10 * minuteMs, { ...bad, records: 900 })
+    await sliding.check(now)
+    expect(await sliding.state(), 'too few records in the window').toMatchObject({ status: 'active' })
+    await sliding.count(sliding.second.id, now - 5 * minuteMs, bad)
+    await sliding.check(now + 61 * minuteMs)
+    expect(await sliding.state(), 'after the window').toMatchObject({ status: 'active' })
+    await sliding.check(now)
+    expect(await sliding.state()).toMatchObject({
+      status: 'detached',
+      stopped_reason: expect.stringContaining('in the last 60 minutes, 6.9 % of its records became dead letters, and 0 %'),
+    })
+    const whole = await setUp(store, {
+      min_records: 1_000,
+      dead_letters_pct: 1,
+      failed_pct: 1,
+      nulls_pct: 5,
+      window_minutes: null,
+    })
+    await good(whole)
+    for (const [id, figures] of [[whole.first.id, { records: 2_000 }] as const, [whole.second.id, bad] as const])
+      await whole.count(id, now - 5 * minuteMs, figures)
+    await whole.check(now)
+    expect(await whole.state()).toMatchObject({ status: 'active' })
+  })
+
   test('a version that is alone goes on', async ({ store }) => {
     const { account, endpoint, old, first, second, count, check, state } = await setUp(store)
     await count(first.id, start, { records: 2_000 })
@@ -118,7 +159,7 @@ describeStores('canaries', (test) => {
   })
 
   test('a rule can be changed, and turned off', async ({ store }) => {
-    const lenient = { min_records: 10, dead_letters_pct: null, failed_pct: 1, nulls_pct: 1 }
+    const lenient = { min_records: 10, dead_letters_pct: null, failed_pct: 1, nulls_pct: 1, window_minutes: null }
     for (const [rule, status] of [
       [null, 'active'],
       [lenient, 'active'],

@@ -128,6 +128,7 @@ readonly min_records: number
 readonly dead_letters_pct: number | null
 readonly failed_pct: number | null
 readonly nulls_pct: number | null
+readonly window_minutes: number | null
 }
 readonly ChangeAccount: {
 readonly name?: string | undefined
@@ -1351,6 +1352,8 @@ readonly dead_letters_pct?: number | null | undefined
 readonly failed_pct?: number | null | undefined
 /** the same for the NULLs of each column that both versions have */
 readonly nulls_pct?: number | null | undefined
+/** it is also judged by the last so many minutes, if both versions have `min_records` in them; null: only by all since it began */
+readonly window_minutes?: number | null | undefined
 }
 readonly Shadow: {
 readonly id: string

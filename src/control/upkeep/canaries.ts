@@ -9,8 +9,9 @@ import type { Registry } from 'prom-client'
 import { errorMessage } from '#lib/error-message.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { dayMs, minuteMs } from '#lib/time-units.ts'
 import { judgeByRule } from '#model/canary-rule.ts'
-import { type Canary, findVersionBeside, listCanaries, readFigures, stopCanary } from '#store/endpoints/canaries.ts'
+import { type Canary, findVersionBeside, listCanaries, readFigures, stopCanary, type Version } from '#store/endpoints/canaries.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 
@@ -62,10 +63,23 @@ export async function stopBrokenCanaries(
     const other = await findVersionBeside(db, canary)
     if (other === undefined) return
     const now = clock.now()
-    const reason = judgeByRule(canary.rule, await readFigures(db, canary, canary, now), await readFigures(db, canary, other, now))
+    const reason = await findReason(canary, other, now)
     if (reason === undefined || !(await applyChange((tx) => stopCanary(tx, canary, reason, now)))) return
     onStopped()
     const { id: binding_id, endpoint_id, view_name: view, version } = canary
     logger.warn({ binding_id, endpoint_id, view, version, reason }, 'canary stopped')
+  }
+
+  /** Judges all since the canary began, of the last day at most, and then its window, which a good beginning does not outweigh. */
+  async function findReason(canary: Canary, other: Version, now: number): Promise<string | undefined> {
+    const { rule } = canary
+    const since = Math.max(canary.since, now - dayMs)
+    const figuresOf = async (from: number) =>
+      [await readFigures(db, canary, canary, from), await readFigures(db, canary, other, from)] as const
+    const reason = judgeByRule(rule, ...(await figuresOf(since)))
+    const windowMs = (rule.window_minutes ?? 0) * minuteMs
+    if (reason !== undefined || windowMs === 0 || now - windowMs <= since) return reason
+    const broken = judgeByRule(rule, ...(await figuresOf(now - windowMs)))
+    return broken === undefined ? undefined : `in the last ${rule.window_minutes} minutes, ${broken}`
   }
 }

@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import { type AttachView, type Binding, ruleOf } from '#model/binding.ts'
-import type { CanaryRule } from '#model/canary-rule.ts'
+import { readCanaryRule } from '#model/canary-rule.ts'
 import { bindingLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchEndpoint, touchViewUnlessNeeded } from '../cluster/section-versions.ts'
-import { fromFlag, fromJsonOrNull, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
+import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
@@ -166,7 +166,7 @@ function toBinding(row: Row): Binding {
     activated_by: row.activated_by,
     deactivated_at: toTimeOrNull(row.deactivated_at),
     canary_start_ts: toTimeOrNull(row.canary_start_ts),
-    canary_rule: fromJsonOrNull<CanaryRule>(row.canary_rule),
+    canary_rule: row.canary_rule === null ? null : readCanaryRule(row.canary_rule),
     stopped_reason: row.stopped_reason,
     status: row.deactivated_at === null ? 'active' : 'detached',
   }

@@ -4,8 +4,7 @@
  * Law: a canary is stopped only while another version is attached, in one transaction, so that no segment is left without a version.
  */
 import { sql } from 'kysely'
-import { dayMs } from '#lib/time-units.ts'
-import type { CanaryRule, VersionFigures } from '#model/canary-rule.ts'
+import { type CanaryRule, readCanaryRule, type VersionFigures } from '#model/canary-rule.ts'
 import { addQualities, type QualitySum } from '#model/view-quality.ts'
 import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
@@ -46,7 +45,7 @@ export async function listCanaries(db: Db, now: number, after: string, limit: nu
     .execute()
   return rows.map(({ canary_rule, activated_at, canary_start_ts, ...row }) => ({
     ...row,
-    rule: fromJson<CanaryRule>(canary_rule),
+    rule: readCanaryRule(canary_rule),
     since: Math.max(activated_at, canary_start_ts ?? 0),
   }))
 }
@@ -67,14 +66,14 @@ export function findVersionBeside(db: Db, { id, endpoint_id, view_name, since }:
     .executeTakeFirst()
 }
 
-/** Returns what a version did on the endpoint since the canary began, of the last day at most. */
+/** Returns what a version did on the endpoint from a time on. */
 export async function readFigures(
   db: Db,
-  { endpoint_id, since }: Pick<Canary, 'endpoint_id' | 'since'>,
+  { endpoint_id }: Pick<Canary, 'endpoint_id'>,
   { view_id, version }: Version,
-  now: number,
+  since: number,
 ): Promise<VersionFigures> {
-  const from = bucketStart(Math.max(since, now - dayMs))
+  const from = bucketStart(since)
   const names = ['processed', 'accepted', 'dlq', 'failed'] as const
   const counts = await db
     .selectFrom('view_counters')

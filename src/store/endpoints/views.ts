@@ -6,14 +6,14 @@
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
-import type { CanaryRule } from '#model/canary-rule.ts'
+import { readCanaryRule } from '#model/canary-rule.ts'
 import { type Definition, type DefinitionFormat, withListForm } from '#model/definition.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { listSecretsOfView, lockSecrets, setSecretsOfView } from '../accounts/secrets.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchBoundEndpoints } from '../cluster/section-versions.ts'
-import { fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
+import { fromJson, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { storeLimits } from '../limits.ts'
 import { readPage } from '../page.ts'
@@ -159,7 +159,7 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
       is_required: row.is_required === 1,
       activated_at: toTime(row.activated_at),
       canary_start_ts: toTimeOrNull(row.canary_start_ts),
-      canary_rule: fromJsonOrNull<CanaryRule>(row.canary_rule),
+      canary_rule: row.canary_rule === null ? null : readCanaryRule(row.canary_rule),
     })),
     shadows: await listShadowsOfView(db, id),
     stopped_canaries: await listStoppedCanaries(db, id),
