@@ -28,6 +28,17 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+/**
+ * Why a node has lost its place: control refuses whatever it sends, and tells it so. An operator removed it, or revoked its credential, or
+ * another machine adopted its log.
+ */
+const fences = ['node_removed', 'node_revoked', 'node_adopted'] as const
+export type Fence = (typeof fences)[number]
+
+export function isFence(value: unknown): value is Fence {
+  return fences.some((fence) => fence === value)
+}
+
 /** The kinds of problems with an expression of a view. */
 export const expressionProblems = ['syntax', 'unknown_name', 'not_allowed', 'wrong_type', 'too_expensive'] as const
 export type ExpressionProblem = (typeof expressionProblems)[number]
@@ -55,6 +66,8 @@ export type AppErrorOptions = {
   readonly reasons?: readonly string[]
   /** The quota that is exceeded. */
   readonly quota?: string
+  /** For a node whose place is taken: it must not try again. */
+  readonly fence?: Fence
 }
 
 export class AppError extends Error {
@@ -65,6 +78,7 @@ export class AppError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly reasons: readonly string[] | undefined
   readonly quota: string | undefined
+  readonly fence: Fence | undefined
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, { cause: options.cause })
@@ -74,6 +88,7 @@ export class AppError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds
     this.reasons = options.reasons
     this.quota = options.quota
+    this.fence = options.fence
   }
 }
 
@@ -87,6 +102,8 @@ export type Problem = {
   readonly errors?: readonly FieldError[]
   readonly reasons?: readonly string[]
   readonly quota?: string
+  /** Only of the API for nodes. */
+  readonly fence?: Fence
 }
 
 /** Bounds of an error response. Its texts may have parts of the request. */
@@ -105,6 +122,7 @@ export function toProblem(error: AppError, baseUrl: string): Problem {
     ...(error.errors === undefined ? {} : { errors: error.errors.slice(0, problemLimits.errorsMax).map(shortenError) }),
     ...(error.reasons === undefined ? {} : { reasons: error.reasons }),
     ...(error.quota === undefined ? {} : { quota: error.quota }),
+    ...(error.fence === undefined ? {} : { fence: error.fence }),
   }
 }
 

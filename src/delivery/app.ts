@@ -17,6 +17,7 @@ import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { removeNodeLeftovers } from '#node/leftovers.ts'
+import { NodeFence } from '#node/node-fence.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
@@ -61,9 +62,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const commandLine = sandbox.confine(conversionBounds(conversionMemoryBytes(config)))
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
 
+  const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
   const plane = composeDelivery(config, {
     segments: new LocalSegmentSource({ directory: paths.wal, files, clock: machine }),
-    ...{ nodeId, control, files, clock, machine, random, logger, conversionPool, access },
+    ...{ nodeId, control, fence, files, clock, machine, random, logger, conversionPool, access },
     stores: hooks.stores ?? objectStores.stores,
     seal: await MarkerSeal.open({ files, random }, paths.markerKey),
     tracer: traced?.tracer,
@@ -71,6 +73,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   })
   await plane.prepare()
   await startAll(plane.services)
+  let stopped: Promise<void> | undefined
+  const stop = (signal: AbortSignal) => (stopped ??= stopAll(plane.services, signal))
+  fence.onFinal(() => {
+    stop(AbortSignal.abort()).catch((error: unknown) => logger.error({ err: error }, 'delivery of a fenced node failed to stop'))
+  })
   return {
     backlog: plane.backlog,
     async stop(signal) {
@@ -83,7 +90,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
         logger,
       })
       await progress.start()
-      await stopAll(plane.services, signal)
+      await stop(signal)
       await progress.stop()
       if (hooks.conversionPool === undefined) await conversionPool.stop()
       objectStores.close()

@@ -13,6 +13,7 @@ import type { SegmentSource } from '#log/segment-source.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { Control } from '#node/control-client.ts'
+import type { NodeFence } from '#node/node-fence.ts'
 import { Outbox, type OutboxOptions } from '#node/outbox.ts'
 import { RecordedCommits } from '#node/recorded-commits.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -45,6 +46,7 @@ import { Pipeline } from './segments/pipeline.ts'
 export type DeliveryPorts = {
   readonly nodeId: string
   readonly control: Control
+  readonly fence: NodeFence
   readonly segments: SegmentSource
   readonly files: Files
   /** Control's time. */
@@ -87,9 +89,12 @@ export function conversionMemoryBytes({ deliveryMemoryBytes, deliveryParallel }:
 
 export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): DeliveryPlane {
   const { paths } = config
-  const { nodeId, control, segments, files, clock, machine, random, logger, traces } = ports
-  const path = paths.deliverySnapshot
-  const feed = new SnapshotFeed({ client: control, kinds: ['endpoints', 'views'], path, nodeId, files, clock, random, logger })
+  const { nodeId, control, fence, segments, files, clock, machine, random, logger, traces } = ports
+  const feed = new SnapshotFeed({
+    ...{ client: control, nodeId, fence, files, clock, random, logger },
+    kinds: ['endpoints', 'views'],
+    path: paths.deliverySnapshot,
+  })
   const endpoints = new Endpoints()
   feed.subscribe((snapshot) => endpoints.update(snapshot))
 
@@ -108,7 +113,11 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   const delivery = composeSegmentDelivery(ports, conversion, { segments, parked, outbox, endpoints, feed })
   const pipeline = new Pipeline({
     ...{ nodeId, segments, parked, endpoints, clock, random, logger },
-    deliver: (run) => delivery.run(run),
+    async deliver(run) {
+      run.report(fence.reason ?? null)
+      await fence.whenOpen(run.signal)
+      return delivery.run(run)
+    },
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
   })

@@ -22,6 +22,7 @@ import { HandedCertificate } from '#node/handed-certificate.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { readJoinToken } from '#node/join-token.ts'
 import { removeNodeLeftovers } from '#node/leftovers.ts'
+import { NodeFence } from '#node/node-fence.ts'
 import { openTracer } from '#node/open-tracer.ts'
 import { Registration } from '#node/registration.ts'
 import { startWorkerThread } from './http/otlp/worker-thread.ts'
@@ -63,6 +64,7 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
   await removeNodeLeftovers(files, paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const node = describeNode(config, version, logger)
+  const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const traced = await openTracer(config, { process: 'ingest', nodeId, files, clock, random, logger })
   const handed =
@@ -78,6 +80,7 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
       nodeId,
       control,
       registration,
+      fence,
       files,
       clock,
       machine,

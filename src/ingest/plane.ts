@@ -19,6 +19,7 @@ import type { CheckedClock } from '#node/checked-clock.ts'
 import type { Control } from '#node/control-client.ts'
 import type { ControlContact } from '#node/control-contact.ts'
 import type { HandedCertificate } from '#node/handed-certificate.ts'
+import type { NodeFence } from '#node/node-fence.ts'
 import type { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from './find-delivered.ts'
@@ -52,6 +53,7 @@ export type IngestPorts = {
   readonly nodeId: string
   readonly control: Control
   readonly registration: Registration
+  readonly fence: NodeFence
   /** Called once. */
   readonly openLog: (hooks: LogHooks) => LogWriter
   readonly files: Files
@@ -108,9 +110,9 @@ export type IngestPlane = {
 
 export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestPlane {
   const { paths } = config
-  const { nodeId, control, registration, files, clock, machine, random, logger, certificate, handed } = ports
+  const { nodeId, control, registration, fence, files, clock, machine, random, logger, certificate, handed } = ports
   const feed = new SnapshotFeed({
-    ...{ client: control, nodeId, registration, files, clock, random, logger },
+    ...{ client: control, nodeId, registration, fence, files, clock, random, logger },
     kinds: ['installation', 'keys', 'endpoints'],
     path: paths.ingestSnapshot,
   })
@@ -133,6 +135,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
       http.endConnections()
       await sessions.endInTurns(withinMs)
     },
+    isFenced: () => fence.reason !== undefined,
     clock,
     logger,
   })
@@ -142,6 +145,11 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     sessions.recheck()
     handed?.want(snapshot.certificate)
     report.sendNow()
+  })
+  fence.onFinal(() => {
+    for (const { id } of feed.current()?.endpoints ?? []) void log.end(id, 'fenced')
+    sessions.recheck()
+    void report.stop()
   })
   const blockedFile = new BlockedFile({
     path: paths.ingestBlocked,
@@ -199,7 +207,7 @@ type Entry = {
 /** Composes the parts that decide whether a request is admitted. */
 function composeEntry(
   config: IngestConfig,
-  { nodeId, control, clock, random, logger }: IngestPorts,
+  { nodeId, control, fence, clock, random, logger }: IngestPorts,
   { log, nodeRoom, storedRequests }: Storage,
   { contact, keyIds }: { readonly contact: SnapshotFeed['contact']; readonly keyIds: () => Iterable<string> },
 ): Entry {
@@ -228,6 +236,7 @@ function composeEntry(
   const gate = new Gate({
     configuration,
     authenticator,
+    fence,
     clientAddresses: new ClientAddresses(config.trustProxy),
     rooms: nodeRoom,
     allowances,

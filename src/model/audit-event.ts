@@ -16,6 +16,7 @@ export type AuditActor =
   | 'bootstrap'
   | `join-token:${string}`
   | 'join-secret'
+  | `node:${string}`
   | 'inlet'
   | 'unknown'
 
@@ -26,7 +27,7 @@ export const AuditEvent = z.object({
   account_id: Id.nullable().meta({ description: 'the account that the call belongs to; null if it belongs to none' }),
   actor: z.string().meta({
     description:
-      '`key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `inlet`: a rule, such as that of a canary; `unknown`: no valid credentials',
+      '`key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `node:<id>`: a machine that adopted the log of this node; `inlet`: a rule, such as that of a canary; `unknown`: no valid credentials',
     examples: ['key:4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'],
   }),
   actor_name: z
@@ -39,7 +40,7 @@ export const AuditEvent = z.object({
     .meta({ description: 'the client, as control sees it; null for commands, and for calls of the operator' }),
   operation: z.string().meta({
     description:
-      'the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console',
+      'the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console',
     examples: ['createKey'],
   }),
   resource_id: z.string().nullable().meta({ description: 'what was created, changed or named' }),

@@ -44,10 +44,11 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
 /**
  * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer
  * <node id>.<secret>`, the credential of the node; `join` carries a join token or the join secret, and `ca` nothing. A `node_id` other than
- * that of the credential is 403.
+ * that of the credential is 403. A refused credential that the node once had is 401 with `fence`, which says why.
  *
  *   GET  /internal/v1/ca                   → 200 the root certificate that join tokens pin, in PEM; 404 if there is none
  *   POST /internal/v1/join                 Join        → 200 Joined, 401, 403 if the token is for another region. Idempotent.
+ *   POST /internal/v1/adopt                Adopt       → 204; from then on only the new secret is accepted
  *   POST /internal/v1/register             Register    → 200 Registered; 403 if the credential is for another region
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
  *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known
@@ -93,6 +94,10 @@ export const Joined = z.discriminatedUnion('joined', [
   z.object({ joined: z.literal(false), reason: z.enum(['revoked', 'taken']) }),
 ])
 export type Joined = z.infer<typeof Joined>
+
+/** Gives the id of a node, whose log was adopted, the secret that the adopting machine made. */
+export const Adopt = z.object({ secret: z.string().regex(nodeSecretPattern) })
+export type Adopt = z.infer<typeof Adopt>
 
 export const Registered = z.object({ epoch: z.int() })
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { type Fence, isFence } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { type HttpResponse, sendRequest } from '#lib/http.ts'
 import { parseJson } from '#lib/json.ts'
@@ -6,6 +7,7 @@ import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import {
+  type Adopt,
   CommitsFound,
   CommitsRecorded,
   type Heartbeat,
@@ -41,15 +43,22 @@ export class ControlError extends Error {
   readonly status: number
   /** Explanation that control gave. */
   readonly detail: string
+  /** Why control refuses this node until an operator does something. */
+  readonly fence: Fence | undefined
 
   constructor(
     status: number,
     message: string,
-    { detail = '', cause }: { readonly detail?: string; readonly cause?: unknown } = {},
+    {
+      detail = '',
+      fence,
+      cause,
+    }: { readonly detail?: string; readonly fence?: Fence | undefined; readonly cause?: unknown } = {},
   ) {
     super(message, { cause })
     this.status = status
     this.detail = detail
+    this.fence = fence
   }
 }
 
@@ -103,6 +112,11 @@ export class ControlClient {
   /** Asks for the id of this node. Needs the secret of a join token, or the join secret, not a credential. */
   async join(body: Join, joinSecret: string, signal: AbortSignal): Promise<Joined> {
     return this.#json(Joined, 'POST', 'join', { body, signal, token: joinSecret })
+  }
+
+  /** Replaces the credential of this node, whose log is on another machine now. Needs the one before. */
+  async adopt(body: Adopt, credential: string, signal: AbortSignal): Promise<void> {
+    await this.#call('POST', 'adopt', { body, signal, token: credential })
   }
 
   async register(body: Register, signal: AbortSignal): Promise<number> {
@@ -212,8 +226,8 @@ export class ControlClient {
     const { status, body: answer } = response
     if (status >= 200 && status < 300) return response
     if (status === 401 && token === undefined) await credential.reload()
-    const detail = detailOf(answer)
-    throw new ControlError(status, `control rejected ${method} ${path.split('?')[0]}: ${status} ${detail}`, { detail })
+    const { detail, fence } = readProblem(answer)
+    throw new ControlError(status, `control rejected ${method} ${path.split('?')[0]}: ${status} ${detail}`, { detail, fence })
   }
 }
 
@@ -244,9 +258,10 @@ function unreachable(url: string, cause: unknown): ControlError {
 }
 
 /** Returns what a problem (RFC 7807) says, or the beginning of another response: that of a proxy. */
-function detailOf(answer: Buffer): string {
+function readProblem(answer: Buffer): { readonly detail: string; readonly fence?: Fence } {
   const text = answer.toString()
   const problem = parseJson(text)
-  const isProblem = typeof problem === 'object' && problem !== null && 'detail' in problem
-  return isProblem && typeof problem.detail === 'string' ? problem.detail : text.slice(0, 500)
+  if (typeof problem !== 'object' || problem === null) return { detail: text.slice(0, 500) }
+  const { detail, fence } = problem as { readonly detail?: unknown; readonly fence?: unknown }
+  return { detail: typeof detail === 'string' ? detail : text.slice(0, 500), ...(isFence(fence) ? { fence } : {}) }
 }

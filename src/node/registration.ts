@@ -36,22 +36,29 @@ export class Registration {
     this.#options = options
   }
 
-  /** `wasConfigured`: control accepted this node before. */
-  async register(signal: AbortSignal, wasConfigured: boolean): Promise<void> {
+  /**
+   * `wasConfigured`: control accepted this node before. `isRunning`: it did so since the start of this process, which then does not join
+   * again after a removal.
+   */
+  async register(signal: AbortSignal, wasConfigured: boolean, isRunning = false): Promise<void> {
     const { client, credential, node, joinSecret, logger } = this.#options
     try {
       await this.#establishTrust(signal)
       await client.register(node, signal)
     } catch (error) {
-      if (!(error instanceof ControlError) || (error.status !== 401 && error.status !== 403)) throw error
+      if (!isRefused(error)) throw error
       // 403: the credential is for another region than the one that this node is configured for.
       const isElsewhere = error.status === 403
-      const reason = isElsewhere ? error.detail : wasConfigured ? lostCredential : notJoined
+      const { fence } = error
+      if (fence === 'node_adopted' || (fence === 'node_removed' && isRunning)) throw error
+      const reason = isElsewhere || fence !== undefined ? error.detail : wasConfigured ? lostCredential : notJoined
       if (joinSecret === null) {
         this.#logOnce(`${reason}; ${isElsewhere ? `${setRegionBack}, or ` : ''}${anotherToken}`)
         throw error
       }
-      await this.#join(joinSecret, signal)
+      await this.#join(joinSecret, signal).catch((joinError: unknown) => {
+        throw fence !== undefined && isRefused(joinError) ? error : joinError
+      })
       if (wasConfigured) logger.warn({ node_id: credential.nodeId }, `${reason}; it has registered again`)
       else logger.info({ node_id: credential.nodeId }, 'node registered')
     }
@@ -86,7 +93,7 @@ export class Registration {
     try {
       return await client.join({ ...node, node_id, secret, previous_secret }, joinSecret, signal)
     } catch (error) {
-      if (error instanceof ControlError && (error.status === 401 || error.status === 403))
+      if (isRefused(error))
         this.#logOnce(`control does not let this node join: ${error.detail}; ${error.status === 403 ? setRegion : anotherToken}`)
       throw error
     }
@@ -96,4 +103,9 @@ export class Registration {
     if (this.#logged !== text) this.#options.logger.error({ node_id: this.#options.credential.nodeId }, text)
     this.#logged = text
   }
+}
+
+/** Whether control does not accept the credential or the join token, or not for this region. */
+export function isRefused(error: unknown): error is ControlError {
+  return error instanceof ControlError && (error.status === 401 || error.status === 403)
 }

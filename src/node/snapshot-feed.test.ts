@@ -12,6 +12,7 @@ import { aBoundView } from '../../test/support/delivery-node.ts'
 import { anEndpoint, aSnapshot, ControlStandIn } from '../../test/support/ingest-node.ts'
 import { until } from '../../test/support/until.ts'
 import { ControlClient } from './control-client.ts'
+import { NodeFence } from './node-fence.ts'
 import { SnapshotFeed } from './snapshot-feed.ts'
 
 let directory = ''
@@ -65,6 +66,7 @@ async function open({
     path: join(directory, 'snapshot.ndjson'),
     ...(isRegistering ? { registration: { register } } : {}),
     ...{ files, clock, logger },
+    fence: await NodeFence.open({ path: join(directory, 'fence'), files, logger }),
   })
   feed.subscribe(({ epoch }) => epochs.push(epoch))
   await feed.start()

@@ -1,3 +1,4 @@
+import type { Fence } from '#errors.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
@@ -10,7 +11,8 @@ import type { Snapshot } from '#model/snapshot.ts'
 import type { SectionKind } from '#model/snapshot-sections.ts'
 import { type Control, ControlError } from './control-client.ts'
 import { ControlContact } from './control-contact.ts'
-import type { Registration } from './registration.ts'
+import type { NodeFence } from './node-fence.ts'
+import { isRefused, type Registration } from './registration.ts'
 import { SnapshotFile } from './snapshot-file.ts'
 import { asStored, parseUpdates, printUpdate, SnapshotSections } from './snapshot-sections.ts'
 
@@ -32,6 +34,7 @@ export type SnapshotFeedOptions = {
   readonly path: string
   /** If given, the feed registers the node and fetches the committed seqs. Repeats both if control no longer knows the node. */
   readonly registration?: Pick<Registration, 'register'>
+  readonly fence: NodeFence
   readonly files: Files
   readonly clock: Clock
   readonly random: Random
@@ -128,7 +131,7 @@ export class SnapshotFeed implements Service {
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
-    const { registration, clock, random, logger } = this.#options
+    const { registration, fence, clock, random, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 5_000, random })
     let registered = false
     let isCutOff = false
@@ -150,11 +153,16 @@ export class SnapshotFeed implements Service {
           continue
         }
         this.contact.polled()
+        await fence.accepted()
         if (isCutOff) logger.notice({ epoch: this.current()?.epoch }, 'connection to control restored')
         isCutOff = false
         backoff.reset()
       } catch (error) {
         if (signal.aborted) return
+        if (error instanceof ControlError && error.fence !== undefined) {
+          await this.#fenced(error.fence, registered)
+          if (fence.isFinal) return
+        }
         if (isRefused(error) || (error instanceof ControlError && error.status === 404)) registered = registration === undefined
         this.contact.lost()
         const delayMs = backoff.next()
@@ -170,6 +178,16 @@ export class SnapshotFeed implements Service {
     }
   }
 
+  /**
+   * Where there is a registration, it decides: it may get this node another credential. Delivery cannot know that after a revocation, and
+   * goes by what ingest has stored.
+   */
+  async #fenced(fence: Fence, registered: boolean): Promise<void> {
+    const { registration, fence: own } = this.#options
+    if (registration === undefined ? fence !== 'node_revoked' : !registered) await own.refused(fence)
+    else if (registration === undefined) await own.reload()
+  }
+
   #logCutOff(error: unknown): void {
     const { logger } = this.#options
     const reason = errorMessage(error)
@@ -180,9 +198,9 @@ export class SnapshotFeed implements Service {
   }
 
   async #register(signal: AbortSignal): Promise<void> {
-    const { client, nodeId, registration } = this.#options
+    const { client, nodeId, registration, fence } = this.#options
     if (registration === undefined) return
-    await registration.register(signal, this.#sections.current !== undefined)
+    await registration.register(signal, this.#sections.current !== undefined, fence.wasAccepted)
     this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
   }
 
@@ -256,9 +274,4 @@ export class SnapshotFeed implements Service {
     }
     this.#publish()
   }
-}
-
-/** Whether control does not accept the credential or the join token, or not for this region. */
-function isRefused(error: unknown): boolean {
-  return error instanceof ControlError && (error.status === 401 || error.status === 403)
 }

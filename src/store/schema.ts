@@ -218,6 +218,8 @@ export type Database = OtherTables & {
   }
   /** The ids of removed nodes belong to whoever has the credential. */
   removed_nodes: { id: string; credential_hash: string; credential_revoked_at: number | null; removed_at: number }
+  /** SHA-256 of the secrets that nodes had before their logs were adopted. */
+  adopted_credentials: { node_id: string; credential_hash: string; adopted_at: number }
   join_tokens: {
     id: string
     name: string

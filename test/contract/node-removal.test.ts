@@ -41,7 +41,7 @@ describe('DELETE /v1/nodes/{id}', () => {
       body: { endpoints: 0, logs: [], note: expect.stringContaining('if it has a join token or the join secret, it joins') },
     })
     expect(await nodeIds()).not.toContain(node.id)
-    expect(await node.askSnapshot()).toMatchObject({ status: 401 })
+    expect(await node.askSnapshot()).toMatchObject({ status: 401, body: { fence: 'node_removed' } })
     expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
     await node.heartbeat()
   })

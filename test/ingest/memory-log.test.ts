@@ -19,6 +19,7 @@ import type { Snapshot } from '#model/snapshot.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
+import { NodeFence } from '#node/node-fence.ts'
 import { Registration } from '#node/registration.ts'
 import { FaultyDisk } from '../support/faulty-files.ts'
 import { anEndpoint, aSnapshot, ControlStandIn, nodeToken, secretOf } from '../support/ingest-node.ts'
@@ -109,8 +110,9 @@ async function start(): Promise<void> {
   const client = new ControlClient({ url: control.url, credential, clock })
   const node = { region: 'loc', ipv4: [], ipv6: [], ingest_address: '127.0.0.1:8081' }
   const registration = new Registration({ client, credential, joinSecret: null, node, logger })
+  const fence = await NodeFence.open({ path: config.paths.nodeFence, files, logger })
   plane = composeIngest(config, {
-    ...{ nodeId, control: client, registration, files, clock, machine: systemClock, random, logger },
+    ...{ nodeId, control: client, registration, fence, files, clock, machine: systemClock, random, logger },
     addresses: { http: config.ingestListen, mqtt: null },
     openLog: (hooks) => new MemoryLogWriter({ storage, clock, random, ...hooks }),
     startThread: () => {

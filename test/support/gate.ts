@@ -79,6 +79,7 @@ export function aGate({
   allowances.configure(endpoints ?? [])
   return new Gate({
     configuration,
+    fence: { reason: undefined },
     // The same object, which the test may change.
     authenticator: Object.assign(authenticator, {
       verifyKey,

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import { parseNodeCredential } from '#auth/node-credential.ts'
 import { apiKeyOf } from '#auth/secrets.ts'
 import { readConfig } from '#config/config.ts'
+import type { Fence } from '#errors.ts'
 import { type App, startIngest } from '#ingest/app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -126,6 +127,12 @@ export class ControlStandIn implements AsyncDisposable {
   isAway = false
   /** How often a process asked whether its configuration is the newest, and was told that it is not. */
   outdatedChecks = 0
+  /** Why it refuses the credential of the node; undefined if it does not. */
+  fence: Fence | undefined
+  /** Whether it does not know the node. */
+  isUnknown = false
+  /** Calls with a credential that it did not accept. */
+  refused = 0
   /** Whether it rejects commits. */
   refusesCommits = false
   #snapshot: Snapshot | undefined
@@ -138,8 +145,11 @@ export class ControlStandIn implements AsyncDisposable {
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString()
       if (this.isAway) request.socket.destroy()
-      else if (!isKnownNode(request.headers.authorization ?? '')) response.writeHead(401).end()
-      else if (url.pathname === '/internal/v1/register') {
+      else if (this.fence !== undefined) response.writeHead(401).end(JSON.stringify({ detail: 'refused', fence: this.fence }))
+      else if (this.isUnknown || !isKnownNode(request.headers.authorization ?? '')) {
+        this.refused += 1
+        response.writeHead(401).end()
+      } else if (url.pathname === '/internal/v1/register') {
         this.registered.push(JSON.parse(body))
         response.end(JSON.stringify({ epoch: this.#snapshot?.epoch ?? 0 }))
       } else if (url.pathname === '/internal/v1/heartbeat' && request.method === 'GET') {
@@ -164,7 +174,8 @@ export class ControlStandIn implements AsyncDisposable {
         response.writeHead(this.certificate === undefined ? 404 : 200).end(JSON.stringify(this.certificate ?? {}))
       } else if (url.pathname === '/internal/v1/jobs/lease') {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
-      } else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
+      } else if (url.pathname === '/internal/v1/adopt') response.writeHead(204).end()
+      else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/commits/lookup') {
         response.end(JSON.stringify({ commits: this.#find(CommitLookup.parse(JSON.parse(body)).ids) }))
       } else if (url.pathname === '/internal/v1/commits') {

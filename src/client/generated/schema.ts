@@ -58,13 +58,13 @@ readonly id: string
 readonly at: string
 /** the account that the call belongs to; null if it belongs to none */
 readonly account_id: string | null
-/** `key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `inlet`: a rule, such as that of a canary; `unknown`: no valid credentials */
+/** `key:<id>`: a token of this API key; `person:<id>`: somebody in the console; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `join-token:<id>`, `join-secret`: a node that joined; `node:<id>`: a machine that adopted the log of this node; `inlet`: a rule, such as that of a canary; `unknown`: no valid credentials */
 readonly actor: string
 /** of the person or key, as it is called now; null if it is not known here */
 readonly actor_name: string | null
 /** the client, as control sees it; null for commands, and for calls of the operator */
 readonly address: string | null
-/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
+/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
 readonly operation: string
 /** what was created, changed or named */
 readonly resource_id: string | null

@@ -7,15 +7,23 @@
  */
 import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
-import { AppError } from '#errors.ts'
+import { AppError, type Fence } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
-import type { Join, Joined } from '#model/node-protocol.ts'
+import type { Adopt, Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
-import { claimNodeId, findNodeCredential, listNodeCredentials } from '#store/nodes/node-credentials.ts'
+import {
+  type CredentialRow,
+  claimNodeId,
+  findNodeCredential,
+  findRemovedCredential,
+  isAdoptedCredential,
+  listNodeCredentials,
+  replaceAdoptedCredential,
+} from '#store/nodes/node-credentials.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
@@ -45,6 +53,13 @@ class Refused extends Error {
 export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptions) {
   // Many calls share a query that begins after they arrived.
   const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
+  /** Returns why a credential that the node had is refused. Undefined if it never had it: a stranger learns nothing about ids. */
+  const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
+    if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
+    if (await isAdoptedCredential(store.db, id, hash)) return 'node_adopted'
+    if (stored !== undefined) return undefined
+    return isSame(hash, (await findRemovedCredential(store.db, id))?.credential_hash) ? 'node_removed' : undefined
+  }
   return {
     /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */
     async admit(secret: string): Promise<JoinGrant> {
@@ -59,9 +74,20 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
       const presented = parseNodeCredential(credential)
       if (presented === undefined || !isUuid(presented.node_id)) throw notValid()
       const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
-      if (stored?.credential_hash == null || stored.credential_revoked_at !== null) throw notValid()
-      if (!secretsEqual(hashApiKey(presented.secret), stored.credential_hash)) throw notValid()
+      const hash = hashApiKey(presented.secret)
+      const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
+      if (!isCurrent) throw notValid(await findFence(presented.node_id, hash, stored))
       return { id: presented.node_id, region: stored.region }
+    },
+
+    /** Gives the id of a verified node another credential, for the machine that adopts its log. The one before is refused from then on. */
+    async adopt({ id }: NodeIdentity, credential: string, { secret }: Adopt): Promise<void> {
+      const hash = hashApiKey(parseNodeCredential(credential)?.secret ?? '')
+      await transact(store, async (db) => {
+        if (!(await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now()))) throw notValid()
+        await insertAuditEvent(db, adoptionEvent(id, clock.now()))
+      })
+      logger.info({ node_id: id }, 'log of the node adopted')
     },
 
     /** Registers a node under its id with the credential that it made. Nothing changes if it may not have the id. */
@@ -98,8 +124,19 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
   }
 }
 
-function notValid(): AppError {
-  return new AppError('unauthorized', 'the credential of the node is not valid')
+const fenceTexts: Readonly<Record<Fence, string>> = {
+  node_removed: 'an operator removed this node',
+  node_revoked: 'an operator revoked the credential of this node',
+  node_adopted: 'another machine adopted the log of this node',
+}
+
+function notValid(fence?: Fence): AppError {
+  if (fence === undefined) return new AppError('unauthorized', 'the credential of the node is not valid')
+  return new AppError('unauthorized', fenceTexts[fence], { fence })
+}
+
+function isSame(hash: string, stored: string | null | undefined): boolean {
+  return stored != null && secretsEqual(hash, stored)
 }
 
 /** Throws unauthorized and forbidden, with the reason: a caller that knows the secret may learn it. */
@@ -117,6 +154,11 @@ function assertOpens(token: JoinToken | undefined, region: string): void {
           ? `expired at ${token.expires_at}`
           : `is used up: ${token.uses} of ${token.uses_max} nodes have joined with it`
   throw new AppError('unauthorized', `the join token ${why}`)
+}
+
+function adoptionEvent(node_id: string, now: number) {
+  const event = { actor: `node:${node_id}`, operation: 'adoptNode', account_id: null, resource_id: node_id } as const
+  return eventOutsideApi(event, now)
 }
 
 function joinEvent(token_id: string | null, node_id: string, now: number) {

@@ -23,11 +23,13 @@ import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { readJoinToken } from '#node/join-token.ts'
 import { removeNodeLeftovers } from '#node/leftovers.ts'
+import { NodeFence } from '#node/node-fence.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from '../find-delivered.ts'
 import { blockedEndpoints } from '../report/blocked-endpoints.ts'
 import { refuseWhileRunning } from './still-running.ts'
+import { takeOver } from './take-over.ts'
 
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
 
@@ -51,6 +53,7 @@ export async function startAdoptedIngest(
   }
   try {
     await refuseWhileRunning(nodeId, { ask, clock: machine, logger })
+    await takeOver({ control, credential, clock: machine, random, logger })
   } catch (error) {
     lock[Symbol.dispose]()
     throw error
@@ -58,6 +61,7 @@ export async function startAdoptedIngest(
   await removeNodeLeftovers(files, paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
+  const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
   const feed = new SnapshotFeed({
     client: control,
     nodeId,
@@ -70,7 +74,7 @@ export async function startAdoptedIngest(
         if (!(await isAccepted(control, nodeId, signal))) await registration.register(signal, wasConfigured)
       },
     },
-    ...{ files, clock, random, logger },
+    ...{ fence, files, clock, random, logger },
   })
   const log = new LocalLogWriter({
     directory: paths.wal,

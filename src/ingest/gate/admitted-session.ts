@@ -16,7 +16,7 @@ import { readIdempotencyKey } from './idempotency-key.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import { gateLimits } from './limits.ts'
 import type { Room } from './node-room.ts'
-import { Rejection } from './rejection.ts'
+import { Rejection, requirePlace } from './rejection.ts'
 import type { Protocol } from './sender.ts'
 
 /** Records that became durable, or were lost, together. */
@@ -174,9 +174,10 @@ export class AdmittedSession {
   }
 
   #findRefusal(): Rejection | undefined {
-    const { configuration, authenticator } = this.#context
+    const { configuration, fence, authenticator } = this.#context
     const { kept_fields } = this.#endpoint
     try {
+      requirePlace(fence)
       this.#endpoint = configuration.endpoints?.recheck(this.#endpoint) ?? this.#endpoint
       if (kept_fields.join() !== this.#endpoint.kept_fields.join()) this.#keptSender = this.#findKeptSender()
     } catch (error) {

@@ -3,6 +3,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Durations } from '#lib/durations.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { LogWriter } from '#log/log-writer.ts'
+import type { NodeFence } from '#node/node-fence.ts'
 import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { ClientAddresses } from './client-addresses.ts'
@@ -17,6 +18,8 @@ import type { Protocol, Verifier } from './sender.ts'
 export type GateOptions = {
   /** `endpoints` is undefined until the first snapshot. */
   readonly configuration: { readonly endpoints: EndpointTable | undefined }
+  /** `reason`: why this node takes no data any more. */
+  readonly fence: Pick<NodeFence, 'reason'>
   readonly authenticator: Verifier & Pick<Authenticator, 'keyName' | 'keyStatus' | 'revision'>
   readonly clientAddresses: Pick<ClientAddresses, 'find'>
   readonly rooms: Rooms

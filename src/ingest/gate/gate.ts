@@ -17,7 +17,7 @@ import { Admitted } from './admitted.ts'
 import type { GateContext, GateOptions } from './context.ts'
 import { type EndpointTable, requireAccepting } from './endpoint-table.ts'
 import { gateLimits } from './limits.ts'
-import { Rejection, tryAgain } from './rejection.ts'
+import { Rejection, requirePlace, tryAgain } from './rejection.ts'
 import { type KeySender, rethrowAsRejection, type Sender, verify } from './sender.ts'
 
 /** Bounds of the durations until an acknowledgement, in seconds. */
@@ -76,12 +76,15 @@ export class Gate {
 
   /** Returns the reasons why this node does not accept data now; empty while it does. */
   notReadyReasons(): readonly string[] {
-    const { configuration, rooms } = this.#context
+    const { configuration, fence, rooms } = this.#context
+    if (fence.reason !== undefined) return [fence.reason]
     return [...(configuration.endpoints === undefined ? ['no configuration yet'] : []), ...rooms.reasons()]
   }
 
   #requireConfiguration(): EndpointTable {
-    const { endpoints } = this.#context.configuration
+    const { configuration, fence } = this.#context
+    requirePlace(fence)
+    const { endpoints } = configuration
     if (endpoints !== undefined) return endpoints
     throw tryAgain(
       'not_configured',

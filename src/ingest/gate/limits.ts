@@ -17,6 +17,8 @@ export const gateLimits = {
   retryMemorySeconds: 1,
   retryDiskSeconds: 5,
   retryStoreSeconds: 2,
+  /** Names of this node disappear from DNS meanwhile. */
+  retryFencedSeconds: 5,
   retryPausedSeconds: 30,
   /** The same for a key or token that may be newer than the configuration, and for how long one is taken for new. */
   retryUnverifiableSeconds: 5,

@@ -1,3 +1,5 @@
+import { gateLimits } from './limits.ts'
+
 /**
  * The closed set of reasons for which the gate rejects a sender or its records.
  *
@@ -19,6 +21,8 @@ export type Outcome =
   | 'endpoint_paused'
   /** The key or token is unknown, and may be newer than the configuration: this node is cut off from control. */
   | 'unverifiable'
+  /** This node has lost its place in the installation. */
+  | 'fenced'
   /** No configuration from control yet. */
   | 'not_configured'
   /** The idempotency key is none. */
@@ -76,4 +80,9 @@ export function tryAgain(
   more: Pick<RejectionOptions, 'endsConnection' | 'cause'> = {},
 ): Rejection {
   return new Rejection(outcome, `${reason}; try again in ${retryAfterSeconds} s`, { ...more, retryAfterSeconds })
+}
+
+/** Throws Rejection if this node has lost its place in the installation: others have it, or nobody does. */
+export function requirePlace({ reason }: { readonly reason: string | undefined }): void {
+  if (reason !== undefined) throw tryAgain('fenced', `${reason}; send to another node`, gateLimits.retryFencedSeconds)
 }

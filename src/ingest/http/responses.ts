@@ -17,6 +17,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   idempotency_key_reused: 'idempotency_key_reused',
   endpoint_paused: 'unavailable',
   unverifiable: 'unavailable',
+  fenced: 'unavailable',
   not_configured: 'unavailable',
   record_too_large: 'payload_too_large',
   no_room: 'unavailable',

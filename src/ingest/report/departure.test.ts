@@ -15,6 +15,7 @@ function leaving({ secondsMin = 0, secondsMax = 60, known = null as number | nul
     ...{ secondsMin, secondsMax, clock, logger },
     announce: async () => void calls.push('announced'),
     endConnections: async () => void calls.push('ended'),
+    isFenced: () => false,
   })
   const record = (may_stop_in_seconds: number | null) => departure.onHeartbeatRecorded({ may_stop_in_seconds })
   record(known)

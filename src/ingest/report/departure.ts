@@ -20,6 +20,8 @@ export type DepartureOptions = {
   readonly announce: () => Promise<void>
   /** Ends all connections within this time, so that clients connect elsewhere. New ones are still accepted. */
   readonly endConnections: (withinMs: number) => Promise<void>
+  /** Whether this node has lost its place: it has been answering 503 since, so nothing is waited for. */
+  readonly isFenced: () => boolean
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -47,10 +49,11 @@ export class Departure {
 
   /** Resolves when the listeners may close. */
   async leave(): Promise<void> {
-    const { secondsMin, secondsMax, announce, endConnections, clock, logger } = this.#options
+    const { secondsMin, secondsMax, announce, endConnections, isFenced, clock, logger } = this.#options
     const startedAt = clock.monotonic()
     const [earliest, latest] = [startedAt + secondsMin * 1000, startedAt + secondsMax * 1000]
     this.#isLeaving = true
+    if (isFenced()) return
     await announce()
     let hasWaited = false
     for (;;) {

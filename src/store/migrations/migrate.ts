@@ -52,6 +52,7 @@ import * as accountSecrets from './0043-account-secrets.ts'
 import * as rowsOfViews from './0044-rows-of-views.ts'
 import * as duplicatesOfViews from './0045-duplicates-of-views.ts'
 import * as shadows from './0046-shadows.ts'
+import * as adoptedCredentials from './0047-adopted-credentials.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -103,6 +104,7 @@ const released: readonly Migration[] = [
   { version: 44, name: 'rows-of-views', up: rowsOfViews.up },
   { version: 45, name: 'duplicates-of-views', up: duplicatesOfViews.up },
   { version: 46, name: 'shadows', up: shadows.up },
+  { version: 47, name: 'adopted-credentials', up: adoptedCredentials.up },
 ]
 
 /** An arbitrary number, the same in every release. */

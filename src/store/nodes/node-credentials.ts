@@ -27,11 +27,7 @@ export type CredentialRow = {
 /** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
 export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
   const { hash, previousHash, joinTokenId } = claim
-  const removed = await db
-    .selectFrom('removed_nodes')
-    .select(['credential_hash', 'credential_revoked_at'])
-    .where('id', '=', id)
-    .executeTakeFirst()
+  const removed = await findRemovedCredential(db, id)
   if (removed?.credential_hash === hash && removed.credential_revoked_at !== null) return 'revoked'
   if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
   const claimed = await db
@@ -77,6 +73,46 @@ export async function findNodeCredential(
   return db
     .selectFrom('nodes')
     .select(['region', 'credential_hash', 'credential_revoked_at', 'join_token_id'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+/** Gives the id of a node another credential, because its log is on another machine now. Returns false if `hash` is not the one in use. */
+export async function replaceAdoptedCredential(
+  db: Tx,
+  id: string,
+  hashes: readonly [string, string],
+  now: number,
+): Promise<boolean> {
+  const [credential_hash, newHash] = hashes
+  const { numUpdatedRows } = await db
+    .updateTable('nodes')
+    .set({ credential_hash: newHash })
+    .where('id', '=', id)
+    .where('credential_hash', '=', credential_hash)
+    .where('credential_revoked_at', 'is', null)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) return false
+  await db.insertInto('adopted_credentials').values({ node_id: id, credential_hash, adopted_at: now }).execute()
+  return true
+}
+
+/** Whether the node had this credential before its log was adopted. */
+export async function isAdoptedCredential(db: Db, id: string, hash: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('adopted_credentials')
+    .select('node_id')
+    .where('node_id', '=', id)
+    .where('credential_hash', '=', hash)
+    .executeTakeFirst()
+  return found !== undefined
+}
+
+/** Returns the credential of a node that was removed. */
+export async function findRemovedCredential(db: Db, id: string) {
+  return db
+    .selectFrom('removed_nodes')
+    .select(['credential_hash', 'credential_revoked_at'])
     .where('id', '=', id)
     .executeTakeFirst()
 }

@@ -6,6 +6,7 @@ import { AppError } from '#errors.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { Id } from '#model/id.ts'
 import {
+  Adopt,
   CommitBatch,
   CommitLookup,
   CommitsFound,
@@ -33,6 +34,7 @@ import type { Nodes } from '../../fleet/node-reports.ts'
 import type { ReportedCommits } from '../../fleet/reported-commits.ts'
 import type { Snapshots } from '../../fleet/snapshots.ts'
 import { controlLimits } from '../../limits.ts'
+import { bearerToken } from '../requests/authenticate.ts'
 
 const ById = z.object({ id: Id })
 const ByNode = z.strictObject({ node_id: Id })
@@ -50,6 +52,17 @@ export function joinRoute(access: NodeAccess): FastifyPluginCallbackZod {
     app.post('/join', { schema: { body: Join, response: { 200: Joined } } }, (request) =>
       access.join(request.joinGrant, request.body),
     )
+    done()
+  }
+}
+
+/** For the machine that adopts the log of a node. */
+export function adoptRoute(access: NodeAccess): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post('/adopt', { schema: { body: Adopt } }, async (request, reply) => {
+      await access.adopt(request.node, bearerToken(request), request.body)
+      return reply.code(204).send()
+    })
     done()
   }
 }

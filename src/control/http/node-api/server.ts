@@ -16,7 +16,7 @@ import { createHttpServer, type HttpServerOptions } from '../requests/http-serve
 import { rejectUnrouted } from '../requests/unrouted.ts'
 import { BodyBudget } from './body-budget.ts'
 import { nodeJobRoutes } from './jobs.ts'
-import { joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
+import { adoptRoute, joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
 import { nodeScrubRoutes } from './scrub.ts'
 
 declare module 'fastify' {
@@ -69,6 +69,7 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
       api.addHook('onSend', async (request, { statusCode }) => {
         if (request.routeOptions.url === `${prefix}/snapshot` && statusCode === 200) await verify(request)
       })
+      await api.register(adoptRoute(access))
       await api.register(nodeApiRoutes(services))
       await api.register(nodeJobRoutes(services.jobLeases))
       await api.register(nodeScrubRoutes(services.scrubs))

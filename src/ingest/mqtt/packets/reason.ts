@@ -52,6 +52,7 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   idempotency_key_reused: 'quota_exceeded',
   endpoint_paused: 'server_unavailable',
   unverifiable: 'server_unavailable',
+  fenced: 'server_unavailable',
   not_configured: 'server_unavailable',
   record_too_large: 'packet_too_large',
   no_room: 'server_busy',
