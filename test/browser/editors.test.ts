@@ -49,6 +49,23 @@ describeInBrowser('the editors', () => {
     expect(ada.complaints).toEqual([])
   })
 
+  test('the name of a secret is completed, and a problem is marked where it is in the expression', async () => {
+    await inlet.ok('POST', '/v1/secrets', { name: 'email_key' })
+    await page.goto(`/in/${ada.account}/views/new`)
+    const box = page.getByRole('textbox', { name: 'Definition', exact: true })
+    await box.fill('columns:\n  - { name: a, type: VARCHAR, path: $.a }\n  - { name: b, type: VARCHAR, value: "hmac_sha256(')
+    await box.focus()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.type("'e")
+    await page.getByRole('option', { name: 'email_key' }).waitFor()
+    await page.keyboard.press('Escape')
+    await box.fill(
+      'columns:\n  - { name: a, type: VARCHAR, path: $.a }\n  - { name: b, type: VARCHAR, value: "lower(aa) || a" }\n',
+    )
+    await page.getByText('Line 3, column 45: "aa" is not a column of this view').waitFor()
+    await page.getByRole('textbox', { name: 'Definition', exact: true }).fill('')
+  })
+
   test('a wrong statement is explained until it is corrected', async () => {
     await page.goto(`/in/${ada.account}/explore?sql=${encodeURIComponent('SELECT nothing FROM nowhere')}`)
     const alert = page.getByRole('alert')

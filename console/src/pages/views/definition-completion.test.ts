@@ -10,6 +10,7 @@ const context = {
     { path: '$.items[*].tags[*].name', kind: 'string' },
   ],
   columns: ['amount'],
+  secrets: ['email_key'],
 }
 
 function complete(before: string, format: DefinitionFormat = 'yaml', after = '') {
@@ -36,6 +37,18 @@ test.each<[string, string, DefinitionFormat, string, string]>([
   ['a path of the envelope', 'columns:\n  - path: $$', 'yaml', '$$', '$$.topic'],
   ['a column in a value', 'columns:\n  - name: b\n    value: round(am', 'yaml', 'am', 'amount'],
   ['a field in a value', 'columns:\n  - name: b\n    value: lower($$.to', 'yaml', '$$.to', '$$.topic'],
+  ['a secret', "columns:\n  - value: hmac_sha256('em", 'yaml', 'em', 'email_key'],
+  ['a secret in a flow map', 'columns:\n  - { name: h, type: VARCHAR, value: "hmac_sha256(\'', 'yaml', '', 'email_key'],
+  ['a path in a flow map', 'columns:\n  - { name: x, type: VARCHAR, path: $.it', 'yaml', '$.it', '$.items[*].sku'],
+  ['a format in a flow map', 'columns:\n  - { type: TIMESTAMP, path: $.at, format: ', 'yaml', '', 'epoch_ms'],
+  ['a field in a flow map', 'columns:\n  - { type: VARCHAR, value: "lower($$.', 'yaml', '$$.', '$$.address'],
+  ['a column in JSON of one line', '{ "columns": [{ "type": "DOUBLE", "value": "abs(am', 'json', 'am', 'amount'],
+  ['a secret in quotes of YAML', "columns:\n  - value: 'hmac_sha256(''", 'yaml', '', 'email_key'],
+  ['a secret of JSON', '{ "columns": [{ "value": "hmac_sha256( \'e', 'json', 'e', 'email_key'],
+  ['an element without samples', "expand: '$.orders[*].lines[*]'\ncolumns:\n  - path: $", 'yaml', '$', '$parent'],
+  ['a key of an event', 'columns:\n  - name: a\ndedupe_by: [am', 'yaml', 'am', 'amount'],
+  ['a column in a list of lines', 'columns:\n  - name: a\nsort_by:\n  - x\n  - am', 'yaml', 'am', 'amount'],
+  ['a format of times', 'columns:\n  - format: ep', 'yaml', 'ep', 'epoch_ms'],
   ['a column in a condition', 'filters:\n  - condition: length(x) > 2 AND am', 'yaml', 'am', 'amount'],
 ])('completes %s', (_, before, format, typed, label) => {
   const result = complete(before, format)

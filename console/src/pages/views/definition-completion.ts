@@ -10,8 +10,8 @@ import {
   conditionWords,
   definitionKeys,
   envelopePaths,
-  epochFormats,
   filterKeys,
+  timeFormats,
   types,
 } from './definition-vocabulary.ts'
 import type { SamplePath } from './samples.ts'
@@ -21,6 +21,8 @@ export type CompletionContext = {
   readonly format: DefinitionFormat
   readonly paths: readonly SamplePath[]
   readonly columns: readonly string[]
+  /** Names of the account's secrets; none if the person may not see them. */
+  readonly secrets: readonly string[]
 }
 
 export function completeDefinition(before: string, after: string, context: CompletionContext): CompletionResult | null {
@@ -31,15 +33,20 @@ export function completeDefinition(before: string, after: string, context: Compl
 /** The array whose elements are rows. */
 const expandOf = /["']?\bexpand["']?\s*:\s*["']?(\$[^"'\s,}]*\[\*\])/
 
-/** The key whose value the cursor is in, and what is written of the value. */
+/** The column that the cursor is in, in a list of columns with a line for each. */
+const inColumnList = /^(?:dedupe_by|partition_by|sort_by):[ \t]*\n(?:[ \t]*-[^\n]*\n)*[ \t]*-[ \t]*["']?(\w*)$/m
+
+/** The last key of a line, whose value the cursor is in, and what is written of the value. */
 const inValue =
-  /["']?\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|dedupe_by|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+  /^.*\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|dedupe_by|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(
   before: string,
   expand: string | undefined,
-  { format, paths, columns }: CompletionContext,
+  { format, paths, columns, secrets }: CompletionContext,
 ): CompletionResult | null {
+  const [, ofList] = inColumnList.exec(before) ?? []
+  if (ofList !== undefined) return columnOptions(before, ofList, columns)
   const [, key, quote = '', written = ''] = inValue.exec(lastLine(before)) ?? []
   // After the value of a flow map the next key begins.
   if (key === undefined) return null
@@ -55,7 +62,12 @@ function completeValue(
     case 'expand':
       return { from, options: arrayOptions(paths).map((each) => ({ ...each, apply: quoted(each.label) })) }
     case 'format':
-      return { from, options: epochFormats.map((word) => option(word, 'constant', { apply: quoted(word) })) }
+      return {
+        from,
+        options: Object.entries(timeFormats).map(([word, detail], index) =>
+          option(word, 'constant', { apply: quoted(word), detail, boost: -index }),
+        ),
+      }
     case 'hidden':
     case 'required':
     case 'bloom_filters':
@@ -70,7 +82,7 @@ function completeValue(
     case 'lists':
       return { from, options: ['aligned', 'packed'].map((word) => option(word, 'constant', { apply: quoted(word) })) }
     default:
-      return completeExpression(before, written, columns)
+      return completeSecret(before, written, secrets) ?? completeExpression(before, written, columns)
   }
 }
 
@@ -79,7 +91,13 @@ const envelopeOptions: readonly Completion[] = Object.entries(envelopePaths).map
 )
 
 function pathOptions(paths: readonly SamplePath[], expand: string | undefined): readonly Completion[] {
-  const ofElements = expand === undefined ? [] : partsOf(expand).flatMap(([name, start]) => startingAt(paths, start, name))
+  const ofElements =
+    expand === undefined
+      ? []
+      : partsOf(expand).flatMap(([name, start]) => [
+          { path: name, kind: name === '$item' ? 'the element' : 'the outer element' },
+          ...startingAt(paths, start, name).filter(({ path }) => path !== name),
+        ])
   return [...[...ofElements, ...paths].map(({ path, kind }) => option(path, 'property', { detail: kind })), ...envelopeOptions]
 }
 
@@ -106,6 +124,14 @@ function arrayOptions(paths: readonly SamplePath[]): readonly Completion[] {
     .map((path) => option(path, 'property', { detail: 'a row for each' }))
 }
 
+/** The name of a secret. In YAML in single quotes, its quote is written twice. */
+function completeSecret(before: string, written: string, secrets: readonly string[]): CompletionResult | null {
+  const [, name] = /\bhmac_sha256\(\s*'{1,2}(\w*)$/i.exec(written) ?? []
+  if (name === undefined) return null
+  const options = secrets.map((each) => option(each, 'constant', { detail: 'secret' }))
+  return { from: before.length - name.length, options, validFor: /^\w*$/ }
+}
+
 function completeExpression(before: string, written: string, columns: readonly string[]): CompletionResult | null {
   const field = /\$\$\.\w*$/.exec(written)?.[0]
   if (field !== undefined) return { from: before.length - field.length, options: envelopeOptions, validFor: /^\$\$\.\w*$/ }
@@ -121,7 +147,10 @@ function completeExpression(before: string, written: string, columns: readonly s
 /** In a list in brackets. */
 function completeColumn(before: string, written: string, columns: readonly string[]): CompletionResult | null {
   const [, word] = /^\[(?:[^\]]*,)?\s*["']?(\w*)$/.exec(written) ?? []
-  if (word === undefined) return null
+  return word === undefined ? null : columnOptions(before, word, columns)
+}
+
+function columnOptions(before: string, word: string, columns: readonly string[]): CompletionResult {
   const options = columns.map((name) => option(name, 'property', { detail: 'column' }))
   return { from: before.length - word.length, options, validFor: /^\w*$/ }
 }
@@ -137,7 +166,7 @@ function completeKey(before: string, after: string, format: DefinitionFormat): C
     option(key, 'property', {
       info,
       boost: -index,
-      apply: format === 'json' ? `"${key}": ` : key in definitionKeys ? `${key}:` : `${key}: `,
+      apply: format === 'json' ? `"${key}": ` : key === 'columns' || key === 'filters' ? `${key}:` : `${key}: `,
       label: format === 'json' ? `"${key}"` : key,
     }),
   )

@@ -31,8 +31,16 @@ export const filterKeys = {
   description: 'for people: what the filter is for',
 } as const satisfies Words<Schemas['Filter']>
 
-/** Formats of times that are numbers. */
-export const epochFormats = ['epoch_ms', 'epoch_s', 'epoch_us', 'epoch_ns'] as const
+/** Formats of times, with an example of each. */
+export const timeFormats = {
+  epoch_ms: '1795162530500',
+  epoch_s: '1795162530.5',
+  epoch_us: 'microseconds since 1970',
+  epoch_ns: 'nanoseconds since 1970',
+  '%d/%m/%Y %H:%M:%S': '20/11/2026 08:15:30',
+  '%m/%d/%Y %H:%M:%S': '11/20/2026 08:15:30',
+  '%d/%b/%Y:%H:%M:%S %z': '20/Nov/2026:08:15:30 +0100',
+} as const
 
 /** docs/views.md, “Types and values”. */
 export const types = [
@@ -111,14 +119,23 @@ export const conditionWords = [
   'url_param',
   'json_keys',
   'coalesce',
+  'nullif',
+  'if',
+  'greatest',
+  'least',
+  'substr',
   'date_trunc',
   'date_part',
   'epoch_s',
   'epoch_ms',
+  'epoch_us',
+  'epoch_ns',
   'strptime',
   'at_zone',
   'abs',
   'round',
+  'floor',
+  'ceil',
   'list_contains',
   'array_length',
 ] as const

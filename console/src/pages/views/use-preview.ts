@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { type PreviewResult, previewQuery, type Trial, trialLimits } from '../../api/view-trials.ts'
 import type { DefinitionFormat } from '../../api/views.ts'
-import type { EditorProblem } from '../../editor/editor-problem.ts'
+import { type EditorProblem, pointedAt } from '../../editor/editor-problem.ts'
 import { useAccount } from '../../shell/session.tsx'
 import { useSettled } from './use-settled.ts'
 
@@ -39,7 +39,7 @@ export function usePreview(definition: string, format: DefinitionFormat, samples
   })
   const [last, setLast] = useState(data)
   if (data !== undefined && data !== last) setLast(data)
-  const problems = useMemo(() => problemsOf(error), [error])
+  const problems = useMemo(() => problemsOf(error, trial.definition), [error, trial])
   // While the text changes, the last warnings may be about other lines.
   const warnings = useMemo(() => (wanted === settled ? warningsOf(data) : []), [wanted, settled, data])
   return {
@@ -58,11 +58,13 @@ function warningsOf(result: PreviewResult | undefined): readonly EditorProblem[]
   )
 }
 
-function problemsOf(error: Error | null): readonly EditorProblem[] {
+function problemsOf(error: Error | null, definition: string): readonly EditorProblem[] {
   if (!(error instanceof ApiError)) return []
   const errors = error.problem.errors ?? []
   // A problem of a sample has no place in the definition.
-  return errors.flatMap(({ path, message, line, column = 1 }) =>
-    line === undefined || path.startsWith('samples') ? [] : [{ line, column, message, severity: 'error' as const }],
+  return errors.flatMap(({ path, message, excerpt, line, column = 1 }) =>
+    line === undefined || path.startsWith('samples')
+      ? []
+      : [{ ...pointedAt(definition, { line, column }, excerpt), message, severity: 'error' as const }],
   )
 }

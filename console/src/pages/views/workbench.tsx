@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
+import { secretsQuery } from '../../api/secrets.ts'
 import { suggestionQuery, trialLimits } from '../../api/view-trials.ts'
 import type { Definition, DefinitionFormat, ViewDetail } from '../../api/views.ts'
 import { Button } from '../../design/button.tsx'
@@ -9,7 +10,7 @@ import { Section } from '../../design/layout.tsx'
 import { CodeEditor } from '../../editor/code-editor.tsx'
 import { languages } from '../../editor/languages.ts'
 import { Failure } from '../../shell/failure.tsx'
-import { useAccount } from '../../shell/session.tsx'
+import { useAccount, useMay } from '../../shell/session.tsx'
 import { completeDefinition } from './definition-completion.ts'
 import { addColumns, convertDefinition, hasComments, printDefinition, readDefinition } from './definition-text.ts'
 import { MissingColumns } from './missing-columns.tsx'
@@ -74,12 +75,13 @@ type DefinitionEditorProps = Omit<WorkbenchProps, 'samples' | 'versions'> & {
 function DefinitionEditor({ draft, definition, samples, problems, warnings, onChange }: DefinitionEditorProps) {
   const { text, format } = draft
   const paths = useMemo(() => pathsOf(samples), [samples])
+  const secrets = useSecretNames(text)
   const complete = useCallback(
     (before: string, after: string) => {
       const columns = (readDefinition(before + after, format) ?? definition)?.columns.map(({ name }) => String(name)) ?? []
-      return completeDefinition(before, after, { format, paths, columns })
+      return completeDefinition(before, after, { format, paths, columns, secrets })
     },
-    [format, paths, definition],
+    [format, paths, definition, secrets],
   )
   const convert = (to: DefinitionFormat) => {
     const converted = convertDefinition(text, format, to)
@@ -125,6 +127,14 @@ function DefinitionEditor({ draft, definition, samples, problems, warnings, onCh
       )}
     </Section>
   )
+}
+
+/** Returns the names of the account's secrets once a definition hashes with one; none for people who may not see them. */
+function useSecretNames(text: string): readonly string[] {
+  const account = useAccount()
+  const mayMember = useMay('member')
+  const { data } = useQuery({ ...secretsQuery(account), enabled: mayMember && text.includes('hmac') })
+  return useMemo(() => data?.items.map(({ name }) => name) ?? [], [data])
 }
 
 function Problems({ problems }: Pick<DefinitionEditorProps, 'problems'>) {
