@@ -129,6 +129,10 @@ export const ViewBucket = z.object({
   dropped: Count,
   dlq: Count,
   failed: Count.meta(described('records of segments on which the view failed as a whole')),
+  rows: Count.meta(
+    described('rows written: as many as records accepted, unless the view expands an array or leaves out duplicates'),
+  ),
+  duplicates: Count.meta(described('rows left out because another one had the same values in `dedupe_by`')),
 })
 export type ViewBucket = z.infer<typeof ViewBucket>
 

@@ -374,6 +374,9 @@ export type Database = OtherTables & {
     dropped: number
     dlq: number
     failed: number
+    /** Rows beyond one for each accepted record. */
+    more_rows: number
+    duplicates: number
   }
   /** The last report of each node that is in `endpoint_series`. `run` is one start of its ingest. */
   series_reports: { node_id: string; run: string; number: number }

@@ -80,7 +80,11 @@ describe('GET /v1/views/{id}/series', () => {
       expect(body).toMatchObject({
         view_name: 'events',
         versions: [
-          { view_id: second.id, view_version: 2, buckets: [{ accepted: 9, dropped: 0, dlq: 1, failed: 0 }] },
+          {
+            view_id: second.id,
+            view_version: 2,
+            buckets: [{ accepted: 9, dropped: 0, dlq: 1, failed: 0, rows: 9, duplicates: 0 }],
+          },
           { view_id: first.id, view_version: 1, buckets: [{ accepted: 10, dropped: 0, dlq: 0, failed: 0 }] },
         ],
       })

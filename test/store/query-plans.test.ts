@@ -191,7 +191,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
     await insert('view_counters', ({ at }) => ({ ...none, view_id: view, endpoint_id: endpoint, bucket_start: at }))
     await insert('view_quality', ({ at }) => ({ view_id: view, endpoint_id: endpoint, bucket_start: at, quality: '{}' }))
     await insert('endpoint_series', ({ id, at }) => ({ endpoint_id: id, step: '10s', bucket_start: at, counts: '{}', writes: 1 }))
-    const noRows = { accepted: 0, dropped: 0, dlq: 0, failed: 0 }
+    const noRows = { accepted: 0, dropped: 0, dlq: 0, failed: 0, more_rows: 0, duplicates: 0 }
     await insert('view_series', ({ id, at }) => ({ view_id: view, endpoint_id: id, step: '10s', bucket_start: at, ...noRows }))
     await insert('view_totals', ({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at }))
     const job = await db.selectFrom('jobs').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()

@@ -120,12 +120,15 @@ describeStores('the series of views', (test) => {
     const { account_id, id } = await setUp(store)
     const other = await aStoredEndpoint(store, account_id)
     const view = await aPublishedView(store, account_id)
-    const outcome = anOutcome(view.id, { processed: 11, accepted: 7, dropped: 1, dlq: 3 })
+    const outcome = anOutcome(view.id, { processed: 11, accepted: 7, dropped: 1, dlq: 3, rows: 20, duplicates: 2 })
     for (const [seq, endpoint_id] of [id, id, other.id].entries())
       await transact(store, (db) => recordCommit(db, aCommit(endpoint_id, seq, { views: [outcome] }), t0))
     const of = (endpoint_id: string | null) =>
       listVersionSeries(store.db, { account_id, name: view.name, endpoint_id }, seriesWindow({}, t0))
-    const counts = (times: number) => ({ accepted: 7 * times, dropped: times, dlq: 3 * times, failed: 0 })
+    const counts = (times: number) => ({
+      ...{ accepted: 7 * times, dropped: times, dlq: 3 * times, failed: 0 },
+      ...{ rows: 20 * times, duplicates: 2 * times },
+    })
     const version = { view_id: view.id, view_version: 1 }
     expect(await of(null)).toEqual([{ ...version, buckets: [{ at: iso(t0), ...counts(3) }] }])
     expect(await of(other.id)).toEqual([{ ...version, buckets: [{ at: iso(t0), ...counts(1) }] }])

@@ -1489,6 +1489,10 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole */
 readonly failed: number
+/** rows written: as many as records accepted, unless the view expands an array or leaves out duplicates */
+readonly rows: number
+/** rows left out because another one had the same values in `dedupe_by` */
+readonly duplicates: number
 }
 readonly ViewComparison: {
 readonly view_name: string

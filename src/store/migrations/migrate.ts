@@ -53,6 +53,7 @@ import * as rowsOfViews from './0044-rows-of-views.ts'
 import * as duplicatesOfViews from './0045-duplicates-of-views.ts'
 import * as shadows from './0046-shadows.ts'
 import * as adoptedCredentials from './0047-adopted-credentials.ts'
+import * as rowsInSeries from './0048-rows-in-series.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -105,6 +106,7 @@ const released: readonly Migration[] = [
   { version: 45, name: 'duplicates-of-views', up: duplicatesOfViews.up },
   { version: 46, name: 'shadows', up: shadows.up },
   { version: 47, name: 'adopted-credentials', up: adoptedCredentials.up },
+  { version: 48, name: 'rows-in-series', up: rowsInSeries.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -5,15 +5,17 @@
  * happened then stays: a job that makes it good later is counted when it does.
  */
 import { sql } from 'kysely'
+import { safeSum } from '#lib/safe-sum.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { seriesLimits } from '#model/limits.ts'
 import { bucketsOf, type SeriesWindow, type ViewSeries } from '#model/series.ts'
+import { moreRows } from '#model/view-metrics.ts'
 import { inChunks } from '../chunks.ts'
 import { toTime } from '../columns.ts'
 import { addTo, sumOf } from '../safe-sums.ts'
 import type { Db, Tx } from '../store.ts'
 
-const counterColumns = ['accepted', 'dropped', 'dlq', 'failed'] as const
+const counterColumns = ['accepted', 'dropped', 'dlq', 'failed', 'more_rows', 'duplicates'] as const
 
 /** Adds the outcomes of one new commit, or of one output that a job added, made at `now` (epoch ms). */
 export async function addOutcomesToSeries(
@@ -22,21 +24,23 @@ export async function addOutcomesToSeries(
   outcomes: readonly ViewOutcome[],
   now: number,
 ): Promise<void> {
-  const rows = outcomes.flatMap(({ view_id, accepted, dropped, dlq, failed }) =>
-    bucketsOf(now, now).map(({ step, bucketStart: bucket_start }) => ({
+  const rows = outcomes.flatMap((outcome) => {
+    const { view_id, accepted, dropped, dlq, failed, duplicates = 0 } = outcome
+    return bucketsOf(now, now).map(({ step, bucketStart: bucket_start }) => ({
       ...{ view_id, endpoint_id, step, bucket_start },
-      ...{ accepted, dropped, dlq, failed },
-    })),
-  )
+      ...{ accepted, dropped, dlq, failed, more_rows: moreRows(outcome), duplicates },
+    }))
+  })
   const sum = (name: (typeof counterColumns)[number]) => addTo(sql.ref(`view_series.${name}`), sql.ref(`excluded.${name}`))
   for (const some of inChunks(rows))
     await db
       .insertInto('view_series')
       .values(some)
       .onConflict((conflict) =>
-        conflict
-          .columns(['view_id', 'step', 'bucket_start', 'endpoint_id'])
-          .doUpdateSet({ accepted: sum('accepted'), dropped: sum('dropped'), dlq: sum('dlq'), failed: sum('failed') }),
+        conflict.columns(['view_id', 'step', 'bucket_start', 'endpoint_id']).doUpdateSet({
+          ...{ accepted: sum('accepted'), dropped: sum('dropped'), dlq: sum('dlq'), failed: sum('failed') },
+          ...{ more_rows: sum('more_rows'), duplicates: sum('duplicates') },
+        }),
       )
       .execute()
 }
@@ -80,6 +84,9 @@ export async function listVersionSeries(
   return versions.map(({ id, version }) => ({
     view_id: id,
     view_version: version,
-    buckets: (byView.get(id) ?? []).map(({ view_id: _, bucket_start, ...counts }) => ({ at: toTime(bucket_start), ...counts })),
+    buckets: (byView.get(id) ?? []).map(({ view_id: _, bucket_start, more_rows, ...counts }) => ({
+      ...{ at: toTime(bucket_start), ...counts },
+      rows: safeSum([counts.accepted, more_rows]),
+    })),
   }))
 }

@@ -18,13 +18,18 @@ export function ViewCharts({ view, range, endpoint }: ViewChartsProps) {
 }
 
 function Charts({ data, view }: { readonly data: ViewSeries; readonly view: string }) {
-  const { times, passed, rejected, shares } = useMemo(() => linesOf(data, view), [data, view])
+  const { times, passed, rows, rejected, shares } = useMemo(() => linesOf(data, view), [data, view])
   const shared = { times, sync: 'view', isOpen: true }
   return (
     <Columns minimum={16}>
       <Card>
         <Chart {...shared} label="Records" series={passed} format={formatCompact} />
       </Card>
+      {rows.length > 0 && (
+        <Card>
+          <Chart {...shared} label="Rows" series={rows} format={formatCompact} />
+        </Card>
+      )}
       <Card>
         <Chart {...shared} label="Rejected" series={rejected} format={formatCompact} />
       </Card>
@@ -58,7 +63,15 @@ function linesOf({ versions, ...window }: ViewSeries, view: string) {
     { label: 'dead letters', tone: 3, kind: 'area', ...counts(({ dlq }) => dlq) },
     { label: 'failed', tone: 4, ...counts(({ failed }) => failed) },
   ]
-  return { times, passed, rejected, shares }
+  // Most views write a row for each accepted record.
+  const rows: readonly ChartSeries[] =
+    all.rows === all.accepted && all.duplicates === 0
+      ? []
+      : [
+          { label: 'rows', tone: 1, kind: 'area', ...counts((bucket) => bucket.rows) },
+          ...(all.duplicates === 0 ? [] : [{ label: 'duplicates', tone: 2, ...counts(({ duplicates }) => duplicates) } as const]),
+        ]
+  return { times, passed, rows, rejected, shares }
 }
 
 function summed(buckets: readonly Counts[]): Counts {
@@ -68,6 +81,8 @@ function summed(buckets: readonly Counts[]): Counts {
     dropped: sum(({ dropped }) => dropped),
     dlq: sum(({ dlq }) => dlq),
     failed: sum(({ failed }) => failed),
+    rows: sum(({ rows }) => rows),
+    duplicates: sum(({ duplicates }) => duplicates),
   }
 }
 

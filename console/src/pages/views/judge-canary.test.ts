@@ -88,7 +88,7 @@ test.each<[string, ViewCounts, ViewCounts, typeof held | undefined, string]>([
 
 test('both versions are counted from the first segment of the canary on', () => {
   const bucket = (minute: number, accepted: number, dlq: number) => {
-    return { at: `2026-11-20T08:0${minute}:00Z`, accepted, dropped: 0, dlq, failed: 0 }
+    return { at: `2026-11-20T08:0${minute}:00Z`, accepted, dropped: 0, dlq, failed: 0, rows: accepted, duplicates: 0 }
   }
   const series: ViewSeries = {
     view_name: 'orders',

@@ -31,7 +31,9 @@ export const seriesExamples: Examples = {
         {
           view_id: ids.view,
           view_version: 1,
-          buckets: [{ at: '2026-11-20T08:15:00.000Z', accepted: 11_200, dropped: 150, dlq: 50, failed: 0 }],
+          buckets: [
+            { at: '2026-11-20T08:15:00.000Z', accepted: 11_200, dropped: 150, dlq: 50, failed: 0, rows: 11_200, duplicates: 0 },
+          ],
         },
       ],
     },
