@@ -7,6 +7,7 @@ import { digestFile } from '#lib/digest-file.ts'
 import { createFile, type Files, type OpenFile } from '#lib/files.ts'
 import { BucketAccess } from './bucket-access.ts'
 import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
+import { FolderCase, folderMark, incomingFolder } from './folder-case.ts'
 import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
 import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
@@ -32,7 +33,14 @@ export class DirectoryStores implements ObjectStores {
 
   constructor({ root, groupId = null, signedUrls, files }: DirectoryStoresOptions) {
     const folders = new BucketFolders(root, files)
-    this.#context = { root, files, signedUrls, folders, access: new BucketAccess(root, groupId, files) }
+    this.#context = {
+      root,
+      files,
+      signedUrls,
+      folders,
+      access: new BucketAccess(root, groupId, files),
+      folderCase: new FolderCase(root, files),
+    }
   }
 
   /** Lets the group reach the buckets. Throws UserError if this process may not. */
@@ -55,8 +63,8 @@ export class DirectoryStores implements ObjectStores {
    * read or destroy the stream.
    */
   async read({ bucket, key }: ObjectName): Promise<{ readonly bytes: number; readonly stream: Readable } | undefined> {
-    const { root, files } = this.#context
-    const path = pathOf(root, checkedPart(bucket), key)
+    const { root, files, folderCase } = this.#context
+    const path = await folderCase.pathForReading(pathOf(root, checkedPart(bucket), key), key)
     if ((await objectBytes(files, path)) === undefined) return undefined
     const file = await files.open(path, 'read').catch(undefinedIfMissing)
     if (file === undefined) return undefined
@@ -71,6 +79,7 @@ type Context = {
   readonly signedUrls: SignedUrls | undefined
   readonly folders: BucketFolders
   readonly access: BucketAccess
+  readonly folderCase: FolderCase
 }
 
 class DirectoryStore implements ObjectStore {
@@ -95,19 +104,19 @@ class DirectoryStore implements ObjectStore {
 
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     signal?.throwIfAborted()
-    return this.#context.files.read(await this.#path(key)).catch(undefinedIfMissing)
+    return this.#context.files.read(await this.#existing(key)).catch(undefinedIfMissing)
   }
 
   async head(key: string, signal?: AbortSignal): Promise<ObjectFacts | undefined> {
     signal?.throwIfAborted()
-    const bytes = await objectBytes(this.#context.files, await this.#path(key))
+    const bytes = await objectBytes(this.#context.files, await this.#existing(key))
     return bytes === undefined ? undefined : { bytes }
   }
 
   async getFile(key: string, path: string, signal?: AbortSignal, bytesMax = Number.POSITIVE_INFINITY): Promise<boolean> {
     const found = await this.head(key, signal)
     if (found !== undefined && found.bytes > bytesMax) throw new Error(`the object ${key} is larger than ${bytesMax} bytes`)
-    return this.#context.files.copy(await this.#path(key), path).then(
+    return this.#context.files.copy(await this.#existing(key), path).then(
       () => true,
       (error) => {
         undefinedIfMissing(error)
@@ -117,7 +126,7 @@ class DirectoryStore implements ObjectStore {
   }
 
   async digest(key: string, { signal, onRead }: DigestOptions = {}): ReturnType<ObjectStore['digest']> {
-    return digestFile(this.#context.files, await this.#path(key), signal, onRead).catch(undefinedIfMissing)
+    return digestFile(this.#context.files, await this.#existing(key), signal, onRead).catch(undefinedIfMissing)
   }
 
   async presign(key: string, seconds: number): Promise<string> {
@@ -128,7 +137,7 @@ class DirectoryStore implements ObjectStore {
 
   async remove(key: string, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
-    await this.#context.files.remove(await this.#path(key))
+    await this.#context.files.remove(await this.#existing(key))
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
@@ -139,6 +148,7 @@ class DirectoryStore implements ObjectStore {
       .map((path) =>
         path
           .slice(root.length + 1)
+          .replace(folderMark, '')
           .split(sep)
           .map(fromFileName)
           .join('/'),
@@ -156,12 +166,17 @@ class DirectoryStore implements ObjectStore {
     return pathOf(this.#context.root, await this.#context.folders.folderOf(this.#bucket), key)
   }
 
+  /** Returns the path of an object that may be there. */
+  async #existing(key: string): Promise<string> {
+    return this.#context.folderCase.pathForReading(await this.#path(key), key)
+  }
+
   async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<void>): Promise<void> {
     signal?.throwIfAborted()
-    const { root, files, access } = this.#context
-    const path = await this.#path(key)
-    const incomingDirectory = join(root, '.incoming')
+    const { root, files, access, folderCase } = this.#context
+    const incomingDirectory = join(root, incomingFolder)
     await files.makeDirectory(incomingDirectory)
+    const path = await folderCase.pathForWriting(await this.#path(key), key)
     // Named after the object, so that a retry overwrites what a crash left.
     const incoming = join(incomingDirectory, createHash('sha256').update(path).digest('hex'))
     await write(incoming)
