@@ -18,6 +18,7 @@ const all = [
   'commit-latency',
   'many-views',
   'many-endpoints',
+  'windows',
   'restart',
   'idle-memory',
   'mqtt-idle',

@@ -59,7 +59,10 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^@duckdb\//, places: [/^duckdb\//] },
   { party: /^@aws-sdk\//, places: [/^objects\//, /^naming\/dns\/route53\.ts$/] },
   { party: /^dns-packet$/, places: [/^naming\/dns\//] },
-  { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
+  {
+    party: /^(kysely|pg|node:sqlite)$/,
+    places: [/^store\//, /^lib\/exclusive\.ts$/, /^delivery\/windows\/key-(index|lookup)\.ts$/],
+  },
   { party: /^mqtt-packet$/, places: [/^ingest\/mqtt\//, /^cli\/demo\//] },
   { party: /^@bufbuild\/protobuf(\/|$)/, places: [/^ingest\/http\/otlp\//] },
   { party: /^yaml$/, places: [/^cli\/(resources|setup|view-tests)\/yaml\.ts$/, /^lib\/yaml-text\.ts$/] },
@@ -322,7 +325,9 @@ describe('the import table', () => {
       { place: /^objects\/s3(-store|-multipart)\.ts$/, uses: ['files', 'time'] },
       // Conversion processes, behind ConversionPool: they share files with DuckDB.
       { place: /^delivery\/convert\/(build|worker)\//, uses: ['files', 'time'] },
-      { place: /^records\/(lay-out|piece-files|record-runs)\.ts$/, uses: ['files'] },
+      { place: /^records\/(key-hashes|lay-out|piece-files|record-runs)\.ts$/, uses: ['files'] },
+      // The thread that changes indexes of keys, behind KeyIndexes.
+      { place: /^delivery\/windows\/(index-thread|key-index|thread)\.ts$/, uses: ['files', 'machine'] },
       // Permissions for the other user whom such processes may run as.
       { place: /^delivery\/convert\/worker-access\.ts$/, uses: ['files'] },
     ]

@@ -27,6 +27,7 @@ import { nodeLimits } from '#model/limits.ts'
 import { apiKeyPattern, hostnamePattern, joinTokenPattern, regionPattern } from '#model/patterns.ts'
 import { findConflicts, findUnknownOptions } from './conflicts.ts'
 import { dataPaths } from './data-paths.ts'
+import { deliveryOptions } from './delivery.ts'
 import { scrubOptions } from './scrub.ts'
 import { tracesOptions } from './traces.ts'
 
@@ -455,13 +456,7 @@ export const options = {
     optional(user),
     'user id, or user and group ids (`1001:1001`), of the processes that run previews, check definitions and convert; needs root; empty: the user of Inlet',
   ),
-  deliveryParallel: option('INLET_DELIVERY_PARALLEL', '2', integer(1, 64), 'number of segments to convert in parallel'),
-  deliveryMemoryBytes: option(
-    'INLET_DELIVERY_MEMORY_BYTES',
-    '384MiB',
-    bytes(192 * MiB, 256 * GiB),
-    'memory for conversions; those that need more wait or use temporary space on disk',
-  ),
+  ...deliveryOptions,
   ...scrubOptions,
 } as const
 

@@ -33,6 +33,7 @@ export function dataPaths(data: string) {
     ingestBlocked: join(data, 'node', 'ingest-blocked.json'),
     deliveryBlocked: join(data, 'node', 'delivery-blocked.json'),
     scrubState: join(data, 'node', 'scrub.json'),
+    windows: join(data, 'node', 'windows'),
     scratch: join(data, 'node', 'scratch'),
     ingestLock: join(data, 'node', 'ingest.lock'),
     deliveryLock: join(data, 'node', 'delivery.lock'),

@@ -27,6 +27,7 @@ import { composeDelivery, conversionMemoryBytes } from './plane.ts'
 import { MarkerSeal } from './publish/marker-seal.ts'
 import { type Backlog, countWaiting } from './segments/backlog.ts'
 import { deliveryLimits } from './segments/limits.ts'
+import { IndexThread } from './windows/thread.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -63,9 +64,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
 
   const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
+  const indexThread = new IndexThread()
   const plane = composeDelivery(config, {
     segments: new LocalSegmentSource({ directory: paths.wal, files, clock: machine }),
-    ...{ nodeId, control, fence, files, clock, machine, random, logger, conversionPool, access },
+    ...{ nodeId, control, fence, files, clock, machine, random, logger, conversionPool, access, keyIndexes: indexThread.indexes },
     stores: hooks.stores ?? objectStores.stores,
     seal: await MarkerSeal.open({ files, random }, paths.markerKey),
     tracer: traced?.tracer,
@@ -93,6 +95,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       await stop(signal)
       await progress.stop()
       if (hooks.conversionPool === undefined) await conversionPool.stop()
+      await indexThread.stop()
       objectStores.close()
       lock[Symbol.dispose]()
     },

@@ -22,6 +22,7 @@ import { ConfigurationCheck } from './convert/configuration-check.ts'
 import type { ConversionPool } from './convert/conversion-pool.ts'
 import { Conversions } from './convert/conversions.ts'
 import type { WorkerAccess } from './convert/worker-access.ts'
+import { DeliveredKeys } from './jobs/committed-keys.ts'
 import { runCompaction } from './jobs/compaction-run.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runRemoval } from './jobs/removal-run.ts'
@@ -42,6 +43,8 @@ import { Endpoints } from './segments/endpoints.ts'
 import { Janitor } from './segments/janitor.ts'
 import { ParkedSegments } from './segments/parked-segments.ts'
 import { Pipeline } from './segments/pipeline.ts'
+import { KeyWindows } from './windows/key-windows.ts'
+import type { KeyIndexes } from './windows/thread.ts'
 
 export type DeliveryPorts = {
   readonly nodeId: string
@@ -58,6 +61,7 @@ export type DeliveryPorts = {
   readonly stores: ObjectStores
   readonly seal: MarkerSeal
   readonly conversionPool: ConversionPool
+  readonly keyIndexes: KeyIndexes
   readonly access: WorkerAccess
   readonly tracer: Service | undefined
   /** Undefined if no segment is traced. */
@@ -66,9 +70,11 @@ export type DeliveryPorts = {
 
 export type DeliveryConfig = ScrubConfig & {
   readonly paths: Readonly<
-    Record<'deliverySnapshot' | 'recordedCommits' | 'parked' | 'scratch' | 'assignments' | 'deliveryBlocked', string>
+    Record<'deliverySnapshot' | 'recordedCommits' | 'parked' | 'scratch' | 'assignments' | 'deliveryBlocked' | 'windows', string>
   >
   readonly deliveryMemoryBytes: number
+  /** Disk for the indexes of `dedupe_within`. */
+  readonly dedupeBytesMax: number
   /** Conversions at the same time. */
   readonly deliveryParallel: number
 }
@@ -110,7 +116,8 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   })
   const parked = new ParkedSegments({ directory: paths.parked, files, clock })
   const conversion = composeConversion(config, ports)
-  const delivery = composeSegmentDelivery(ports, conversion, { segments, parked, outbox, endpoints, feed })
+  const windows = composeWindows(config, ports, { ...conversion, outbox, endpoints })
+  const delivery = composeSegmentDelivery(ports, conversion, { segments, parked, outbox, endpoints, feed, windows })
   const pipeline = new Pipeline({
     ...{ nodeId, segments, parked, endpoints, clock, random, logger },
     async deliver(run) {
@@ -145,6 +152,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
     }),
     async prepare() {
       await janitor.clearScratch(paths.scratch)
+      await windows.open()
       const retried = await parked.retryAll()
       if (retried.length > 0) logger.info({ segments: retried.length }, 'parked segments are tried again')
     },
@@ -179,6 +187,23 @@ function composeConversion(
   }
 }
 
+function composeWindows(
+  { paths, dedupeBytesMax }: DeliveryConfig,
+  { keyIndexes, ...ports }: DeliveryPorts,
+  parts: Conversion & { readonly outbox: Outbox; readonly endpoints: Endpoints },
+): KeyWindows {
+  const { endpoints } = parts
+  return new KeyWindows({
+    ...{ directory: paths.windows, bytesMax: dedupeBytesMax, indexes: keyIndexes },
+    committed: new DeliveredKeys({ ...ports, ...parts, scratch: paths.scratch }),
+    usersOf: (endpointId) => {
+      const endpoint = endpoints.find(endpointId)
+      return endpoint && { account: endpoint.account_id, views: new Set(endpoint.views.map(({ view_id }) => view_id)) }
+    },
+    ...{ files: ports.files, clock: ports.clock, logger: ports.logger },
+  })
+}
+
 function composeSegmentDelivery(
   { nodeId, control, stores, seal, traces, clock, random, logger }: DeliveryPorts,
   conversion: Conversion,
@@ -188,6 +213,7 @@ function composeSegmentDelivery(
     readonly outbox: Outbox
     readonly endpoints: Endpoints
     readonly feed: SnapshotFeed
+    readonly windows: KeyWindows
   },
 ): SegmentDelivery {
   const { endpoints, feed, outbox, ...others } = parts

@@ -10,7 +10,7 @@ import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
-import type { ArtifactFiles } from '#model/commit.ts'
+import { type ArtifactFiles, commitId } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
 import type { BuiltArtifacts } from './convert/segment-build.ts'
@@ -31,6 +31,7 @@ import {
   type SegmentFacts,
 } from './segments/delivery-run.ts'
 import { deliveryLimits } from './segments/limits.ts'
+import type { KeyWindows } from './windows/key-windows.ts'
 
 export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
   AdopterOptions & {
@@ -55,6 +56,8 @@ export class SegmentDelivery {
   readonly #segments: SegmentSource
   readonly #stores: ObjectStores
   readonly #traces: SegmentTraces | undefined
+  readonly #windows: KeyWindows | undefined
+  readonly #nodeId: string
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #startedAtMicros: number
@@ -70,6 +73,8 @@ export class SegmentDelivery {
     this.#stores = stores
     this.#traces = options.traces
     this.#segments = options.segments
+    this.#windows = options.windows
+    this.#nodeId = options.nodeId
     this.#clock = clock
     this.#logger = options.logger
     this.#startedAtMicros = clock.now() * 1_000
@@ -92,10 +97,13 @@ export class SegmentDelivery {
         // Files that stay are removed at the next start.
         await built.remove().catch((error: unknown) => this.#logger.warn({ err: error }, 'built files not removed'))
       }
+      await this.#windows?.confirm(facts.name.endpointId, facts.id)
       return 'committed'
     } catch (error) {
-      if (error instanceof DeliveryEnded) return error.outcome
-      throw error
+      if (!(error instanceof DeliveryEnded)) throw error
+      const { logName, incarnation, seq } = run.segment
+      if (error.outcome !== 'again') await this.#windows?.forget(logName, commitId(this.#nodeId, incarnation, seq))
+      return error.outcome
     }
   }
 
@@ -113,6 +121,7 @@ export class SegmentDelivery {
     const found = await this.#adopter.findRecorded(facts, run)
     if (found === undefined) return false
     const { id, records } = facts
+    await this.#windows?.confirm(facts.name.endpointId, id)
     if (found.records < records) {
       await this.#setAside(facts, found.records, run)
       throw new DeliveryEnded('quarantined')
@@ -134,6 +143,7 @@ export class SegmentDelivery {
     if (found === undefined) return false
     if (found.records < facts.records) await this.#setAside(facts, found.records, run)
     await this.#committer.commitAdopted(found, facts, destination, run)
+    await this.#windows?.confirm(facts.name.endpointId, facts.id)
     return true
   }
 

@@ -39,13 +39,21 @@ export type TaskOptions<Report> = {
   readonly signal: AbortSignal
   /** Called with each report of the task. Returns the time limit from then on. */
   readonly onReport?: (report: Report) => number
+  /** Called with each question of the task, one at a time. Must not throw. The time limit goes on. Without it, tasks that ask get no answer. */
+  readonly onQuestion?: ((question: unknown) => Promise<unknown>) | undefined
 }
 
 /** The signal with which a process ends itself that would exit. Nobody else sends it. */
 export const ownEnd = 'SIGUSR2'
 
 /** A message of a process. `isLast`: it must not get another task, because this one has used it up. */
-export type WorkerMessage<Reply, Report> = { readonly reply: Reply; readonly isLast?: true } | { readonly report: Report }
+export type WorkerMessage<Reply, Report> =
+  | { readonly reply: Reply; readonly isLast?: true }
+  | { readonly report: Report }
+  | { readonly question: unknown }
+
+/** The answer to a question. Everything else that a process gets is a task. */
+export type Answer = { readonly answer: unknown }
 
 export type TaskEnd<Reply> =
   | { readonly reply: Reply }
@@ -77,7 +85,7 @@ export class ProcessPool<Task, Reply, Report = never> {
   }
 
   /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again unless it says otherwise. */
-  async run(task: Task, { timeoutMs, signal, onReport }: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
+  async run(task: Task, { timeoutMs, signal, onReport, onQuestion }: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     ended.throwIfAborted()
     const worker = this.#take()
@@ -92,12 +100,24 @@ export class ProcessPool<Task, Reply, Report = never> {
         setImmediate(() => messages === before && resolve({ timedOut: true }))
       }, limitMs)
     let cancelTimer = limit(timeoutMs)
+    let isAnswering: Promise<unknown> = Promise.resolve()
+    let hasEnded = false
+    const answer = async (question: unknown): Promise<void> => {
+      if (hasEnded || onQuestion === undefined) return
+      const sent: Answer = { answer: await onQuestion(question) }
+      // The process may work on another task by now.
+      if (!hasEnded && child.connected) child.send(sent, (error) => error === null || void kill(worker))
+    }
     const onMessage = (sent: unknown) => {
       messages += 1
       const message = sent as WorkerMessage<Reply, Report>
       if ('reply' in message) {
         isUsedUp = message.isLast === true
         return resolve({ reply: message.reply })
+      }
+      if ('question' in message) {
+        isAnswering = isAnswering.then(() => answer(message.question))
+        return
       }
       cancelTimer()
       cancelTimer = limit(onReport?.(message.report) ?? timeoutMs)
@@ -115,6 +135,7 @@ export class ProcessPool<Task, Reply, Report = never> {
       isReusable = 'reply' in end && !isUsedUp && !ended.aborted
       return end
     } finally {
+      hasEnded = true
       cancelTimer()
       child.off('message', onMessage)
       ended.removeEventListener('abort', onAbort)

@@ -10,12 +10,16 @@ import { getPriority, setPriority } from 'node:os'
 import { memoryGauge } from './memory-gauge.ts'
 import { ownEnd, type WorkerMessage } from './process-pool.ts'
 
+/** Asks the parent process. It may give no answer: then the time limit of the task ends this process. */
+export type Ask = (question: unknown) => Promise<unknown>
+
 /**
- * Runs one task after the other for the parent process. `run` must not throw. It may report what it does, which starts a new time limit.
+ * Runs one task after the other for the parent process. `run` must not throw. It may report what it does, which starts a new time limit, and ask
+ * one question at a time.
  * A nicer process leaves the processor to others. `usesUp` says after which tasks it gets no further one.
  */
 export function serveTasks<Task, Reply, Report = never>(
-  run: (task: Task, report: (report: Report) => void) => Promise<Reply>,
+  run: (task: Task, report: (report: Report) => void, ask: Ask) => Promise<Reply>,
   { niceness, usesUp }: { readonly niceness: number; readonly usesUp?: (task: Task) => boolean },
 ): void {
   // Inlet may have been started with a higher niceness, which only a privileged user may lower.
@@ -31,9 +35,16 @@ export function serveTasks<Task, Reply, Report = never>(
       if (error !== null) endAtOnce()
     })
   const isFull = memoryGauge()
-  process.on('message', async (task) => {
-    const reply = await run(task as Task, (report) => send({ report }))
-    send(isFull() || usesUp?.(task as Task) ? { reply, isLast: true } : { reply })
+  let answered: (answer: unknown) => void = () => undefined
+  const ask: Ask = (question) =>
+    new Promise((resolve) => {
+      answered = resolve
+      send({ question })
+    })
+  process.on('message', async (message: object) => {
+    if ('answer' in message) return answered(message.answer)
+    const reply = await run(message as Task, (report) => send({ report }), ask)
+    send(isFull() || usesUp?.(message as Task) ? { reply, isLast: true } : { reply })
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })

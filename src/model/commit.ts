@@ -39,8 +39,10 @@ export const ViewOutcome = z
     failed: ReportedCount,
     /** Rows written, if the view expands an array: otherwise each accepted record is one. */
     rows: ReportedCount.optional(),
-    /** Rows that were not written because another one of the segment has their key; missing if there are none. */
+    /** Rows that were not written because one before them has their key; missing if there are none. */
     duplicates: ReportedCount.optional(),
+    /** The window of `dedupe_within` for this segment, if the node had keys of a shorter time only. */
+    window_seconds: ReportedCount.optional(),
     /** Values that became NULL because their cast failed. */
     cast_nulls: ReportedCount,
     /** DLQ rows by code, and failed records as `view_failed`. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { duration } from './duration.ts'
 import { Id } from './id.ts'
 import { definitionLimits } from './limits.ts'
 import { mayNeedSecrets, SecretValues } from './secret.ts'
@@ -145,6 +146,13 @@ export const Definition = z.strictObject({
         'of the rows of a segment that have the same values in these columns, only the first is written; the others are counted as `duplicates`',
       examples: [['event_id']],
     }),
+  dedupe_within: duration(definitionLimits.windowSeconds.min, definitionLimits.windowSeconds.max)
+    .meta({
+      description:
+        'with `dedupe_by`: rows are also compared with those that the node wrote in segments before, if these were sealed at most so long before. If not set, with the same segment only',
+      examples: ['24h'],
+    })
+    .optional(),
   partition_by: z
     .array(ColumnReference)
     .min(1)

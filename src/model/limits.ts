@@ -140,6 +140,8 @@ export const definitionLimits = {
   sortColumnsMax: 4,
   /** Columns of `dedupe_by`. */
   keyColumnsMax: 4,
+  /** `dedupe_within`. */
+  windowSeconds: { min: 60, max: 7 * 86_400 },
   /** Parts of all expressions that read text other than a constant as a time. */
   timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */

@@ -83,6 +83,11 @@ export class Outbox implements Service {
     return this.#ids.size
   }
 
+  /** Whether commits of the endpoint wait for control. */
+  hasAnyOf(endpointId: string): boolean {
+    return (this.#queues.get(endpointId)?.size ?? 0) > 0
+  }
+
   /** Returns why commits of an endpoint cannot be sent, or its delivered segments cannot be removed; null if nothing fails. */
   reasonOf(endpointId: string): string | null {
     return this.#queues.get(endpointId)?.reason ?? null

@@ -1,8 +1,8 @@
 /**
  * Lays out the accepted rows of a view: duplicates are left out, and each partition has a file with its rows in order.
  *
- * Owns: which rows are duplicates, which partitions a segment has, and their files. Does not own: which columns decide that (views/layout.ts),
- * keys in the bucket.
+ * Owns: which rows are duplicates within a segment, which partitions a segment has, and their files. Does not own: which columns decide that (views/layout.ts),
+ * keys in the bucket, which keys earlier segments have.
  * Law: of the rows with one key, the first is in a file, and of the others each is counted. A row is in one file. A row without a place goes to the DLQ: in a folder of other values, nobody who looks for it would find it.
  */
 import { rm } from 'node:fs/promises'
@@ -16,6 +16,7 @@ import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledColumn, CompiledView } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
 import type { RowFile } from './extracted-views.ts'
+import { copyHashesSql, fileKeySql, type KeyFilter, readHashesSql, separateKeys } from './key-hashes.ts'
 import { parquetRowsSql } from './parquet-writer.ts'
 import { writePieces } from './piece-files.ts'
 import { fallBackIfOutOfMemory } from './pieces.ts'
@@ -34,11 +35,14 @@ export type LayOutOptions = {
   /** Records of the segment. */
   readonly records: number
   readonly partitionsMax: number
+  /** For a view with `dedupe_within`: leaves out rows whose keys earlier segments have. */
+  readonly keys?: KeyFilter | undefined
   /** The table of refused rows. */
   readonly refused: string
   /** Measures the columns of a file that has all accepted rows. */
   readonly measure: (path: string, rows: number) => Promise<ViewQuality>
   readonly query: (sql: string) => Promise<Rows>
+  readonly run: (sql: string) => Promise<void>
   /** Writes a Parquet file. Returns the number of its rows. */
   readonly copy: (select: string, path: string) => Promise<number>
   /** Writes the rows of Parquet files to one. */
@@ -79,7 +83,8 @@ export async function layOut(options: LayOutOptions): Promise<LaidOut> {
   const unplaced = more === undefined ? 0 : await refuse(options, partitions, more)
   // A row that is refused hides no other one with its key.
   const placed = unplaced === 0 ? path : await leaveOutRefused(options)
-  const first = view.layout.dedupeBy.length === 0 ? placed : await leaveOutDuplicates(options, placed)
+  const firstOfSegment = view.layout.dedupeBy.length === 0 ? placed : await leaveOutDuplicates(options, placed)
+  const first = options.keys === undefined ? firstOfSegment : await leaveOutKnown(options, firstOfSegment, options.keys)
   const rows = await countRows(options, first, 'count(*)')
   const duplicates = (placed === path ? options.rows : await countRows(options, placed, 'count(*)')) - rows
   const repeated = duplicates === 0 ? 0 : (await countRecords(options, placed)) - (await countRecords(options, first))
@@ -92,7 +97,7 @@ export async function layOut(options: LayOutOptions): Promise<LaidOut> {
   }
   const inFiles = files.reduce((sum, file) => sum + file.rows, 0)
   assert(inFiles === rows, `the files have ${inFiles} of ${rows} rows`)
-  for (const unfinished of new Set([path, placed, first])) await rm(unfinished)
+  for (const unfinished of new Set([path, placed, firstOfSegment, first])) await rm(unfinished)
   return { files, quality, rows, unplaced, duplicates, repeated }
 }
 
@@ -134,6 +139,20 @@ async function leaveOutDuplicates({ view, path, copy }: LayOutOptions, placed: s
 }
 
 const keyBytesMax = 64
+
+/** Keeps only rows whose keys no earlier segment has, and those without a key. The file has no key twice. */
+async function leaveOutKnown({ view, path, copy, run }: LayOutOptions, first: string, keys: KeyFilter): Promise<string> {
+  const hash = fileKeySql(view)
+  const rows = parquetRowsSql([first])
+  const [hashes, known] = [`${path}.hashes`, `${path}.known`]
+  await run(copyHashesSql(hash, rows, hashes))
+  const counts = await separateKeys(hashes, keys, known)
+  const fresh = `${path}.fresh`
+  if (counts.known > 0)
+    await copy(`SELECT * FROM (${rows}) WHERE ${hash} IS NULL OR ${hash} NOT IN (${readHashesSql(known)})`, fresh)
+  for (const unfinished of [hashes, known]) await rm(unfinished)
+  return counts.known > 0 ? fresh : first
+}
 
 /**
  * Writes the rows that meet the condition. If they do not fit into memory to be sorted, those of some records after the other are: the file is

@@ -28,6 +28,7 @@ import {
   rowsOf,
   valuesOf,
 } from './extracted-views.ts'
+import type { KeyFilter } from './key-hashes.ts'
 import { isLaidOut, type LaidOut, type LayOutOptions, layOut, placeColumns } from './lay-out.ts'
 import { maskColumns, withoutLeftOut } from './left-out-nulls.ts'
 import { buildLimits, rowGroupBytesWithin } from './limits.ts'
@@ -200,8 +201,14 @@ export class RecordTable {
    * Writes the rows that one of the views accepts to the path, or to a file for each partition beside it. Returns the outcome for all records.
    * Throws StatementTimeout.
    */
-  writeAccepted(extracted: ExtractedViews, view: number, path: string, partitionsMax?: number): Promise<DecidedView> {
-    return this.#deadline.run(1, () => this.#writeAccepted(extracted, view, path, partitionsMax))
+  writeAccepted(
+    extracted: ExtractedViews,
+    view: number,
+    path: string,
+    partitionsMax?: number,
+    keys?: KeyFilter,
+  ): Promise<DecidedView> {
+    return this.#deadline.run(1, () => this.#writeAccepted(extracted, view, path, partitionsMax, keys))
   }
 
   async #writeAccepted(
@@ -209,6 +216,7 @@ export class RecordTable {
     view: number,
     path: string,
     partitionsMax: number = partitionLimits.perView,
+    keys?: KeyFilter,
   ): Promise<DecidedView> {
     const named = extracted.views[view]
     assert(named !== undefined, 'the view must be one of the extracted views')
@@ -226,7 +234,7 @@ export class RecordTable {
       return this.#quality(named.compiled, whole, rows, inFiles.ofColumns)
     }
     const { quality, files, unplaced, rows, duplicates, repeated } = await this.#layOut(named.compiled, {
-      ...{ path, refused, rows: written, partitionsMax, measure },
+      ...{ path, refused, rows: written, partitionsMax, measure, keys },
     })
     const dlq = tally.dlq + unplaced
     const outcome = { accepted: accepted - unplaced - repeated, dropped: tally.dropped + repeated, dlq }
@@ -237,15 +245,16 @@ export class RecordTable {
   /** Returns the files of the accepted rows, their quality, and the number of records that have no place. */
   async #layOut(
     view: CompiledView,
-    request: Omit<LayOutOptions, 'view' | 'records' | 'query' | 'copy' | 'merge'>,
+    request: Omit<LayOutOptions, 'view' | 'records' | 'query' | 'run' | 'copy' | 'merge'>,
   ): Promise<LaidOut> {
     const { path, rows, measure } = request
     if (rows === 0 || !isLaidOut(view))
       return { quality: await measure(path, rows), files: rows === 0 ? [] : [{ path, rows }], rows, ...nothingLeftOut }
     const query = (sql: string) => this.#query(sql)
+    const run = (sql: string) => this.#run(sql)
     const copy = (select: string, file: string) => this.#copy(select, file, undefined, view.layout.bloomFilters)
     const merge = (files: readonly string[], file: string) => this.#mergeParquet(files, file)
-    return layOut({ ...request, view, records: this.recordCount, query, copy, merge })
+    return layOut({ ...request, view, records: this.recordCount, query, run, copy, merge })
   }
 
   /** Writes one JSON object per row, gzipped. */

@@ -290,7 +290,7 @@ function placeOf({ path }: FieldError): number {
   const [part = '', index] = path.split('.')
   return (
     Number(index ?? 0) +
-    ['columns', 'filters', 'dedupe_by', 'partition_by', 'sort_by'].indexOf(part) * definitionLimits.columnsMax
+    ['columns', 'filters', 'dedupe_by', 'dedupe_within', 'partition_by', 'sort_by'].indexOf(part) * definitionLimits.columnsMax
   )
 }
 

@@ -52,6 +52,8 @@ export type Expansion = Expand & {
 /** Says which rows are written, where they go, and in which order. Columns are indexes. */
 export type Layout = {
   readonly dedupeBy: readonly number[]
+  /** How long before a segment others were sealed that its rows are compared with; undefined for none. */
+  readonly dedupeWithinMs?: number
   readonly partitionBy: readonly number[]
   readonly sortBy: readonly number[]
   readonly bloomFilters: boolean

@@ -27,7 +27,31 @@ test('the columns of a layout are found as readers find them', async () => {
   expect((await compileView({ columns })).layout).toEqual({ dedupeBy: [], partitionBy: [], sortBy: [], bloomFilters: true })
 })
 
+test('a window is in milliseconds', async () => {
+  const { layout } = await compileView({ columns, dedupe_by: ['id', 'at'], dedupe_within: '1h30m' })
+  expect(layout).toMatchObject({ dedupeBy: [0, 3], dedupeWithinMs: 5_400_000 })
+})
+
 test.each<[Partial<Definition>, string, string]>([
+  [{ dedupe_within: '1h' }, 'dedupe_within', 'must be beside dedupe_by'],
+  [
+    { dedupe_within: '1h', dedupe_by: ['id', 'secret'] },
+    'dedupe_by.1',
+    'must not name a hidden column, such as "secret", beside dedupe_within: its index is rebuilt from the files',
+  ],
+  [
+    { dedupe_within: '1h', dedupe_by: ['Country'], partition_by: ['Country'] },
+    'dedupe_by.0',
+    'must not name a column of partition_by, such as "Country", beside dedupe_within',
+  ],
+  [
+    { dedupe_within: '1h', dedupe_by: ['x'], columns: [{ name: 'x', type: 'DOUBLE', path: '$.x' }] },
+    'dedupe_by.0',
+    'must not name a column of type DOUBLE, such as "x", beside dedupe_within: use a DECIMAL, an integer or text',
+  ],
+  [{ dedupe_within: '59s', dedupe_by: ['id'] }, 'dedupe_within', 'must be from 60 s to 168 h'],
+  [{ dedupe_within: '169h', dedupe_by: ['id'] }, 'dedupe_within', 'must be from 60 s to 168 h'],
+  [{ dedupe_within: '1d', dedupe_by: ['id'] }, 'dedupe_within', 'must be a duration in hours, minutes and seconds'],
   [{ partition_by: ['nope'] }, 'partition_by.0', '"nope" is not a column of this view'],
   [{ partition_by: ['day', 'DAY'] }, 'partition_by.1', 'must not name a column twice'],
   [{ partition_by: ['at'] }, 'partition_by.0', 'add a DATE column with the value CAST("at" AS DATE)'],

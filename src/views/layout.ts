@@ -6,6 +6,7 @@
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import type { FieldError } from '#errors.ts'
 import type { Definition } from '#model/definition.ts'
+import { parseDurationSeconds } from '#model/duration.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import type { Layout } from './compiled-view.ts'
 import type { ReadColumn } from './computed-columns.ts'
@@ -43,8 +44,36 @@ export function readLayout(definition: Definition, columns: readonly ReadColumn[
       path: 'partition_by',
       message: 'must leave a column that is in the files: those of partition_by are only in the names of folders',
     })
-  return { dedupeBy, partitionBy, sortBy, bloomFilters }
+  const dedupeWithinMs = readWindow(definition, errors)
+  if (dedupeWithinMs !== undefined)
+    for (const [at, index] of dedupeBy.entries()) {
+      const column = own[index]
+      const message = column && windowProblem(column, inFolders(column))
+      if (message !== undefined) errors.push({ path: `dedupe_by.${at}`, message })
+    }
+  return { dedupeBy, partitionBy, sortBy, bloomFilters, ...(dedupeWithinMs !== undefined && { dedupeWithinMs }) }
 }
+
+function readWindow({ dedupe_by, dedupe_within }: Definition, errors: FieldError[]): number | undefined {
+  if (dedupe_within === undefined) return undefined
+  if (dedupe_by === undefined)
+    errors.push({ path: 'dedupe_within', message: 'must be beside dedupe_by, which names the columns that are compared' })
+  return (parseDurationSeconds(dedupe_within) ?? 0) * 1000
+}
+
+/** A node that loses its index reads the keys from the files again. */
+function windowProblem({ name, type, hidden }: ReadColumn, isInFolders: boolean): string | undefined {
+  const said = JSON.stringify(name)
+  if (hidden)
+    return `must not name a hidden column, such as ${said}, beside dedupe_within: its index is rebuilt from the files, which do not have it`
+  if (isInFolders)
+    return `must not name a column of partition_by, such as ${said}, beside dedupe_within: its index is rebuilt from the files, which do not have it`
+  return type !== undefined && floating.has(type.scalar)
+    ? `must not name a column of type ${printType(type)}, such as ${said}, beside dedupe_within: use a DECIMAL, an integer or text`
+    : undefined
+}
+
+const floating: ReadonlySet<string> = new Set(['FLOAT', 'DOUBLE'])
 
 function unknown(name: string): string {
   return `${JSON.stringify(name)} is not a column of this view`

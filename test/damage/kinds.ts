@@ -90,6 +90,9 @@ export const kinds: readonly Kind[] = [
   kind('certificates of the node and of control', 'node/(certificate|control-ca)\\.pem', judgeForPeople, {
     absent: 'without TLS; fetched again from control',
   }),
+  kind('an index of keys', `node/windows/${id}/${id}\\.db(-journal)?`, judgeForPeople, {
+    absent: 'no view has a window; src/delivery/windows/key-index.test.ts and test/delivery/windows.test.ts damage it',
+  }),
   kind('scratch of conversions', 'node/scratch/.+', judgeScratch, { absent: 'no conversion was running' }),
   kind('locks', '(inlet\\.db|node/(ingest|delivery))\\.lock(-journal)?', judgeRewritten),
   kind('the database', 'inlet\\.db', judgeDatabase, {

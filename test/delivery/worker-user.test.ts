@@ -117,6 +117,40 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     expect(await readdir(paths.scratch)).toEqual([])
   })
 
+  test('ask for the keys of a window, whose index they cannot read', async () => {
+    const [segment] = await seal('log')
+    const { bytes, path: _, ...identity } = must(segment, 'a segment')
+    const { pool, conversions } = await start()
+    const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }], dedupe_by: ['n'], dedupe_within: '1h' }
+    const view = { ...aBoundView({ definition }), hasWindow: true }
+    const asked: (readonly [string, number])[] = []
+    const build = async (isKnown: number) => {
+      const findKeys = async (viewId: string, keys: Uint8Array) => {
+        asked.push([viewId, keys.length])
+        return Uint8Array.of(isKnown)
+      }
+      const request = {
+        segment: identity,
+        bytes,
+        outputFormats: ['parquet_views'],
+        memoryBytes: 192 * MiB,
+        views: [view],
+      } as const
+      const segmentBuild = new SegmentBuild(conversions, new ExpensiveViews(), { ...request, findKeys }, 1)
+      return must(await segmentBuild.attempt(noSlots, never), 'the files')
+    }
+    const first = await build(0)
+    const keysPath = must(first.keys.get(view.view_id), 'a file of keys')
+    expect([await modeOf(keysPath), (await stat(keysPath)).size]).toEqual(['600', 16])
+    expect(first.views).toMatchObject([{ accepted: 1, dropped: 0 }])
+    expect((await build(1)).views).toMatchObject([{ accepted: 0, dropped: 1, duplicates: 1 }])
+    await pool.stop()
+    expect(asked).toEqual([
+      [view.view_id, 16],
+      [view.view_id, 16],
+    ])
+  })
+
   test('reach nothing of Inlet but the segment and the build directory, and these only during the task', async () => {
     const [segment, other] = await seal('log', 'other')
     const input = must(segment, 'a segment').path

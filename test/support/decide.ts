@@ -12,6 +12,7 @@ import { groupProperties } from '#model/record-envelope.ts'
 import { standInOf } from '#model/secret.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { DecidedView, RowCounts } from '#records/extracted-views.ts'
+import { readKeys } from '#records/read-keys.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import { queryRows } from './parquet.ts'
@@ -69,15 +70,55 @@ export type DecidedFile = {
   readonly rows: readonly (readonly Value[])[]
 }
 
+export type DecidedFiles = Omit<Decided, 'rows' | 'types'> & {
+  readonly files: readonly DecidedFile[]
+  readonly names: readonly string[]
+  /** Keys that the records wrote, in hexadecimal, and those that are read from the files. */
+  readonly keys: readonly string[]
+  readonly inFiles: readonly string[]
+}
+
+async function keysIn(definition: Definition, { files }: DecidedView, directory: string, memoryBytes: number) {
+  if (files.length === 0) return []
+  const commits = [{ id: 'all', files: files.map(({ path }) => ({ path })) }]
+  const options = { definition, commits, directory, memoryBytes, signal: new AbortController().signal }
+  const [read] = await readKeys(options)
+  return read === undefined ? [] : readKeysFile(read.path)
+}
+
+/** Returns a byte for each key. */
+export function findKeys(keys: Uint8Array, isKnown: (key: string) => boolean): Uint8Array {
+  return Uint8Array.from(Buffer.from(keys).toString('hex').match(/.{32}/g) ?? [], (key) => Number(isKnown(key)))
+}
+
+async function readKeysFile(path: string): Promise<readonly string[]> {
+  return (await readFile(path, 'hex')).match(/.{32}/g) ?? []
+}
+
 /** Runs a view with a layout over records. Returns its files, and the names of all files that it left. */
 export async function decideFiles(
   definition: Definition,
   records: readonly string[],
-  { partitionsMax, memoryBytes = 256 * MiB }: { readonly partitionsMax?: number; readonly memoryBytes?: number } = {},
-): Promise<Omit<Decided, 'rows' | 'types'> & { readonly files: readonly DecidedFile[]; readonly names: readonly string[] }> {
+  {
+    partitionsMax,
+    memoryBytes = 256 * MiB,
+    known,
+  }: {
+    readonly partitionsMax?: number
+    readonly memoryBytes?: number
+    /** Keys of earlier segments, in hexadecimal. */
+    readonly known?: ReadonlySet<string>
+  } = {},
+): Promise<DecidedFiles> {
   return withTable(records, memoryBytes, async (table, directory) => {
     const extracted = await table.extract(await compileAll([definition]))
-    const decided = await table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'), partitionsMax)
+    const filter = known && {
+      path: join(directory, 'keys'),
+      find: async (keys: Uint8Array) => findKeys(keys, (key) => known.has(key)),
+    }
+    const decided = await table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'), partitionsMax, filter)
+    const keys = known === undefined ? [] : await readKeysFile(join(directory, 'keys'))
+    const inFiles = known === undefined ? [] : await keysIn(definition, decided, directory, memoryBytes)
     const names = (await readdir(directory)).filter((name) => name.startsWith('rows.'))
     const files: DecidedFile[] = []
     for (const { path, rows, partition = [] } of decided.files) {
@@ -89,7 +130,7 @@ export async function decideFiles(
     expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
     const dlq = await readDlq(table, decided, directory)
     expect(dlq).toHaveLength(counts.dlq)
-    return { counts, quality, files, names, dlq }
+    return { counts, quality, files, names, dlq, keys, inFiles }
   })
 }
 

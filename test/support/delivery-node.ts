@@ -107,6 +107,11 @@ export class DeliveryNode implements AsyncDisposable {
     return this.sealAll(bodies.map((body) => [endpointId, body]))
   }
 
+  /** Seals a segment at that time, in milliseconds since 1970. */
+  sealAt(atMs: number, endpointId: string, body: string): Promise<void> {
+    return this.sealAll([[endpointId, body]], 1, { ...systemClock, now: () => atMs })
+  }
+
   /** Seals one segment with a frame for each body. */
   sealFrames(endpointId: string, ...bodies: readonly string[]): Promise<void> {
     return this.sealAll(
@@ -120,11 +125,13 @@ export class DeliveryNode implements AsyncDisposable {
     bodies: readonly (readonly [endpointId: string, body: string, envelope?: Uint8Array])[],
     // Smaller than any frame, so the next frame opens a new segment.
     segmentBytes = 1,
+    clock = systemClock,
   ): Promise<void> {
     // As at a start of ingest: a log has its id before anything else.
     await readOrCreateNodeId(this.config.paths, system)
     const wal = new LocalLogWriter({
       ...system,
+      clock,
       directory: this.config.paths.wal,
       logger: createLogger('wal', 'silent'),
     })

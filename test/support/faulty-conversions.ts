@@ -29,7 +29,7 @@ export class FaultyConversions implements ConversionPool {
     this.#onStep = onStep
   }
 
-  async run(task: ConvertTask, { timeoutMs, signal, onReport }: TaskOptions<Step>): Promise<TaskEnd<ConvertReply>> {
+  async run(task: ConvertTask, { timeoutMs, signal, onReport, onQuestion }: TaskOptions<Step>): Promise<TaskEnd<ConvertReply>> {
     signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<TaskEnd<ConvertReply>>()
     const limit = (ms: number) => this.#clock.setTimer(() => resolve({ timedOut: true }), ms)
@@ -50,7 +50,7 @@ export class FaultyConversions implements ConversionPool {
       // Nothing of this task is done any more.
       if (hasEnded) throw new Error('the process has ended')
     }
-    const work = runTask(task, report).then((reply) => hasEnded || resolve({ reply }))
+    const work = runTask(task, report, async (question) => onQuestion?.(question)).then((reply) => hasEnded || resolve({ reply }))
     try {
       return await promise
     } finally {

@@ -51,7 +51,7 @@ export class FaultyStores implements ObjectStores {
         put(key, () => store.putFile(key, ...rest)),
       get: (key: string) => this.#read(() => store.get(key)),
       head: (key: string) => this.#read(() => store.head(key)),
-      getFile: (key: string, path: string) => store.getFile(key, path),
+      getFile: (key: string, path: string) => this.#read(() => store.getFile(key, path)),
       digest: (key: string) => this.#read(() => store.digest(key)),
       list: (prefix: string) => store.list(prefix),
       remove: (key: string) => store.remove(key),

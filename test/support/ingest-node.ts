@@ -32,6 +32,7 @@ import {
 } from '#model/node-protocol.ts'
 import { effectiveQuotas, NodeQuotas } from '#model/quota.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
+import { type ScrubCommits, ScrubCommitsRequest } from '#model/scrub.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
 import { SnapshotCheck, SnapshotRequest } from '#model/snapshot-sections.ts'
@@ -135,6 +136,8 @@ export class ControlStandIn implements AsyncDisposable {
   refused = 0
   /** Whether it rejects commits. */
   refusesCommits = false
+  /** Whether it does not say which files commits have. */
+  refusesScrubs = false
   #snapshot: Snapshot | undefined
   #isSlow = false
   readonly #waiting = new Map<ServerResponse, SnapshotRequest>()
@@ -178,6 +181,9 @@ export class ControlStandIn implements AsyncDisposable {
       else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/commits/lookup') {
         response.end(JSON.stringify({ commits: this.#find(CommitLookup.parse(JSON.parse(body)).ids) }))
+      } else if (url.pathname === '/internal/v1/scrub/commits' && this.refusesScrubs) response.writeHead(503).end()
+      else if (url.pathname === '/internal/v1/scrub/commits') {
+        response.end(JSON.stringify(this.#commitsToScrub(ScrubCommitsRequest.parse(JSON.parse(body)))))
       } else if (url.pathname === '/internal/v1/commits') {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)
@@ -250,6 +256,23 @@ export class ControlStandIn implements AsyncDisposable {
 
   #find(ids: readonly string[]): CommitsFound['commits'] {
     return this.commits.filter(({ id }) => ids.includes(id)).map(({ id, records }) => ({ id, records }))
+  }
+
+  /** One page: the files of all commits, in the destination of their endpoint. */
+  #commitsToScrub({ endpoint_id, after }: ScrubCommitsRequest): ScrubCommits {
+    const target = this.#snapshot?.endpoints.find(({ id }) => id === endpoint_id)?.destination ?? null
+    // A commit whose response was lost is sent again.
+    const known = new Map(this.commits.map((commit) => [commit.id, commit]))
+    const commits = [...known.values()].filter(
+      (commit) => commit.endpoint_id === endpoint_id && commit.uploaded_at > (after ?? ''),
+    )
+    return {
+      commits: commits.map(({ id, node_id, seq, sealed_at, uploaded_at, artifacts }) => ({
+        ...{ id, node_id, seq, sealed_at, uploaded_at, target, merged: [] },
+        files: Object.entries(artifacts).map(([kind, { key, bytes, sha256 }]) => ({ kind, key, bytes, sha256 })),
+      })),
+      is_last: true,
+    }
   }
 
   #send(response: ServerResponse, { kinds }: SnapshotRequest): void {

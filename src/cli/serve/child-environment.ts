@@ -100,6 +100,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   workerUser: withBuckets,
   deliveryParallel: delivery,
   deliveryMemoryBytes: delivery,
+  dedupeBytesMax: delivery,
   scrubIntervalHours: delivery,
   scrubBytesPerSecond: delivery,
 }

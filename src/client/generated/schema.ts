@@ -502,6 +502,8 @@ readonly columns: (components['schemas']["Column"])[]
 readonly filters?: (components['schemas']["Filter"])[] | undefined
 /** of the rows of a segment that have the same values in these columns, only the first is written; the others are counted as `duplicates` */
 readonly dedupe_by?: (string)[] | undefined
+/** with `dedupe_by`: rows are also compared with those that the node wrote in segments before, if these were sealed at most so long before. If not set, with the same segment only */
+readonly dedupe_within?: string | undefined
 /** columns whose values name folders, such as `country=DE`, instead of being in the files: each segment has a file for each combination of values */
 readonly partition_by?: (string)[] | undefined
 /** the rows of each file are in the order of these columns, so that readers of few values skip parts of it */

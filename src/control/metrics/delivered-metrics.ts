@@ -55,6 +55,7 @@ export class DeliveredMetrics {
   #walBytes = 0
   #viewRows = 0
   #duplicates = 0
+  #shortWindows = 0
 
   constructor(registry: Registry, { byView, clock }: DeliveredMetricsOptions) {
     this.#clock = clock
@@ -86,6 +87,11 @@ export class DeliveredMetrics {
       () => this.#viewRows,
     )
     counter('inlet_view_duplicates_total', 'rows that dedupe_by of views left out', () => this.#duplicates)
+    counter(
+      'inlet_view_short_windows_total',
+      'segments for which a node had keys of a shorter time than dedupe_within of a view says, counted for each view',
+      () => this.#shortWindows,
+    )
     counters(
       'inlet_shadow_records_total',
       'records that shadows processed, by outcome: counted, and not written',
@@ -117,6 +123,7 @@ export class DeliveredMetrics {
     for (const outcome of outcomes) add(this.#rowsByOutcome, outcome, view[outcome])
     this.#viewRows += view.rows ?? view.accepted
     this.#duplicates += view.duplicates ?? 0
+    if (view.window_seconds !== undefined) this.#shortWindows += 1
     for (const [code, rows] of Object.entries(view.errors)) {
       if (code === viewFailed) continue
       const known = this.#dlqRows.has(code) ? code : otherCode

@@ -10,12 +10,14 @@
 import { once } from 'node:events'
 import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
+import { settlesBefore } from '#lib/settles-before.ts'
 import type { SlotOwner } from '#lib/slot-schedule.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import { keepRecords } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
 import type { Endpoints } from '../segments/endpoints.ts'
+import type { KeyWindows } from '../windows/key-windows.ts'
 import { viewsAt } from './bound-views.ts'
 import { firstLine, RequiredViewFailed } from './build/failures.ts'
 import { NotConfiguredError } from './build/transient-error.ts'
@@ -27,6 +29,7 @@ import type { ExpensiveViews } from './expensive-views.ts'
 import type { HeldLogs } from './held-logs.ts'
 import type { Outcome, Verdict } from './policy.ts'
 import { type BuiltArtifacts, type LentSlots, SegmentBuild } from './segment-build.ts'
+import { SegmentWindows } from './segment-windows.ts'
 import type { Attempted, Work } from './settle.ts'
 import { buildShadows } from './shadow-build.ts'
 import type { ShadowRests } from './shadow-rests.ts'
@@ -44,6 +47,8 @@ export type ConversionOptions = CarryOutOptions & {
   readonly expensive: ExpensiveViews
   readonly rests: ShadowRests
   readonly held: HeldLogs
+  /** Keys of earlier segments, for views with `dedupe_within`. */
+  readonly windows?: KeyWindows
   readonly clock: Clock
 }
 
@@ -62,11 +67,13 @@ export class Conversion implements Work<BuiltArtifacts> {
   /** The views with which a required view failed, if the segment rests since. */
   #heldViews: string | undefined
   #updated = new AbortController().signal
+  readonly #windows: SegmentWindows
 
   constructor(options: ConversionOptions, facts: SegmentFacts, run: DeliveryRun) {
     this.#options = options
     this.#facts = facts
     this.#run = run
+    this.#windows = new SegmentWindows(options.windows, facts)
     void run.turn.then(() => this.#turn.abort())
   }
 
@@ -77,6 +84,8 @@ export class Conversion implements Work<BuiltArtifacts> {
     const startedAt = clock.monotonic()
     this.#updated = endpoints.nextUpdate()
     const isHeld = await this.#waitForConfiguration()
+    const notReady = await this.#prepareWindows()
+    if (notReady !== undefined) return notReady
     // Any change may release a segment that is held, whose attempt may wait for a slot for long. Others only end if a view of theirs is detached.
     using changed = endpoints.when(() => (isHeld ? this.#describeViews() !== this.#views : this.#isDetached()))
     const use = {
@@ -91,9 +100,10 @@ export class Conversion implements Work<BuiltArtifacts> {
     const signal = AbortSignal.any([use.signal, slot.preempted])
     try {
       this.#build ??= this.#plan()
-      const result = await this.#build.attempt(this.#lentSlots, signal)
-      if (result === undefined) return { kind: 'unfinished' }
-      await this.#proveFailures(result, signal)
+      const built = await this.#build.attempt(this.#lentSlots, signal)
+      if (built === undefined) return { kind: 'unfinished' }
+      await this.#proveFailures(built, signal)
+      const result = await this.#windows.register(built)
       this.#build = undefined
       if (held.release(id, segment.logName))
         logger.info({ segment: id, endpoint: segment.logName }, 'required view no longer fails')
@@ -120,7 +130,28 @@ export class Conversion implements Work<BuiltArtifacts> {
 
   async end(): Promise<void> {
     this.#options.held.release(this.#facts.id, this.#run.segment.logName)
+    this.#windows.end()
     await this.#discard()
+  }
+
+  /** Waits for the turn of a segment whose views have a window. Returns an outcome if what it is compared with is not ready. */
+  async #prepareWindows(): Promise<Outcome | undefined> {
+    const { signal } = this.#run
+    if (this.#build !== undefined || !this.#windows.areNeededBy(this.#viewsOfSegment)) return undefined
+    await settlesBefore(this.#run.turn, signal)
+    signal.throwIfAborted()
+    try {
+      await this.#windows.prepare(this.#viewsOfSegment, signal)
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      return this.#examine(error, 0, signal)
+    }
+  }
+
+  get #viewsOfSegment(): readonly BoundView[] {
+    const { output_formats: formats = [], views = [] } = this.#options.endpoints.find(this.#facts.name.endpointId) ?? {}
+    return formats.includes('parquet_views') ? viewsAt(views, this.#facts.sealedAt) : []
   }
 
   /** Returns whether nothing has changed since a required view failed. */
@@ -168,14 +199,15 @@ export class Conversion implements Work<BuiltArtifacts> {
     if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
     if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
     const formats = endpoint.output_formats
-    const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
+    const views = this.#viewsOfSegment.map((view) => this.#windows.withWindow(view))
     const hasOutput = keepRecords(formats) || views.length > 0
     const outputFormats = hasOutput ? formats : [...formats, 'parquet' as const]
     const segment = { segment: this.#run.segment, bytes, memoryBytes }
     const shadows = viewsAt(endpoint.shadows ?? [], sealedAt)
     const runShadows = (signal: AbortSignal) =>
       buildShadows(conversions, rests, { ...segment, shadows, records, at: () => isoTimestamp(clock.now()) }, signal)
-    const request = { ...segment, outputFormats, views, ...(shadows.length === 0 ? {} : { runShadows }) }
+    const findKeys = (viewId: string, keys: Uint8Array) => this.#windows.find(viewId, keys)
+    const request = { ...segment, outputFormats, views, findKeys, ...(shadows.length === 0 ? {} : { runShadows }) }
     return new SegmentBuild(conversions, expensive, request, builds.capacity)
   }
 

@@ -6,19 +6,21 @@
  */
 import { MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import type { TaskEnd } from '#lib/process-pool.ts'
 import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { BoundView } from '#model/snapshot.ts'
+import { keyBytes } from '#records/key-hashes.ts'
 import { buildLimits, viewTimeoutMs } from '#records/limits.ts'
-import type { ViewBlame, ViewPlan } from './build/build-views.ts'
+import type { FindKeys, ViewBlame, ViewPlan } from './build/build-views.ts'
 import { TransientError } from './build/transient-error.ts'
 import { BuildDirectory } from './build-directory.ts'
 import type { ConversionPool } from './conversion-pool.ts'
 import { conversionLimits } from './limits.ts'
 import { type Built, filesIn, toError } from './reply.ts'
 import { ViewProgress } from './view-progress.ts'
-import type { ConvertReply, ConvertTask } from './worker/protocol.ts'
+import type { ConvertReply, ConvertTask, KeyAnswer } from './worker/protocol.ts'
 import { WorkerAccess } from './worker-access.ts'
 
 export type ConversionsOptions = {
@@ -47,6 +49,8 @@ export type Build = {
   readonly views: readonly BoundView[]
   readonly progress: ViewProgress
   readonly taskOf: (paths: TaskPaths, plan: ViewPlan) => ConvertTask
+  /** For views with a window. */
+  readonly findKeys?: FindKeys | undefined
   /** Called when a view is to blame. Throws if it must not be left out. */
   readonly onBlame: (blame: ViewBlame) => void
   /** Once a process has replied. */
@@ -98,15 +102,16 @@ export class Conversions {
       end = await pool.run(build.taskOf(paths, progress.plan), {
         timeoutMs: conversionLimits.startMs,
         onReport: (step) => Math.max(0, progress.begin(step, clock.monotonic()) + killAfterMs),
+        onQuestion: (question) => answer(question, build.findKeys),
         signal,
       })
     }
     if (!('reply' in end)) {
       for (const blame of progress.end('exited' in end ? end.exited : undefined, clock.monotonic())) build.onBlame(blame)
-      await directory.keepOnly(progress.built.flatMap(({ files }) => files))
+      await directory.keepOnly(progress.built.flatMap(({ files, keys = [] }) => [files, keys].flat()))
     } else if ('failure' in end.reply) throw toError(end.reply.failure, views, this.#access)
     else {
-      const names = end.reply.files.map(({ name }) => name)
+      const names = [...end.reply.files, ...(end.reply.keys ?? [])].map(({ name }) => name)
       await this.#access.take(directory.path, names)
       build.built = end.reply
     }
@@ -130,5 +135,21 @@ export class Conversions {
       signal.throwIfAborted()
       throw new NodeCannotConvert('this node cannot convert segments now', { cause: error })
     }
+  }
+}
+
+/** Answers a question of a process, which may be anything. */
+async function answer(question: unknown, findKeys: FindKeys | undefined): Promise<KeyAnswer> {
+  const { viewId, keys } = (question ?? {}) as { readonly viewId?: unknown; readonly keys?: unknown }
+  const isValid =
+    typeof viewId === 'string' &&
+    keys instanceof Uint8Array &&
+    keys.length % keyBytes === 0 &&
+    keys.length <= conversionLimits.questionBytesMax
+  if (!isValid || findKeys === undefined) return { failure: 'a conversion process asked for something else than keys' }
+  try {
+    return { found: await findKeys(viewId, keys) }
+  } catch (error) {
+    return { failure: errorMessage(error) }
   }
 }

@@ -28,6 +28,8 @@ export const conversionLimits = {
   crashDelayMsMin: 5_000,
   /** How long the start of a conversion process may take. */
   startMs: 60_000,
+  /** Keys that a process asks for at once. */
+  questionBytesMax: MiB,
   /** Extra time after the limit of a step, in which DuckDB may handle the interrupt, before the process is killed. */
   killAfterMs: 2_000,
   /** How long an idle conversion process is kept. */

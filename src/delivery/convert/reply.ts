@@ -33,6 +33,16 @@ export function viewAt(views: readonly BoundView[], position: number): BoundView
   return view
 }
 
+/** Returns the paths of files of keys, by what they are of. */
+export function keysIn(directory: string, { keys = [] }: Built): ReadonlyMap<string, string> {
+  return new Map(
+    keys.map(({ of, name }) => {
+      assert(name === basename(name), 'a conversion process writes into its directory')
+      return [of, join(directory, name)]
+    }),
+  )
+}
+
 /** Returns the built files with their paths. */
 export function filesIn(directory: string, { files }: Built): readonly BuiltFile[] {
   return files.map(({ name, ...file }) => {

@@ -10,10 +10,11 @@ import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { viewsTimeoutMs } from '#records/limits.ts'
 import type { SegmentFiles } from './build/build.ts'
+import type { FindKeys, WindowedView } from './build/build-views.ts'
 import { RequiredViewFailed } from './build/failures.ts'
 import type { Build, Conversions } from './conversions.ts'
 import type { ExpensiveViews } from './expensive-views.ts'
-import { filesIn, viewAt } from './reply.ts'
+import { filesIn, keysIn, viewAt } from './reply.ts'
 import { GroupQueue, groupsOf } from './view-groups.ts'
 import { isDetached, ViewProgress } from './view-progress.ts'
 
@@ -23,13 +24,17 @@ export type BuildRequest = {
   readonly bytes: number
   readonly outputFormats: readonly OutputFormat[]
   /** The views that apply to this segment. */
-  readonly views: readonly BoundView[]
+  readonly views: readonly WindowedView[]
   readonly memoryBytes: number
+  /** For views with a window. */
+  readonly findKeys?: FindKeys
   /** Definitions that are only counted, once everything else is built. */
   readonly runShadows?: (signal: AbortSignal) => Promise<readonly ViewOutcome[]>
 }
 
-export type BuiltArtifacts = SegmentFiles & {
+export type BuiltArtifacts = Omit<SegmentFiles, 'keys'> & {
+  /** Files of the keys that views with a window wrote, by view. */
+  readonly keys: ReadonlyMap<string, string>
   /** Whether all files are still there. */
   isComplete(): Promise<boolean>
   /** Removes the files. */
@@ -47,7 +52,7 @@ export class SegmentBuild {
   readonly #conversions: Conversions
   readonly #expensive: ExpensiveViews
   readonly #request: BuildRequest
-  readonly #groups: readonly (readonly BoundView[])[]
+  readonly #groups: readonly (readonly WindowedView[])[]
   /** One for each group, once its directory is there. */
   readonly #builds: Build[] = []
 
@@ -94,8 +99,8 @@ export class SegmentBuild {
     await Promise.all(this.#builds.map(({ directory, built }) => directory.remove(built && filesIn(directory.path, built))))
   }
 
-  async #begin(views: readonly BoundView[]): Promise<Build> {
-    const { segment, bytes, memoryBytes } = this.#request
+  async #begin(views: readonly WindowedView[]): Promise<Build> {
+    const { segment, bytes, memoryBytes, findKeys } = this.#request
     // One group has the files of the records.
     const outputFormats: readonly OutputFormat[] = this.#builds.length === 0 ? this.#request.outputFormats : ['parquet_views']
     const viewTimeoutMs = this.#conversions.viewTimeoutMs(bytes)
@@ -103,6 +108,7 @@ export class SegmentBuild {
     return {
       directory: await this.#conversions.createDirectory(),
       inputs: this.#conversions.filesOf(segment),
+      findKeys,
       views,
       progress: new ViewProgress({
         ...{ views, last, viewTimeoutMs },
@@ -146,6 +152,7 @@ export class SegmentBuild {
         ({ kind }, index) => kind.type !== 'parquet' || index === files.findIndex((file) => file.kind.type === 'parquet'),
       ),
       views,
+      keys: new Map(results.flatMap(({ built, directory }) => [...keysIn(directory.path, built)])),
       failed: all.flatMap((each) => each.failed),
       isComplete: async () => (await Promise.all(all.map((each) => each.hasAll()))).every((hasAll) => hasAll),
       remove: () => this.remove(),

@@ -1,15 +1,17 @@
 /** Converts the units of jobs. Their conversions follow the same policy as those of segments, but control repeats a unit that fails for a fault. */
 import { assert } from '#lib/assert.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
+import type { Definition } from '#model/definition.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import { buildLimits, viewsTimeoutMs } from '#records/limits.ts'
+import type { KeysOfCommit } from '#records/read-keys.ts'
 import type { UnitFiles } from './build/build-unit.ts'
 import type { BuiltFile } from './build/built-file.ts'
 import { UnitViewFailed } from './build/failures.ts'
 import type { Build, Conversions } from './conversions.ts'
 import { examine } from './examination.ts'
 import { unitTolerance } from './policy.ts'
-import { type Built, filesIn } from './reply.ts'
+import { type Built, filesIn, keysIn } from './reply.ts'
 import { settle } from './settle.ts'
 import { ViewProgress } from './view-progress.ts'
 
@@ -69,7 +71,30 @@ export async function mergeFiles(conversions: Conversions, options: MergeConvers
   return file
 }
 
-type Result = { readonly built: Built; readonly files: readonly BuiltFile[] }
+export type KeysConversion = Pick<UnitBuild, 'directory' | 'signal'> & {
+  readonly definition: Definition
+  readonly commits: readonly KeysOfCommit[]
+  readonly memoryBytes: number
+}
+
+/** Returns the files of keys by the commits that they are of. Throws a transient error, the signal's reason, or why the files cannot be read. */
+export async function readKeysOf(conversions: Conversions, options: KeysConversion): Promise<ReadonlyMap<string, string>> {
+  const { definition, commits, directory, memoryBytes, signal } = options
+  const inputs = [...new Set(commits.flatMap(({ files }) => files.map(({ path }) => path)))]
+  const { built, directory: written } = await build(conversions, {
+    ...{ inputs, directory, viewTimeoutMs: buildLimits.viewTimeoutMsMax, signal },
+    taskOf: ({ directory, inside }) => {
+      const insideCommits = commits.map(({ id, files }) => ({
+        id,
+        files: files.map((file) => ({ ...file, path: inside(file.path) })),
+      }))
+      return { kind: 'keys', definition, commits: insideCommits, directory, memoryBytes }
+    },
+  })
+  return keysIn(written, built)
+}
+
+type Result = { readonly built: Built; readonly files: readonly BuiltFile[]; readonly directory: string }
 
 function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
   const { directory: parent, viewTimeoutMs, signal, onBlame = () => undefined } = options
@@ -93,7 +118,7 @@ function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
         const { built, directory } = build
         if (built === undefined) return { kind: 'unfinished' }
         build = undefined
-        return { kind: 'done', result: { built, files: filesIn(directory.path, built) } }
+        return { kind: 'done', result: { built, files: filesIn(directory.path, built), directory: directory.path } }
       } catch (error) {
         signal.throwIfAborted()
         const outcome = await examine(error, () => conversions.probe(signal))

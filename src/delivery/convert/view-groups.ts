@@ -9,10 +9,10 @@ import type { BoundView } from '#model/snapshot.ts'
 import { conversionLimits } from './limits.ts'
 
 /** Returns the views in groups of nearly one size, in order. One group, unless reading the segment once more for each is little beside the work. */
-export function groupsOf(
-  views: readonly BoundView[],
+export function groupsOf<View extends BoundView>(
+  views: readonly View[],
   { bytes, slots }: { readonly bytes: number; readonly slots: number },
-): readonly (readonly BoundView[])[] {
+): readonly (readonly View[])[] {
   const { groupViewsMin, groupBytesMin } = conversionLimits
   const worthwhile = Math.min(views.length / groupViewsMin, (views.length * bytes) / groupBytesMin)
   // More than there are slots, so that one that is lent late still has something to build.

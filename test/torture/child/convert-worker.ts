@@ -20,4 +20,4 @@ const steered: Steered = {
 }
 const files = failingFiles(systemFiles, steered)
 
-serveTasks((task: ConvertTask, report: (step: Step) => void) => runTask(task, report, files), { niceness: 0 })
+serveTasks((task: ConvertTask, report: (step: Step) => void, ask) => runTask(task, report, ask, files), { niceness: 0 })

@@ -38,7 +38,7 @@ const inColumnList = /^(?:dedupe_by|partition_by|sort_by):[ \t]*\n(?:[ \t]*-[^\n
 
 /** The last key of a line, whose value the cursor is in, and what is written of the value. */
 const inValue =
-  /^.*\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|dedupe_by|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
+  /^.*\b(type|path|format|value|hidden|required|cast_failures|parquet|lists|expand|dedupe_by|dedupe_within|partition_by|sort_by|bloom_filters|condition)["']?\s*:[ \t]*(["']?)([^\n]*)$/
 
 function completeValue(
   before: string,
@@ -68,6 +68,8 @@ function completeValue(
           option(word, 'constant', { apply: quoted(word), detail, boost: -index }),
         ),
       }
+    case 'dedupe_within':
+      return { from, options: ['1h', '24h', '168h'].map((word) => option(word, 'constant', { apply: quoted(word) })) }
     case 'hidden':
     case 'required':
     case 'bloom_filters':

@@ -7,6 +7,7 @@ export const definitionKeys = {
   columns: 'the columns, in the order of the Parquet file',
   filters: 'conditions that a record must pass',
   dedupe_by: 'of rows with the same values in these columns, the first is written',
+  dedupe_within: 'with dedupe_by: how long before a segment others were sealed that it is compared with, on one node: 24h',
   partition_by: 'columns whose values name folders: country=DE',
   sort_by: 'the order of the rows in each file',
   bloom_filters: 'whether files have Bloom filters, which is the default',

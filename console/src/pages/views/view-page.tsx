@@ -29,10 +29,11 @@ export function ViewPage() {
 }
 
 /** Tells which rows there are, and where they are. */
-function rowsOf({ expand, dedupe_by, partition_by, sort_by }: Definition): string | undefined {
+function rowsOf({ expand, dedupe_by, dedupe_within, partition_by, sort_by }: Definition): string | undefined {
   const parts = [
     expand && `Each element of ${expand} is a row: its values are at $item.`,
-    dedupe_by && `Of rows with the same ${dedupe_by.join(', ')}, the first of a segment is written.`,
+    dedupe_by &&
+      `Of rows with the same ${dedupe_by.join(', ')}, the first ${dedupe_within === undefined ? 'of a segment' : `within ${dedupe_within}, on one node,`} is written.`,
     partition_by && `Files are in folders by ${partition_by.join(', ')}.`,
     sort_by && `Rows are sorted by ${sort_by.join(', ')}.`,
   ].filter((part) => part !== undefined)

@@ -4,6 +4,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { failedCounts } from '#model/view-metrics.ts'
 import type { DecidedView, ExtractedViews } from '#records/extracted-views.ts'
+import type { KeysFile } from '#records/read-keys.ts'
 import type { RecordTable } from '#records/record-table.ts'
 import { isTooExpensive, TooExpensive } from '#records/too-expensive.ts'
 import { compileView } from '#views/compile.ts'
@@ -13,7 +14,15 @@ import { firstLine } from './failures.ts'
 import { isTransient } from './transient-error.ts'
 
 /** A view version that is built. */
-export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition' | 'secrets'>
+export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition' | 'secrets'> & {
+  /** Whether rows are compared with those of earlier segments. */
+  readonly hasWindow?: boolean
+}
+
+export type WindowedView = BoundView & Pick<ViewToBuild, 'hasWindow'>
+
+/** Returns a byte for each key of a view, of 16 bytes: 1 if an earlier segment wrote it. Throws a transient error. */
+export type FindKeys = (viewId: string, keys: Uint8Array) => Promise<Uint8Array>
 
 export type FailedView<View extends ViewToBuild> = { readonly view: View; readonly error: unknown }
 
@@ -30,7 +39,13 @@ export type ViewPlan = {
 }
 
 /** Result of a view once the build has ended its work on it. Its files stay as they are. */
-export type BuiltView = { readonly view: number; readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
+export type BuiltView = ViewFiles & { readonly view: number }
+type ViewFiles = {
+  readonly files: readonly BuiltFile[]
+  readonly outcome: ViewOutcome
+  /** If the view has a window, and wrote a row with a key. */
+  readonly keys?: KeysFile
+}
 export type SettledView = { readonly built: BuiltView } | { readonly failed: ViewBlame }
 
 export type ViewBlame = { readonly view: number; readonly reason: string; readonly isTooExpensive: boolean }
@@ -47,6 +62,8 @@ type ViewsRequest<View extends ViewToBuild> = {
   readonly at: () => string
   /** Called before each step, with the positions of the views that it works on, and with each view that is settled. */
   readonly report: (views: readonly number[], settled?: SettledView) => void
+  /** For views with a window. */
+  readonly findKeys?: FindKeys | undefined
   /** Throws to abort the whole build. */
   readonly onFailure: (view: View, error: unknown) => void
 }
@@ -55,6 +72,7 @@ type BuildResult<View extends ViewToBuild> = {
   readonly files: readonly BuiltFile[]
   readonly views: readonly ViewOutcome[]
   readonly failed: readonly FailedView<View>[]
+  readonly keys: readonly KeysFile[]
 }
 
 /** Builds all views at once, so that they share the parse. If that fails, builds one by one, so that each fails alone. */
@@ -91,6 +109,7 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
   signal.throwIfAborted()
   const files = known.flatMap((built) => built.files)
   const outcomes = known.map(({ outcome }) => outcome)
+  const keys = known.flatMap((built) => built.keys ?? [])
   for (const [index, { position, view, named }] of ready.entries()) {
     try {
       const step = () => report([position])
@@ -101,6 +120,7 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
           : await buildView(request, view, together, index, step)
       files.push(...built.files)
       outcomes.push(built.outcome)
+      if (built.keys !== undefined) keys.push(built.keys)
       report([], { built: { view: position, ...built } })
     } catch (error) {
       await removeFiles(request, view)
@@ -108,7 +128,7 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
     }
   }
   const failedOutcomes = failed.map(({ view, error }) => failedOutcome(view, table.recordCount, error, at()))
-  return { files, views: [...outcomes, ...failedOutcomes], failed }
+  return { files, views: [...outcomes, ...failedOutcomes], failed, keys }
 }
 
 async function buildView(
@@ -117,13 +137,17 @@ async function buildView(
   extracted: ExtractedViews,
   index: number,
   step: () => void,
-): Promise<{ readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }> {
-  const { table, signal, at } = request
-  const { name, version } = toBuild
+): Promise<ViewFiles> {
+  const { signal, at, table } = request
+  const { name, version, hasWindow = false } = toBuild
   const view = { id: toBuild.view_id, version }
   const path = pathOf(request, toBuild, 'parquet')
-  const decided = await table.writeAccepted(extracted, index, path, request.partitionsMax)
+  const keysPath = pathOf(request, toBuild, 'keys')
+  const { findKeys } = request
+  const keys = hasWindow && findKeys && { path: keysPath, find: (keys: Uint8Array) => findKeys(toBuild.view_id, keys) }
+  const decided = await table.writeAccepted(extracted, index, path, request.partitionsMax, keys || undefined)
   const { counts } = decided
+  const hasKeys = hasWindow && counts.rows + counts.duplicates > 0
   const files: BuiltFile[] = []
   if (counts.rows === 0) await rm(path, { force: true })
   for (const { path, rows, partition } of decided.files) {
@@ -137,7 +161,8 @@ async function buildView(
     const described = await describeFile(path, signal)
     files.push({ kind: { type: 'dlq', name, version }, rows: counts.dlq, view, ...described })
   }
-  return { files, outcome: outcomeOf(toBuild, decided, at()) }
+  const outcome = outcomeOf(toBuild, decided, at())
+  return { files, outcome, ...(hasKeys && { keys: { of: toBuild.view_id, path: keysPath } }) }
 }
 
 /** Removes what an attempt at a view has left. */

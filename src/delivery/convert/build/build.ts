@@ -18,10 +18,11 @@ import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import { partitionLimits } from '#model/limits.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, spillBytesMax } from '#records/limits.ts'
+import type { KeysFile } from '#records/read-keys.ts'
 import type { RecordDatabase } from '#records/record-database.ts'
 import { runLimits } from '#records/record-runs.ts'
 import { RecordTable } from '#records/record-table.ts'
-import { buildViews, type FailedView, type SettledView, type ViewPlan } from './build-views.ts'
+import { buildViews, type FailedView, type FindKeys, type SettledView, type ViewPlan, type WindowedView } from './build-views.ts'
 import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
 import { RequiredViewFailed } from './failures.ts'
 
@@ -29,7 +30,7 @@ export type BuildOptions = {
   readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'reread' | 'content'>
   readonly outputFormats: readonly OutputFormat[]
   /** The views that apply to this segment. */
-  readonly views: readonly BoundView[]
+  readonly views: readonly WindowedView[]
   readonly plan?: ViewPlan
   /** Where the files are written. */
   readonly directory: string
@@ -40,6 +41,7 @@ export type BuildOptions = {
   readonly database?: RecordDatabase
   /** Called before each step, with the positions of the views that it works on: none, if it works on the records. Also with each view that is settled. */
   readonly report?: (views: readonly number[], settled?: SettledView) => void
+  readonly findKeys?: FindKeys
   readonly signal: AbortSignal
   readonly clock: Clock
 }
@@ -49,6 +51,8 @@ export type SegmentFiles = {
   readonly views: readonly ViewOutcome[]
   /** Optional views that failed: they have an outcome with the error `view_failed`, and no files. */
   readonly failed: readonly FailedView<BoundView>[]
+  /** Keys of the rows of views with a window. */
+  readonly keys?: readonly KeysFile[]
 }
 
 /** DuckDB's share of the memory. The rest is for allocations that it does not count and for the bytes being read. */
@@ -61,7 +65,7 @@ export function duckdbBytes(memoryBytes: number): number {
 
 /** Throws RequiredViewFailed, the signal's reason, SegmentError, or the DuckDB error of a failed load. */
 export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
-  const { segment, outputFormats, directory, signal, clock, plan, report = () => undefined } = options
+  const { segment, outputFormats, directory, signal, clock, plan, findKeys, report = () => undefined } = options
   const files: BuiltFile[] = []
   const rows = segment.footer.records
   report([])
@@ -101,7 +105,9 @@ export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
     }
     const at = () => isoTimestamp(clock.now())
     const partitionsMax = partitionsOfEach(views)
-    const built = await buildViews({ table, views, plan, directory, partitionsMax, signal, at, report, onFailure })
+    const built = await buildViews({
+      ...{ table, views, plan, directory, partitionsMax, findKeys, signal, at, report, onFailure },
+    })
     if (built.failed.length > 0 && !keepRecords(outputFormats)) await writeRecords(recordFilesOf('parquet'))
     return { ...built, files: [...files, ...built.files] }
   } finally {

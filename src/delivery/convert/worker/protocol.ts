@@ -4,10 +4,11 @@ import type { SegmentProblem } from '#log/segment-error.ts'
 import type { SegmentRef } from '#log/segment-source.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
+import type { Definition } from '#model/definition.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import type { BoundView } from '#model/snapshot.ts'
-import type { SettledView, ViewPlan } from '../build/build-views.ts'
+import type { KeysOfCommit } from '#records/read-keys.ts'
+import type { SettledView, ViewPlan, WindowedView } from '../build/build-views.ts'
 
 type Build = {
   /** An empty directory for the files. */
@@ -24,7 +25,7 @@ export type SegmentTask = Build & {
   readonly source: string
   readonly segment: SegmentRef
   readonly outputFormats: readonly OutputFormat[]
-  readonly views: readonly BoundView[]
+  readonly views: readonly WindowedView[]
 }
 
 /** Converts a record that is known to be good. */
@@ -39,7 +40,14 @@ export type MergeTask = Pick<Build, 'directory' | 'memoryBytes'> & {
   readonly of: ArtifactKind
 }
 
-export type ConvertTask = SegmentTask | ProbeTask | UnitTask | MergeTask
+/** Reads the keys of files that were delivered. */
+export type KeysTask = Pick<Build, 'directory' | 'memoryBytes'> & {
+  readonly kind: 'keys'
+  readonly definition: Definition
+  readonly commits: readonly KeysOfCommit[]
+}
+
+export type ConvertTask = SegmentTask | ProbeTask | UnitTask | MergeTask | KeysTask
 
 /** Sent before each step of a task: the positions of the views that it works on. None, if it works on the records. */
 export type Step = {
@@ -48,6 +56,10 @@ export type Step = {
   /** If a view fails, the same work is done again: what this takes is not taken from the time of all views. */
   readonly isTrial?: boolean
 }
+
+/** Asks which of the keys of a view, of 16 bytes each, earlier segments wrote. */
+export type KeyQuestion = { readonly viewId: string; readonly keys: Uint8Array }
+export type KeyAnswer = { readonly found: Uint8Array } | { readonly failure: string }
 
 /** A built file, by its name in the directory of the task. */
 export type NamedFile = {
@@ -58,6 +70,9 @@ export type NamedFile = {
   readonly sha256: string
   readonly view?: { readonly id: string; readonly version: number }
 }
+
+/** A file of the keys of a view, or of a commit, by its name in the directory of the task. */
+export type NamedKeys = { readonly of: string; readonly name: string }
 
 /** An error of a task. `fault`: of the node, so a later attempt may succeed. */
 export type Failure =
@@ -78,5 +93,6 @@ export type ConvertReply =
       readonly views: readonly ViewOutcome[]
       /** Optional views of a segment that failed. */
       readonly failed: readonly { readonly view: number; readonly reason: string }[]
+      readonly keys?: readonly NamedKeys[]
     }
   | { readonly failure: Failure }
