@@ -160,6 +160,17 @@ export function withComputedColumns({ columns }: Definition): Definition {
   return { columns: [...columns, ...computed] }
 }
 
+/** Returns the view with a file for each kind of event, in the order of time. */
+export function withLayout(definition: Definition): Definition {
+  const [, kind, time] = definition.columns.map(({ name }) => name)
+  return { ...definition, partition_by: [kind ?? ''], sort_by: [time ?? ''] }
+}
+
+/** Returns the view with one row for each id. */
+export function withoutDuplicates(definition: Definition): Definition {
+  return { ...definition, dedupe_by: definition.columns.slice(0, 1).map(({ name }) => name) }
+}
+
 /** Returns views of the generated events as the teams of a company might have them: 5 to 10 of sixteen columns, every second view with a filter. */
 export function viewsOfEvents(count: number): readonly Definition[] {
   const pool = [

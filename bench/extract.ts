@@ -14,7 +14,17 @@ import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import type { Frame } from '../src/log/frame.ts'
 import { EngineRuns } from './counterparts.ts'
-import { generatedEvents, generatedOrders, githubEvents, ITEMS, otherView, type Workload, withComputedColumns } from './events.ts'
+import {
+  generatedEvents,
+  generatedOrders,
+  githubEvents,
+  ITEMS,
+  otherView,
+  type Workload,
+  withComputedColumns,
+  withLayout,
+  withoutDuplicates,
+} from './events.ts'
 import { type Floor, floor } from './extraction-floor.ts'
 import { type Benchmark, cost, isWanted, say } from './figures.ts'
 import { best, coreSeconds, inScratch } from './measure.ts'
@@ -37,6 +47,9 @@ type Times = {
   readonly two: number
   /** The first view with five computed columns more. */
   readonly computed: number
+  /** The first view in partitions that are ordered, and with one row for each id. */
+  readonly layout: number
+  readonly deduped: number
 }
 
 /** Yields the lines in frames, as clients with batches send them, in groups, as a segment reader yields them. */
@@ -86,6 +99,8 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
   const compiled = async (name: string, of: Definition) => ({ name, version: 1, compiled: await compileView(of), secrets: {} })
   const views: NamedView[] = [await compiled('one', definition), await compiled('two', otherView(definition))]
   const withComputed = await compiled('computed', withComputedColumns(definition))
+  const laidOut = await compiled('layout', withLayout(definition))
+  const withIds = await compiled('deduped', withoutDuplicates(definition))
   // The segment, which is there already.
   const segment = `${directory}.lines`
   await writeFile(segment, lines)
@@ -105,9 +120,11 @@ async function inlet({ lines, definition }: Workload, directory: string): Promis
   const one = await made(views.slice(0, 1))
   const two = await made(views)
   const computed = await made([withComputed])
+  const layout = await made([laidOut])
+  const deduped = await made([withIds])
   table.close()
   closeSync(file)
-  return { load, loadMessages, raw, one, two, computed }
+  return { load, loadMessages, raw, one, two, computed, layout, deduped }
 }
 
 /** Returns the time from frames to the Parquet of one view. */
@@ -176,6 +193,8 @@ async function compare(
       one: of(all, 'one'),
       two: of(all, 'two'),
       computed: of(all, 'computed'),
+      layout: of(all, 'layout'),
+      deduped: of(all, 'deduped'),
     },
   }
 }
@@ -210,6 +229,9 @@ export const benchmark: Benchmark = {
         goal: 1 / 1.25,
         isSteady: true,
       })
+      const beside = ours.load + ours.one
+      yield figure('one view with partition_by and sort_by, beside it without', ours.load + ours.layout, beside)
+      yield figure('one view with dedupe_by, beside it without', ours.load + ours.deduped, beside)
       yield figure('frames to two views', ours.load + ours.two, bare.readJson + bare.readJsonOther, { goal: 1 / 1.15 })
     }
     if (isWanted('orders of ten items', options)) yield await compareExpanded(bytes, options.rounds ?? 3)

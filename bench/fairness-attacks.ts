@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { MiB } from '#lib/bytes.ts'
+import { previewLimits } from '#model/limits.ts'
 import { attacks as controlAttacks } from './control-attacks.ts'
 import { attach, Sender, type Target } from './tenants.ts'
 
@@ -90,6 +91,50 @@ async function attachExpensiveView(attacker: Target): Promise<void> {
   }
 }
 
+/** Hashes are the slowest of the functions that count as the text which they read: nearly a hundred of them are what a view may have. */
+const hashes = {
+  columns: [
+    { name: 'a', type: 'VARCHAR', path: '$.a', hidden: true },
+    ...Array.from({ length: 90 }, (_, index) => ({ name: `hash_${index}`, type: 'VARCHAR', value: 'sha256(a)' })),
+  ],
+}
+
+/** Ten thousand rows of a record are the most, and each has a list that is read as JSON. */
+const rows = {
+  expand: '$.b[*]',
+  columns: [
+    { name: 'a', type: 'VARCHAR', path: '$item' },
+    ...Array.from({ length: 10 }, (_, index) => ({
+      name: `keys_${index}`,
+      type: 'BIGINT',
+      value: `len(json_keys(CAST(a AS JSON))) + ${index}`,
+    })),
+  ],
+  sort_by: ['a'],
+}
+
+const manyRows = Buffer.from(
+  `{"b":[${Array.from({ length: 9_000 }, (_, index) => `{"k${index}":1,"a":{"b":[1,2,3]}}`).join(',')}]}\n`.repeat(3),
+)
+
+/** Previews again and again, each as much as one request may ask for. */
+async function previewAtBudget({ client }: Target, signal: AbortSignal): Promise<void> {
+  const token = await client.accessToken()
+  const samples = Array.from({ length: 100 }, () => ({ a: 'x'.repeat(60_000) }))
+  const body = Buffer.from(JSON.stringify({ definition: hashes, samples }))
+  // As many as may wait: further ones are refused.
+  await repeat(previewLimits.perAccountMax, signal, async () => {
+    await fetch(`${client.apiUrl}/v1/views/preview`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body,
+      signal,
+    })
+      .then((response) => response.arrayBuffer())
+      .catch(() => undefined)
+  })
+}
+
 export const fairnessAttacks: readonly FairnessAttack[] = [
   {
     name: 'ten times the data',
@@ -129,6 +174,20 @@ export const fairnessAttacks: readonly FairnessAttack[] = [
       await attachExpensiveView(attacker)
       await flood(attacker, signal, largeRecords, 300, 1)
     },
+  },
+  {
+    name: 'views at their budget',
+    hasDestination: true,
+    run: async (attacker, signal) => {
+      await attach(attacker, 'hashes', hashes)
+      await attach(attacker, 'rows', rows)
+      await Promise.all([flood(attacker, signal, largeRecords, 300, 1), flood(attacker, signal, manyRows, 300, 1)])
+    },
+  },
+  {
+    name: 'previews at their budget',
+    hasDestination: true,
+    run: previewAtBudget,
   },
   {
     name: 'hostile definitions',
