@@ -1,4 +1,5 @@
 /** Views with `dedupe_within`: rows are compared with those of earlier segments, by an index that may be lost at any time. */
+import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -102,6 +103,59 @@ describe('a view with a window', () => {
     expect(await written(node, view)).toEqual([1, 2, 3, 6])
     expect(outcomes(node, view).at(-1)).toMatchObject({ duplicates: 2 })
     expect(node.log.join('')).toContain('index of keys rebuilt from commits')
+  })
+
+  test('rebuilds an index from merged files, and skips what was removed', async () => {
+    const view = aWindow()
+    const endpoint = anEndpointWith(view)
+    await using node = await DeliveryNode.create(endpoint)
+    await node.sealAt(start, endpoint.id, recordsOf(['a', 1], ['b', 2]))
+    await node.sealAt(start + 10 * second, endpoint.id, recordsOf(['c', 3]))
+    await node.sealAt(start + 20 * second, endpoint.id, recordsOf(['d', 4]))
+    await node.start()
+    await commitsOf(node, 3)
+    await node.stop()
+    rmSync(indexPath(node, endpoint.id, view))
+    const bucket = join(node.config.paths.buckets, 'bucket')
+    const sources = node.commits.map(({ id, artifacts }) => ({ id, key: artifacts['views/once/v1']?.key ?? '' }))
+    const key = 'compacted.parquet'
+    const [first] = sources.map((source) => join(bucket, source.key))
+    // The second segment is first in the merged file. The third has no rows any more.
+    await queryRows(
+      `COPY (SELECT * FROM '${join(bucket, sources[1]?.key ?? '')}' UNION ALL SELECT * FROM '${first}') TO '${join(bucket, key)}'`,
+    )
+    const file = readFileSync(join(bucket, key))
+    for (const source of sources) rmSync(join(bucket, source.key))
+    node.control.changeScrub = (page) => ({
+      ...page,
+      commits: page.commits.map((commit, index) => ({
+        ...commit,
+        files: commit.files.filter(({ kind }) => kind !== 'views/once/v1' || index === 2),
+        merged:
+          index !== 1
+            ? []
+            : [
+                {
+                  ...{ id: 'compaction', kind: 'views/once/v1', key, bytes: file.length, rows: 3, marker_key: 'marker' },
+                  sha256: createHash('sha256').update(file).digest('hex'),
+                  sources: [
+                    { id: sources[1]?.id ?? '', first_row: 0, rows: 1 },
+                    { id: sources[0]?.id ?? '', first_row: 1, rows: 2 },
+                  ],
+                },
+              ],
+      })),
+    })
+    await node.sealAt(start + 30 * second, endpoint.id, recordsOf(['a', 5], ['b', 6], ['c', 7], ['d', 8], ['e', 9]))
+    await node.sealAt(start + 60 * second, endpoint.id, recordsOf(['a', 10], ['c', 11]))
+    await node.start()
+    await commitsOf(node, 5)
+    // Segment 1 is out of the window of the last one, and segment 2 is not.
+    expect(outcomes(node, view).slice(3)).toMatchObject([
+      { accepted: 2, dropped: 3, duplicates: 3 },
+      { accepted: 1, dropped: 1, duplicates: 1 },
+    ])
+    expect(node.log.join('')).toMatch(/"segments":2,"missing":1|segments=2 missing=1/)
   })
 
   test('waits with a reason while its index cannot be rebuilt', async () => {

@@ -138,6 +138,8 @@ export class ControlStandIn implements AsyncDisposable {
   refusesCommits = false
   /** Whether it does not say which files commits have. */
   refusesScrubs = false
+  /** Changes what it says about the files of commits, as after a compaction. */
+  changeScrub: (page: ScrubCommits) => ScrubCommits = (page) => page
   #snapshot: Snapshot | undefined
   #isSlow = false
   readonly #waiting = new Map<ServerResponse, SnapshotRequest>()
@@ -183,7 +185,7 @@ export class ControlStandIn implements AsyncDisposable {
         response.end(JSON.stringify({ commits: this.#find(CommitLookup.parse(JSON.parse(body)).ids) }))
       } else if (url.pathname === '/internal/v1/scrub/commits' && this.refusesScrubs) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/scrub/commits') {
-        response.end(JSON.stringify(this.#commitsToScrub(ScrubCommitsRequest.parse(JSON.parse(body)))))
+        response.end(JSON.stringify(this.changeScrub(this.#commitsToScrub(ScrubCommitsRequest.parse(JSON.parse(body))))))
       } else if (url.pathname === '/internal/v1/commits') {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)
