@@ -52,8 +52,8 @@ export type WorkerMessage<Reply, Report> =
   | { readonly report: Report }
   | { readonly question: unknown }
 
-/** The answer to a question. Everything else that a process gets is a task. */
-export type Answer = { readonly answer: unknown }
+/** A message to a process: a task, or the answer to its question. */
+export type ParentMessage<Task> = { readonly task: Task } | { readonly answer: unknown }
 
 export type TaskEnd<Reply> =
   | { readonly reply: Reply }
@@ -104,7 +104,7 @@ export class ProcessPool<Task, Reply, Report = never> {
     let hasEnded = false
     const answer = async (question: unknown): Promise<void> => {
       if (hasEnded || onQuestion === undefined) return
-      const sent: Answer = { answer: await onQuestion(question) }
+      const sent: ParentMessage<Task> = { answer: await onQuestion(question) }
       // The process may work on another task by now.
       if (!hasEnded && child.connected) child.send(sent, (error) => error === null || void kill(worker))
     }
@@ -129,7 +129,8 @@ export class ProcessPool<Task, Reply, Report = never> {
     let isReusable = false
     try {
       // A process that is ending does not take the task. One without a channel never started. The exit says why.
-      if (child.connected) child.send(task as object, (error) => error === null || void kill(worker))
+      const sent: ParentMessage<Task> = { task }
+      if (child.connected) child.send(sent, (error) => error === null || void kill(worker))
       const end = await promise
       if (end === 'aborted') throw ended.reason
       isReusable = 'reply' in end && !isUsedUp && !ended.aborted

@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { getPriority, setPriority } from 'node:os'
 import { memoryGauge } from './memory-gauge.ts'
-import { ownEnd, type WorkerMessage } from './process-pool.ts'
+import { ownEnd, type ParentMessage, type WorkerMessage } from './process-pool.ts'
 
 /** Asks the parent process. It may give no answer: then the time limit of the task ends this process. */
 export type Ask = (question: unknown) => Promise<unknown>
@@ -41,10 +41,11 @@ export function serveTasks<Task, Reply, Report = never>(
       answered = resolve
       send({ question })
     })
-  process.on('message', async (message: object) => {
+  process.on('message', async (message: ParentMessage<Task>) => {
     if ('answer' in message) return answered(message.answer)
-    const reply = await run(message as Task, (report) => send({ report }), ask)
-    send(isFull() || usesUp?.(message as Task) ? { reply, isLast: true } : { reply })
+    const { task } = message
+    const reply = await run(task, (report) => send({ report }), ask)
+    send(isFull() || usesUp?.(task) ? { reply, isLast: true } : { reply })
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })
