@@ -24,7 +24,7 @@ const faults: readonly Fault[] = [
 ]
 
 describeGateway('a reader of markers', (gateway) => {
-  test(`never sees part of a segment or a record twice (INLET_TEST_SEED=${seed})`, { timeout: 180_000 }, async () => {
+  test(`never sees part of a segment or a record twice (INLET_TEST_SEED=${seed})`, { timeout: 600_000 }, async () => {
     const random = randomFrom(seed)
     const customer = new Customer(gateway)
     await using proxy = await FaultProxy.start(gateway.url, { random })
@@ -42,9 +42,9 @@ describeGateway('a reader of markers', (gateway) => {
     reader.start()
     for (let kill = 0; kill < kills; kill += 1) {
       const fault = faults[Math.floor(random() * faults.length)]
-      if (fault !== undefined) proxy.break(`/${destination.bucket}/`, fault, { share: 0.6, methods: ['PUT', 'POST', 'GET'] })
+      if (fault !== undefined) proxy.break(`/${destination.bucket}/`, fault, { share: 0.4, methods: ['PUT', 'POST', 'GET'] })
       const seen = reader.markers.length
-      await until('two more markers', () => reader.markers.length > seen + 1 || reader.failure !== undefined, 60_000)
+      await until('two more markers', () => reader.markers.length > seen + 1 || reader.failure !== undefined, 120_000)
       const held = proxy.hits(`/${destination.bucket}/`)
       // At an arbitrary moment of a delivery.
       await until('a request that fails', () => proxy.hits(`/${destination.bucket}/`) > held, 30_000)
