@@ -10,6 +10,7 @@ import { type Fence, isFence } from '#errors.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
+import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
 
 export type NodeFenceOptions = { readonly path: string; readonly files: Files; readonly logger: Logger }
@@ -68,15 +69,8 @@ export class NodeFence {
 
   /** Resolves while control accepts this node. Rejects with the reason of the signal. */
   async whenOpen(signal: AbortSignal): Promise<void> {
+    await settlesBefore(this.#opened.promise, signal)
     signal.throwIfAborted()
-    const aborted = Promise.withResolvers<never>()
-    const onAbort = () => aborted.reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    try {
-      await Promise.race([this.#opened.promise, aborted.promise])
-    } finally {
-      signal.removeEventListener('abort', onAbort)
-    }
   }
 
   /** Control accepted the credential. */

@@ -1,8 +1,8 @@
 /**
  * Takes the place of a node whose disk, or a copy of it, is here: control gives its id a new credential and refuses the one before.
  *
- * Law: nothing of the adopted log is sealed or delivered before control knows. So a machine that still runs on the other copy cannot be
- * believed any more, and ends its work as soon as it hears of it.
+ * Law: nothing of the adopted log is sealed or delivered before control knows. So control refuses a machine that still runs on the other copy,
+ * and that machine ends its work at its next call.
  */
 
 import { printNodeCredential } from '#auth/node-credential.ts'
@@ -32,8 +32,8 @@ const adoptedElsewhere =
   'another machine has adopted the log of this node since this copy was made: go on there; if it is lost, release the id (inlet nodes release) and try again'
 
 /**
- * Waits for control, a minute at most. A credential that control does not know is left to the registration, which joins again. Throws UserError if that is
- * over, or another machine has adopted the log.
+ * Waits for control, a minute at most. A credential that control does not know is left to the registration, which joins again. Throws
+ * UserError if the minute is over, or another machine has adopted the log.
  */
 export async function takeOver(options: TakeOverOptions): Promise<void> {
   const { credential, clock, random, logger } = options

@@ -1,6 +1,6 @@
 import type { Db } from '../store.ts'
 
-/** Keeps the credentials that nodes had before their logs were adopted: whoever still presents one learns of the adoption. */
+/** Keeps the credentials that nodes had before their logs were adopted: a machine that still presents one is told of the adoption. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .createTable('adopted_credentials')
