@@ -10,10 +10,8 @@ import { closeSync, openSync, readSync, rmSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { errorMessage } from '#lib/error-message.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
+import { keyBytes } from '#records/key-hashes.ts'
 import { windowLimits } from './limits.ts'
-
-/** Size of a key. */
-export const keyBytes = 16
 
 /** A view version in a log. */
 export type IndexedView = { readonly path: string; readonly windowMicros: number }

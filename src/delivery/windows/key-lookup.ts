@@ -5,7 +5,8 @@
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { isDeepStrictEqual } from 'node:util'
-import { explained, type KeyRange, keyBytes } from './key-index.ts'
+import { keyBytes } from '#records/key-hashes.ts'
+import { explained, type KeyRange } from './key-index.ts'
 import { windowLimits } from './limits.ts'
 
 /** The keys of earlier segments that count for a segment. */
