@@ -106,6 +106,7 @@ export class RecordDecider {
       condition: undefined,
       secrets: [],
       expand: undefined,
+      layout: { dedupeBy: [], partitionBy: [], sortBy: [], bloomFilters: true },
       columns: columns.map(({ name, type }, index) => ({
         ...{ name, type, source: parsePath(`$.c${index}`) },
         ...{ required: false, castFailures: 'null', hidden: false, parquet: undefined },
