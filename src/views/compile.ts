@@ -14,7 +14,7 @@ import { definitionLimits } from '#model/limits.ts'
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType } from '#model/types/column-type.ts'
 import { formProblem } from '#model/types/file-form.ts'
 import { checkFormat } from './column-format.ts'
-import type { CompiledColumn, CompiledView, Computed } from './compiled-view.ts'
+import type { CompiledColumn, CompiledView, Computed, PatternBound } from './compiled-view.ts'
 import { compileValue, fieldsIn, orderOfComputed, parseValue, type ReadColumn, typeOf } from './computed-columns.ts'
 import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
 import { ConditionBudget, columnSize } from './condition-budget.ts'
@@ -100,9 +100,10 @@ async function compileWith(connection: Connection, definition: Definition, secre
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
     ...(expand && { expand: { ...expand, textsMade: expressions.budget.textsMade, readInExpressions: [...expressions.reads] } }),
+    patternBound: expressions.patternBound(compiled),
   }
   const { sql } = extractionSql([view], { guarded: true, records: 'records' })
-  return { ...view, layout, secrets: secrets.used, patterns: expressions.budget.patterns, sql }
+  return { ...view, layout, secrets: secrets.used, sql }
 }
 
 type ReadOptions = {
@@ -242,6 +243,16 @@ class Expressions {
       if (condition !== undefined) conditions.push(condition)
     }
     return conditions
+  }
+
+  patternBound(columns: readonly CompiledColumn[]): PatternBound | undefined {
+    const { bytesMax, slowest } = this.budget.patterns
+    if (bytesMax === undefined) return undefined
+    const isTextRead = (index: number) => {
+      const { source, type } = columns[index] ?? {}
+      return source?.from !== 'columns' && type !== undefined && columnSize(type).values > 0
+    }
+    return { bytesMax, slowest, reads: [...this.reads].filter(isTextRead) }
   }
 
   #addReads(columns: readonly number[]): void {
