@@ -65,7 +65,7 @@ export class RecordDecider {
 
   /** Throws AppError validation_error. */
   compile(definition: Definition): Promise<CompiledView> {
-    return withDefinition(definition, 'json', (parsed) => compileView(parsed))
+    return withDefinition(definition, 'json', (parsed) => compileView(parsed, { isNew: true }))
   }
 
   /** Returns what becomes of each record, in their order and that of their rows. Throws UndecidedRecords. */
