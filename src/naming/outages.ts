@@ -1,5 +1,5 @@
 /**
- * The last time for which this control process could not record heartbeats: it was not running, or could not reach the database.
+ * The last times for which this control process could not record heartbeats: it was not running, or could not reach the database.
  *
  * Owns: how long nodes are excused for being silent. Does not own: reading the database, which others do every second.
  * Law: only times that control itself was away count. A node that was silent before such a time is still silent after it.
@@ -7,8 +7,13 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
 
-/** A control process that reached the database this recently could record the heartbeats of nodes. */
-const controlContactMsMax = 4_000
+/**
+ * A control process that reached the database this recently could record the heartbeats of nodes. It asks twice a second. A node needs up to five
+ * seconds after an outage for its next heartbeat, so one of two seconds already makes it seem silent.
+ */
+const controlContactMsMax = 1_000
+/** A database that fails over may be away several times. */
+const outagesMax = 16
 
 /** In epoch ms. */
 export type Outage = { readonly fromMs: number; readonly toMs: number }
@@ -16,31 +21,35 @@ export type Outage = { readonly fromMs: number; readonly toMs: number }
 export class ControlOutages {
   readonly #clock: Clock
   #contact: { readonly wallMs: number; readonly monotonicMs: number }
-  #last: Outage
+  #ended: readonly Outage[]
 
   /** `aliveAt`: the last heartbeat that any control process recorded, in epoch ms. */
   constructor(clock: Clock, aliveAt: number | null) {
     this.#clock = clock
     this.#contact = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
-    this.#last = { fromMs: aliveAt ?? this.#contact.wallMs, toMs: this.#contact.wallMs }
+    this.#ended = [{ fromMs: aliveAt ?? this.#contact.wallMs, toMs: this.#contact.wallMs }]
   }
 
   /** Call whenever the database has responded. */
   noteContact(): void {
-    this.#last = this.last
+    this.#ended = this.recent
     this.#contact = { wallMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() }
   }
 
-  /** Ends now while it lasts. */
-  get last(): Outage {
+  /** In the order of time. One that lasts ends now. */
+  get recent(): readonly Outage[] {
     const { wallMs, monotonicMs } = this.#contact
     const isAway = this.#clock.monotonic() - monotonicMs > controlContactMsMax
-    return isAway ? { fromMs: wallMs, toMs: this.#clock.now() } : this.#last
+    return isAway ? [...this.#ended, { fromMs: wallMs, toMs: this.#clock.now() }].slice(-outagesMax) : this.#ended
   }
 }
 
 /** Moves the last heartbeats of nodes by the part of their silence for which control was away. */
-export function discountControlOutage(nodes: readonly NodeFacts[], outage: Outage): readonly NodeFacts[] {
+export function discountControlOutages(nodes: readonly NodeFacts[], outages: readonly Outage[]): readonly NodeFacts[] {
+  return outages.reduce(discountFrom, nodes)
+}
+
+function discountFrom(nodes: readonly NodeFacts[], outage: Outage): readonly NodeFacts[] {
   return nodes.map((node) => {
     if (!isBefore(node.ingest, outage) && !isBefore(node.delivery, outage)) return node
     return { ...node, ingest: discount(node.ingest, outage), delivery: discount(node.delivery, outage) }

@@ -29,7 +29,7 @@ describeStores('an endpoint whose record is removed', (test) => {
     const account = await anAccount(store)
     await aServingNode(store, clock.now())
     const hosts = { baseDomain, ingestAddressDefault: 'node:443' }
-    const outages = { last: { fromMs: clock.now(), toMs: clock.now() } }
+    const outages = { recent: [{ fromMs: clock.now(), toMs: clock.now() }] }
     const endpointStates = new EndpointStates({
       store,
       clock,

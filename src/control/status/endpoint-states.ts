@@ -11,7 +11,7 @@ import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import type { NamingFacts } from '#naming/checks/naming.ts'
 import { type DnsKeeper, namingOf, readSeen, type Seen } from '#naming/checks/seen.ts'
 import { type HostOptions, ingestHost } from '#naming/ingest-host.ts'
-import { type ControlOutages, discountControlOutage } from '#naming/outages.ts'
+import { type ControlOutages, discountControlOutages } from '#naming/outages.ts'
 import { servingNodes } from '#naming/serving-nodes.ts'
 import { findMissingSince } from '#store/commits/missing-commits.ts'
 import { findEndpointsWithViews } from '#store/endpoints/bindings.ts'
@@ -44,7 +44,7 @@ export type EndpointStatesOptions = {
   readonly hosts: HostOptions
   readonly baseUrl: string
   readonly dnsKeeper: DnsKeeper
-  readonly outages: Pick<ControlOutages, 'last'>
+  readonly outages: Pick<ControlOutages, 'recent'>
 }
 
 /** The nodes of some regions at one point in time. */
@@ -73,7 +73,7 @@ export class EndpointStates {
     const { store, clock, outages } = this.#options
     const stored = await listNodes(store.db, [...new Set(regions)])
     const nowMs = clock.now()
-    const nodes = presentNodes(discountControlOutage(stored, outages.last), nowMs)
+    const nodes = presentNodes(discountControlOutages(stored, outages.recent), nowMs)
     const largestLags = new Map<string, LargestLag>()
     for (const { id, ingest } of nodes) {
       const largest = ingest?.disk_full === true ? await findLargestLag(store.db, id) : undefined

@@ -3,7 +3,7 @@ import type { Clock } from '#lib/clock.ts'
 import { findLastRemoval, isAddressPublished } from '#store/naming/dns-records.ts'
 import { listNodes, listNodesById } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
-import { type ControlOutages, discountControlOutage } from '../outages.ts'
+import { type ControlOutages, discountControlOutages } from '../outages.ts'
 import { servingNodes } from '../serving-nodes.ts'
 import type { DnsProvider } from './provider.ts'
 import { addressesOf } from './wanted.ts'
@@ -17,7 +17,7 @@ export interface PublishedNodes {
 export type PublishedNodesOptions = {
   readonly store: Store
   readonly provider: Pick<DnsProvider, 'settleSeconds'>
-  readonly outages: Pick<ControlOutages, 'last'>
+  readonly outages: Pick<ControlOutages, 'recent'>
   readonly ttlSeconds: number
   readonly clock: Clock
 }
@@ -31,7 +31,7 @@ export function publishedNodes({ store, provider, outages, ttlSeconds, clock }: 
       const nowMs = clock.now()
       const { region } = node
       const nodes = (await listNodes(store.db, [region])).filter(({ id }) => id !== nodeId)
-      const others = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, discountControlOutage(nodes, outages.last), nowMs)
+      const others = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, discountControlOutages(nodes, outages.recent), nowMs)
       // Other nodes at the same address take over what arrives there.
       const kept = new Set(others.flatMap(addressesOf))
       const addresses = addressesOf(node).filter((address) => !kept.has(address))

@@ -29,7 +29,7 @@ import {
 } from '#store/naming/dns-records.ts'
 import { listNodeRegions, listNodes, type NodeFacts } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import { type ControlOutages, discountControlOutage } from '../outages.ts'
+import { type ControlOutages, discountControlOutages } from '../outages.ts'
 import { hasValidCredential, servingNodes } from '../serving-nodes.ts'
 import { dnsLimits } from './limits.ts'
 import { batchesOf, type PlannedChange, planChanges } from './plan.ts'
@@ -40,7 +40,7 @@ export type DnsPublisherOptions = {
   readonly store: Store
   readonly provider: DnsProvider
   /** After an outage of control, nodes that have not spoken yet keep their addresses. */
-  readonly outages: Pick<ControlOutages, 'last'>
+  readonly outages: Pick<ControlOutages, 'recent'>
   readonly baseDomain: string
   readonly ttlSeconds: number
   readonly clock: Clock
@@ -114,7 +114,7 @@ export class DnsPublisher {
     const { store, outages, baseDomain, ttlSeconds: ttl, clock } = this.#options
     const nowMs = clock.now()
     const stored = await listNodes(store.db, await listNodeRegions(store.db))
-    const nodes = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, discountControlOutage(stored, outages.last), nowMs)
+    const nodes = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, discountControlOutages(stored, outages.recent), nowMs)
     const trusted = stored.filter(hasValidCredential)
     const seen = JSON.stringify([
       await currentEpoch(store.db),
