@@ -37,6 +37,7 @@ export function dataPaths(data: string) {
     scratch: join(data, 'node', 'scratch'),
     ingestLock: join(data, 'node', 'ingest.lock'),
     deliveryLock: join(data, 'node', 'delivery.lock'),
+    databaseTimelines: join(data, 'database-timelines.json'),
     queries: join(data, 'queries'),
     buckets: join(data, 'buckets'),
     restoring: join(data, 'restoring'),

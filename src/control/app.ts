@@ -25,6 +25,7 @@ import { PreviewWorkers } from '#preview/preview-workers.ts'
 import { QueryWorkers } from '#query/query-workers.ts'
 import { DatabaseClock } from '#store/cluster/database-clock.ts'
 import { readDatabaseTime } from '#store/cluster/database-time.ts'
+import { timelineFile } from '#store/cluster/timeline-file.ts'
 import { listBucketAccounts } from '#store/endpoints/destinations.ts'
 import { hasDamagedLog } from '#store/engines/sqlite-log.ts'
 import { prepareDatabase } from '#store/migrations/prepare.ts'
@@ -58,6 +59,7 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
   const database = config.databaseUrl || config.paths.database
   const store = await openStore(database, {
     onConnectionLost: (error) => hooks.logger.warn({ err: error }, 'database connection lost'),
+    timelines: timelineFile(systemFiles, config.paths.databaseTimelines, hooks.logger),
   })
   using resources = new DisposableStack()
   if (store.dialect === 'sqlite') resources.use(lockExclusively(`${database}.lock`, lockedHint))

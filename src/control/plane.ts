@@ -38,6 +38,7 @@ import type { QueryWorkers } from '#query/query-workers.ts'
 import { recordKeyUse } from '#store/accounts/key-use.ts'
 import { findRole } from '#store/accounts/people.ts'
 import { announceChanges } from '#store/cluster/changes.ts'
+import { createDatabaseWatch } from '#store/cluster/database-watch.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
 import { EpochFeed, registerEpochMetric } from '#store/cluster/epoch-feed.ts'
 import { createLeadership, registerLeadershipMetric } from '#store/cluster/leadership.ts'
@@ -148,7 +149,7 @@ export type ControlPlane = {
 
 /** Composes the base of all other parts of control. `newestHeartbeatMs` is from before this process. */
 export function composeCore(config: ControlConfig, ports: ControlPorts, newestHeartbeatMs: number | null) {
-  const { store, clock, logger, baseUrl, hosts, secrets, storeTraits } = ports
+  const { store, clock, logger, baseUrl, hosts, secrets, storeTraits, registry } = ports
   const { keyring } = secrets
   const outages = new ControlOutages(clock, newestHeartbeatMs)
   const readEpoch = async () => {
@@ -165,6 +166,7 @@ export function composeCore(config: ControlConfig, ports: ControlPorts, newestHe
   return {
     ...{ outages, feed, applyChange, keyUse, dnsKeeper, publicKeys },
     leadership: createLeadership(store, { clock, logger }),
+    databaseWatch: createDatabaseWatch(store, { clock, logger, registry }),
     tokens: new Tokens({ store, keyring, applyChange, feed, keyUse, clock, logger, issuer: baseUrl }),
     auditTrail: new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger }),
     accounts: accountService({ store, applyChange, clock, logger, hasAllowedBuckets: hasAllowedBuckets(storeTraits) }),
@@ -307,7 +309,7 @@ function buildApi(
   { isStopping, ...http }: Http & { readonly isStopping: () => boolean },
 ): Promise<HttpServer> {
   const { store, clock, logger, baseUrl, secrets, registry, objects, signedUrls, signInProvider } = ports
-  const { tokens, people, isSuspended } = core
+  const { tokens, people, isSuspended, databaseWatch } = core
   const signIn = createSignIn({
     ...{ database: store.db, baseUrl, secret: secrets.sessions, provider: signInProvider, clock },
     providerTimeoutMs: controlLimits.signInProviderTimeoutMs,
@@ -333,6 +335,7 @@ function buildApi(
       isSuspended,
     },
     notReadyReasons: async () => (isStopping() ? ['shutting down'] : databaseReasons()),
+    readyNotes: () => databaseWatch?.notes ?? [],
     downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => objects.local?.read(name) },
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
@@ -380,7 +383,7 @@ function composeApiServices(
 function listServices(
   config: ControlConfig,
   { store, clock, logger, registry, previewWorkers, queryWorkers }: ControlPorts,
-  { applyChange, auditTrail, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
+  { applyChange, auditTrail, databaseWatch, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
   certificates: Certificates,
   { dns }: Parts,
 ): readonly Service[] {
@@ -393,6 +396,7 @@ function listServices(
     tokens,
     keyUse,
     leadership,
+    ...(databaseWatch === undefined ? [] : [databaseWatch]),
     ...createCheckpoints(store, { clock, logger }),
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),

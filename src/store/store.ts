@@ -14,7 +14,7 @@ import { ownCommand } from '#lib/own-command.ts'
 import { UserError } from '#lib/user-error.ts'
 import { databaseErrorKind, translateErrors } from './engines/database-error.ts'
 import type { LeaderLock } from './engines/leader-lock.ts'
-import type { PostgresOptions } from './engines/postgres.ts'
+import type { DatabaseServers, PostgresOptions } from './engines/postgres.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { requireIntactLog } from './engines/sqlite-log.ts'
 import { storeLimits } from './limits.ts'
@@ -29,6 +29,8 @@ export type Store = {
   readonly dialect: 'sqlite' | 'postgres'
   /** Undefined on SQLite, which only one control process uses. `onLost` is called if the connection ends while it has the lock. */
   readonly newLeaderLock: ((onLost: () => void) => LeaderLock) | undefined
+  /** Undefined on SQLite. */
+  readonly servers?: DatabaseServers
   /** Empties the write-ahead log of SQLite, if nobody uses it. Returns whether it is empty. */
   readonly checkpoint?: () => boolean
   close(): Promise<void>
@@ -57,9 +59,9 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 /** Loads the Postgres client, which an installation on SQLite never needs. */
 async function openOnPostgres(url: string, options: StoreOptions): Promise<Store> {
   const { openPostgres } = await import('./engines/postgres.ts')
-  const { dialect, newLeaderLock } = openPostgres(url, { onConnectionLost: () => undefined, ...options })
+  const { dialect, newLeaderLock, servers } = openPostgres(url, { onConnectionLost: () => undefined, ...options })
   const db = new Kysely<Database>({ dialect })
-  return { db, dialect: 'postgres', newLeaderLock, close: () => db.destroy() }
+  return { db, dialect: 'postgres', newLeaderLock, servers, close: () => db.destroy() }
 }
 
 /** Writes that are committed together with the change of a call, such as its audit event. */

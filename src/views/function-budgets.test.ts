@@ -221,7 +221,10 @@ describe('texts that are made of texts', () => {
       )
       const many = Array.from({ length: 2_048 }, (_, index) => recordOf(values[index % values.length]?.slice(0, 60) ?? ''))
       const before = resetPeak()
-      await countEach([viewOf(`${expression} <> ''`)], [...many, ...long])
+      await countEach([viewOf(`${expression} <> ''`)], [...many, ...long]).catch((error: unknown) => {
+        // Patterns that are fast enough for small records only.
+        if (!(error instanceof Error && error.name === 'TooExpensive')) throw error
+      })
       expect((residentMemoryOf(process.pid)?.peakBytes ?? 0) - before).toBeLessThan(MEMORY_BYTES_MAX)
     },
   )

@@ -1,4 +1,7 @@
 /** The database fails over to a standby: both APIs return 503 with Retry-After meanwhile, and continue on the new primary by themselves. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -8,8 +11,10 @@ import { migrate } from '#store/migrations/migrate.ts'
 import { prepareDatabase } from '#store/migrations/prepare.ts'
 import { openStore } from '#store/store.ts'
 import { type Postgres, startPostgres } from '../../tools/services/postgres.ts'
-import { type Answer, newControl, newRegion } from '../support/control.ts'
-import { postgresUrl } from '../support/databases.ts'
+import { runCli } from '../support/cli.ts'
+import { type Answer, newControl, newRegion, type TestControl } from '../support/control.ts'
+import { postgresUrl, type TestDatabase } from '../support/databases.ts'
+import { secretKey } from '../support/keyring.ts'
 import { TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -17,6 +22,21 @@ function expectUnavailable(answer: Answer): void {
   expect(answer).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
 }
+
+async function replicated({ url }: Postgres): Promise<void> {
+  const direct = await openStore(url)
+  const isCopied = sql<{ yes: boolean }>`select replay_lsn >= pg_current_wal_insert_lsn() as yes from pg_stat_replication`
+  await until('the standby has everything', async () => (await isCopied.execute(direct.db)).rows[0]?.yes === true)
+  await direct.close()
+}
+
+const metric = async (control: TestControl, pattern: RegExp): Promise<number> =>
+  Number(pattern.exec((await control.call('GET', '/metrics')).body)?.[1] ?? Number.NaN)
+
+const leads = async (control: TestControl) => (await metric(control, /^inlet_control_leader\{[^}]*\} (\d)$/m)) === 1
+const olderServers = (control: TestControl) => metric(control, /^inlet_database_servers\{[^}]*state="older"[^}]*\} (\d)$/m)
+
+const kept = (url: string): TestDatabase => ({ url, [Symbol.asyncDispose]: async () => undefined })
 
 /** A standby takes no writes until then, so no store can be opened on it. */
 async function promote({ url }: Postgres): Promise<void> {
@@ -26,6 +46,18 @@ async function promote({ url }: Postgres): Promise<void> {
   await client.end()
 }
 
+async function rowsIn<T>({ url }: Postgres, query: string): Promise<readonly T[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(query)
+  await client.end()
+  return rows
+}
+
+const endpointsIn = async (server: Postgres) =>
+  (await rowsIn<{ id: string }>(server, 'select id from endpoints')).map(({ id }) => id)
+const locksIn = async (server: Postgres) =>
+  (await rowsIn(server, `select 1 from pg_locks where locktype = 'advisory' and objid = 'epoch'::regclass::oid`)).length
 describe.skipIf(postgresUrl === undefined)(
   'a primary and a standby (skipped without INLET_TEST_POSTGRES)',
   { timeout: 60_000 },
@@ -45,7 +77,7 @@ describe.skipIf(postgresUrl === undefined)(
 
     test('control continues on the standby once it is promoted, and leads again', async () => {
       const { primary, standby, url } = must(servers, 'servers')
-      await using control = await newControl({ database: { url, [Symbol.asyncDispose]: async () => undefined } })
+      await using control = await newControl({ database: kept(url) })
       const [account, region] = [await control.newAccount(), newRegion()]
       const node = await TestNode.register(control, region)
       await node.heartbeat()
@@ -61,9 +93,7 @@ describe.skipIf(postgresUrl === undefined)(
       const created = await account.post('/v1/endpoints', { region })
       expect(created).toMatchObject({ status: 201 })
       expect((await node.snapshot(2_000)).endpoints.map(({ id }) => id)).toEqual([created.body.id])
-      await until('control leads', async () =>
-        /^inlet_control_leader\{[^}]*\} 1$/m.test((await control.call('GET', '/metrics')).body),
-      )
+      await until('control leads', () => leads(control))
       // A start finds the new primary behind a host that is gone.
       const [gone, promoted] = [new URL(primary.url), new URL(standby.url)]
       const store = await openStore(`postgres://inlet@${gone.host},${promoted.host}/postgres`)
@@ -77,9 +107,8 @@ describe.skipIf(postgresUrl === undefined)(
       await migrate(store)
       const write = () => sql`update epoch set value = value + 1`.execute(store.db)
       await write()
+      await replicated(primary)
       const direct = await openStore(primary.url)
-      const isCopied = sql<{ yes: boolean }>`select replay_lsn >= pg_current_wal_insert_lsn() as yes from pg_stat_replication`
-      await until('the standby has everything', async () => (await isCopied.execute(direct.db)).rows[0]?.yes === true)
       await promote(standby)
       await sql`alter system set default_transaction_read_only = on`.execute(direct.db)
       await sql`select pg_reload_conf()`.execute(direct.db)
@@ -98,5 +127,127 @@ describe.skipIf(postgresUrl === undefined)(
       await write()
       await store.close()
     })
+
+    test('an old primary that returns is not used, and control says so; not even a control that starts beside it alone uses it', async () => {
+      const { primary, standby, url } = must(servers, 'servers')
+      const directory = mkdtempSync(join(tmpdir(), 'inlet-timelines-'))
+      const environment = { INLET_DATABASE_URL: url, INLET_DATA_DIR: directory, INLET_SECRET_KEY: secretKey }
+      const lines: string[] = []
+      {
+        await using control = await newControl({ database: kept(url), directory, onLog: (line) => lines.push(line) })
+        const [account, region] = [await control.newAccount(), newRegion()]
+        await replicated(primary)
+        await primary.kill()
+        await promote(standby)
+        await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
+        expect(await olderServers(control)).toBe(0)
+        await primary.start()
+        await until('the old primary is seen', async () => (await olderServers(control)) === 1, 20_000)
+        expect((await control.call('GET', '/readyz')).body).toMatchObject({
+          status: 'ok',
+          notes: expect.arrayContaining([expect.stringContaining('two servers of the database take writes')]),
+        })
+        const created = await account.post('/v1/endpoints', { region })
+        expect(created.status).toBe(201)
+        expect(await endpointsIn(standby)).toContain(created.body.id)
+        expect(await endpointsIn(primary)).not.toContain(created.body.id)
+        await until('control leads on the new primary', async () => (await leads(control)) && (await locksIn(standby)) === 1)
+        expect(await locksIn(primary)).toBe(0)
+        expect(lines.filter((line) => line.includes('two servers of the database take writes'))).toHaveLength(1)
+        const shown = await runCli(['database', 'show', '--json'], { environment })
+        expect(JSON.parse(shown.out)).toMatchObject({
+          servers: [
+            { state: 'writable', timeline: 2, used: true },
+            { state: 'older', timeline: 1, used: false },
+          ],
+          problems: expect.arrayContaining([expect.objectContaining({ kind: 'two_writable' })]),
+        })
+      }
+      await standby.kill()
+      await expect(newControl({ database: kept(url), directory })).rejects.toThrow(/timeline 1, .* used timeline 2/)
+      expect((await runCli(['nodes', 'list'], { environment })).err).toMatch(/primary from before a failover/)
+      const alone = { ...environment, INLET_DATABASE_URL: primary.url }
+      expect((await runCli(['database', 'show'], { environment: alone })).out).toMatch(/control refuses it \(timeline 1\)/)
+      expect(await runCli(['database', 'accept'], { environment: alone })).toMatchObject({ code: 0 })
+      {
+        await using control = await newControl({ database: kept(url), directory })
+        await until('control leads on the accepted database', () => leads(control))
+        // The other one is the older one now, whatever its timeline.
+        await standby.start()
+        await until('the other one is older', async () => (await olderServers(control)) === 1, 20_000)
+        expect(await locksIn(standby)).toBe(0)
+      }
+      rmSync(directory, { recursive: true })
+    })
+
+    test('a control that uses a primary while its standby is promoted leaves it and its lock', async () => {
+      const { primary, standby, url } = must(servers, 'servers')
+      await using control = await newControl({ database: kept(url) })
+      await until('control leads', async () => (await leads(control)) && (await locksIn(primary)) === 1)
+      await replicated(primary)
+      await promote(standby)
+      await until('the primary is given up', async () => (await locksIn(primary)) === 0 && (await locksIn(standby)) === 1, 20_000)
+      expect((await control.call('GET', '/readyz')).status).toBe(200)
+    })
+
+    test('a start takes the newest of two that take writes, in whatever order they are named', async () => {
+      const { primary, standby } = must(servers, 'servers')
+      const [first, second] = [new URL(primary.url), new URL(standby.url)]
+      await promote(standby)
+      for (const hosts of [`${first.host},${second.host}`, `${second.host},${first.host}`]) {
+        const store = await openStore(`postgres://inlet@${hosts}/postgres`)
+        const { rows } = await sql<{ port: number }>`select inet_server_port() as port`.execute(store.db)
+        expect(rows[0]?.port).toBe(Number(second.port))
+        await store.close()
+      }
+    })
+
+    test('a database that forbids to ask for timelines works, and says that an old primary is not recognised', async () => {
+      const { primary, standby, url } = must(servers, 'servers')
+      const direct = await openStore(primary.url)
+      await sql`create role plain login`.execute(direct.db)
+      await sql`grant create on schema public to plain`.execute(direct.db)
+      await sql`revoke execute on function pg_walfile_name(pg_lsn) from public`.execute(direct.db)
+      await direct.close()
+      const asPlain = url.replace('inlet@', 'plain@')
+      await using control = await newControl({ database: kept(asPlain) })
+      await until('the note', async () =>
+        (await control.call('GET', '/readyz')).body.notes?.some((note: string) => note.includes('tells no timeline')),
+      )
+      await until('control leads', () => leads(control))
+      await replicated(primary)
+      await primary.kill()
+      await promote(standby)
+      await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
+    })
+  },
+)
+
+test.skipIf(postgresUrl === undefined)(
+  'without a synchronous standby control warns that a failover may lose changes, until there is one',
+  { timeout: 60_000 },
+  async () => {
+    // The others confirm what is not on disk, to be faster.
+    const primary = await startPostgres({ durable: true })
+    const standby = await startPostgres({ standbyOf: primary.url })
+    try {
+      const url = `postgres://inlet@${new URL(primary.url).host},${new URL(standby.url).host}/postgres`
+      await using control = await newControl({ database: kept(url) })
+      const account = await control.newAccount()
+      const notes = async (): Promise<string> => JSON.stringify((await control.call('GET', '/readyz')).body.notes ?? [])
+      await until('the warning', async () => (await notes()).includes('synchronous_standby_names is empty'))
+      const environment = { INLET_DATABASE_URL: url, INLET_SECRET_KEY: secretKey, INLET_DATA_DIR: control.directory }
+      expect(JSON.parse((await runCli(['doctor', '--json'], { environment })).out)).toContainEqual(
+        expect.objectContaining({ check: 'database servers', status: 'warn', next_step: 'set both as in docs/machines.md' }),
+      )
+      await rowsIn(primary, `alter system set synchronous_standby_names = 'ANY 1 (*)'`)
+      await rowsIn(primary, 'select pg_reload_conf()')
+      await until('no warning', async () => (await notes()) === '[]', 20_000)
+      expect((await account.post('/v1/endpoints', { region: newRegion() })).status).toBe(201)
+      expect(await rowsIn(primary, `select 1 from pg_stat_replication where sync_state = 'quorum'`)).toHaveLength(1)
+    } finally {
+      await standby.stop()
+      await primary.stop()
+    }
   },
 )

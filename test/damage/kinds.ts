@@ -77,6 +77,9 @@ export const kinds: readonly Kind[] = [
   kind('a stored snapshot', 'node/(ingest|delivery)-snapshot\\.ndjson', judgeSnapshot, { isSingle: true }),
   kind('reasons of blocked logs, and the state of the scrub', 'node/((ingest|delivery)-blocked|scrub)\\.json', judgeRewritten),
   kind('the number of recorded commits', 'node/recorded-commits\\.json', judgeRecordedCommits, { isSingle: true }),
+  kind('the newest timelines of the database', 'database-timelines\\.json', judgeForPeople, {
+    absent: 'only on Postgres; src/store/cluster/timeline-file.test.ts damages it',
+  }),
   kind('the mark of a restore', 'restored\\.json', judgeForPeople, {
     absent: 'only between inlet restore and the next start, which refuses it if it is damaged; test/store/restored.test.ts',
   }),

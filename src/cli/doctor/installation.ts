@@ -6,6 +6,7 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { nodeLimits, pageLimits } from '#model/limits.ts'
 import { listAccounts } from '#store/accounts/accounts.ts'
+import { listProblems } from '#store/cluster/server-problems.ts'
 import { listMissingCommits } from '#store/commits/missing-commits.ts'
 import { listDestinations } from '#store/endpoints/destinations.ts'
 import { readSchemaVersion } from '#store/migrations/migrate.ts'
@@ -13,6 +14,7 @@ import { listCertificates } from '#store/naming/certificates.ts'
 import { listNodeInventories } from '#store/nodes/node-inventory.ts'
 import { findKeyInUse, openSecrets } from '#store/sealed-secrets.ts'
 import { openStore, type Store } from '#store/store.ts'
+import { knownTimelines } from '../operator/store.ts'
 import { readNodeSegments } from '../segments/node-segments.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
 import { describeExpiry } from './machine.ts'
@@ -44,7 +46,8 @@ export async function checkInstallation(config: Config, clock: Clock): Promise<r
 }
 
 async function checkDatabase(config: Config, clock: Clock): Promise<readonly Finding[]> {
-  const store = await openStore(config.databaseUrl || config.paths.database, { mustExist: true })
+  const timelines = knownTimelines(config.paths.databaseTimelines)
+  const store = await openStore(config.databaseUrl || config.paths.database, { mustExist: true, timelines })
   try {
     const { present, newest } = await readSchemaVersion(store)
     const versions = `it has schema version ${present}, and this release has ${newest}`
@@ -55,6 +58,7 @@ async function checkDatabase(config: Config, clock: Clock): Promise<readonly Fin
       ...(await attempt('secret key', 'restore it: "a lost secret key" in docs/operations.md', () =>
         checkSecrets(store, config),
       )),
+      ...(await checkServers(store)),
       ...(await checkCommits(store)),
       ...(await checkNodes(store, clock.now())),
       ...(await checkDestinations(store)),
@@ -70,6 +74,12 @@ async function checkSecrets({ db }: Store, { secretKey, paths }: Config): Promis
   if (inUse === undefined) return []
   await openSecrets(db, await openKeyring({ configured: secretKey, path: paths.secretKey, inUse }))
   return [ok('secret key', 'it opens the secrets in the database')]
+}
+
+async function checkServers({ servers }: Store): Promise<readonly Finding[]> {
+  if (servers === undefined || servers.count < 2) return []
+  const found = listProblems(await servers.survey())
+  return found.map(({ level, message, remedy }) => (level === 'error' ? fail : warn)('database servers', message, remedy))
 }
 
 async function checkCommits({ db }: Store): Promise<readonly Finding[]> {

@@ -2,22 +2,29 @@
 import { isoTimestamp } from '#lib/clock.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
 import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
+import { type DatabaseProblem, listProblems } from '#store/cluster/server-problems.ts'
 import { listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import type { SurveyedServer } from '#store/engines/postgres.ts'
+import { compare } from '#store/engines/timelines.ts'
 import { listNodeInventories, type NodeInventory } from '#store/nodes/node-inventory.ts'
 import { newestHeartbeat } from '#store/nodes/nodes.ts'
+import type { Store } from '#store/store.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
-import { listAll, openCommandStore } from './store.ts'
+import { knownTimelines, listAll, openCommandStore } from './store.ts'
 
 export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openCommandStore(this, { mayBeOlder: true })
+  const { servers, problems } = await examineServers(this, store)
   const { database, generation, epoch } = await currentPosition(store.db)
   const missing = (await listMissingCommits(store.db)).map(({ region, since }) => ({ region, since: isoTimestamp(since) }))
   const refusing = (await listAll((page) => listNodeInventories(store.db, page))).flatMap(keptOf)
   const accepted_at = generation === 0 ? null : isoTimestamp(generation)
   const lines = [
     `database ${database}, epoch ${epoch}${accepted_at === null ? '' : `, accepted at ${accepted_at}`}`,
+    ...servers.map(describeServer),
+    ...problems.flatMap(({ message, remedy }) => [message, `  ${remedy}`]),
     ...refusing.map(
       ({ node_id, kept_epoch }) =>
         `node ${node_id} keeps its configuration of epoch ${kept_epoch}, and refuses that of this database`,
@@ -26,7 +33,43 @@ export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<
     ...missing.map(({ region, since }) => `commits since ${since} may be missing${region === '*' ? '' : ` in region ${region}`}`),
     ...(missing.length === 0 ? [] : ['Record them again: inlet commits rebuild']),
   ]
-  printResult(this, flags, { id: database, epoch, accepted_at, refusing, missing_commits: missing }, `${lines.join('\n')}\n`)
+  const shown = {
+    servers: servers.map(({ host, state, standing, isUsed }) => ({
+      ...{ host, state, timeline: standing?.timeline ?? null, used: isUsed },
+    })),
+    problems: problems.map(({ kind, message, remedy }) => ({ kind, message, remedy })),
+  }
+  const result = { id: database, epoch, accepted_at, ...shown, refusing, missing_commits: missing }
+  printResult(this, flags, result, `${lines.join('\n')}\n`)
+}
+
+type Examined = {
+  readonly servers: readonly SurveyedServer[]
+  readonly problems: readonly Pick<DatabaseProblem, 'kind' | 'message' | 'remedy'>[]
+}
+
+/** Compares the servers of Postgres with each other, and with what control on this machine remembers. */
+async function examineServers(context: CliContext, store: Store): Promise<Examined> {
+  if (store.servers === undefined) return { servers: [], problems: [] }
+  const { paths } = await context.readConfig()
+  const remembered = await knownTimelines(paths.databaseTimelines).read()
+  const servers = (await store.servers.survey()).map((server): SurveyedServer => {
+    const newest = remembered.find(({ system }) => system === server.standing?.system)
+    const isOlder = server.standing !== undefined && newest !== undefined && compare(server.standing, newest) < 0
+    return isOlder ? { ...server, state: 'older' } : server
+  })
+  return { servers, problems: listProblems(servers) }
+}
+
+const stateWords: Readonly<Record<SurveyedServer['state'], string>> = {
+  writable: 'takes writes',
+  older: 'takes writes, but a newer server was used since: control refuses it',
+  standby: 'is a standby',
+  unreachable: 'cannot be reached',
+}
+
+function describeServer({ host, state, standing }: SurveyedServer): string {
+  return `server ${host} ${stateWords[state]}${standing === undefined ? '' : ` (timeline ${standing.timeline})`}`
 }
 
 function keptOf({ id, ingest, delivery }: NodeInventory): readonly { readonly node_id: string; readonly kept_epoch: number }[] {
@@ -36,7 +79,7 @@ function keptOf({ id, ingest, delivery }: NodeInventory): readonly { readonly no
 
 /** Commits that were delivered after the last heartbeat in it may be missing from an older copy. A database without an account has lost none. */
 export async function acceptDatabase(this: CliContext, flags: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openCommandStore(this, { mayBeOlder: true })
   const now = this.clock.now()
   const isEmpty = (await findFirstAccount(store.db)) === undefined
   const since = (await newestHeartbeat(store.db)) ?? 0

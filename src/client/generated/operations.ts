@@ -325,8 +325,6 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -425,8 +423,6 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -545,8 +541,6 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -645,8 +639,6 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -818,8 +810,6 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -918,8 +908,6 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number

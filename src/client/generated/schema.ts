@@ -3633,8 +3633,6 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -3733,8 +3731,6 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -4214,8 +4210,6 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -4314,8 +4308,6 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
-/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
-readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number

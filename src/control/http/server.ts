@@ -74,6 +74,7 @@ export type ServerOptions = HttpServerOptions & {
   readonly metricsToken: string | null
   readonly credentials: Credentials
   readonly notReadyReasons: Health['notReadyReasons']
+  readonly readyNotes: Health['readyNotes']
   /** Per API key. */
   readonly requestsPerMinute: number
   /** Per client address. */
@@ -118,7 +119,7 @@ export type Services = {
 }
 
 export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { baseUrl, metrics, metricsToken, credentials, services } = options
+  const { baseUrl, metrics, metricsToken, credentials, services, notReadyReasons, readyNotes } = options
   const app = createHttpServer(options)
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -136,7 +137,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   authenticate(app, credentials)
   auditChanges(app, services.auditTrail)
   await describe(app, baseUrl)
-  await app.register(healthRoutes({ notReadyReasons: options.notReadyReasons, metrics, metricsToken }))
+  await app.register(healthRoutes({ notReadyReasons, readyNotes, metrics, metricsToken }))
   await app.register(pageRoutes(baseUrl, await serveConsole(app)))
   await app.register(jwksRoutes(services.tokens))
   await app.register(objectRoutes(options.downloads))

@@ -31,10 +31,9 @@ export async function addColumnMetrics(
 function toColumnDetail({ columns }: Definition, { last_24h, all_time }: QualityWindows): ColumnDetail {
   const { sampled_records } = last_24h
   return {
-    columns: columns.map(({ name, type, hidden = false }) => ({
+    columns: columns.map(({ name, type }) => ({
       name,
       type: printType(parseType(type)),
-      hidden,
       last_24h: toColumnWindow(name, last_24h),
       all_time: toColumnWindow(name, all_time),
     })),

@@ -9,6 +9,8 @@ export const clusterLimits = {
   databaseClockRoundTripMsMax: 500,
   /** A difference from the clock of this machine that is logged. */
   clockDifferenceSecondsNoted: 5,
+  /** How often all servers of a database with several hosts are asked what they are. */
+  databaseWatchMs: 5_000,
   /** How often the lock of the leader is taken or confirmed. */
   leadershipPollMs: 1_000,
   /** Work begins only if the lock was confirmed more recently than this. */

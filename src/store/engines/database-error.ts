@@ -4,6 +4,9 @@ import { BadTextError } from './sqlite.ts'
 
 export type DatabaseErrorKind = 'unique' | 'reference' | 'collision' | 'bad_text' | 'unavailable'
 
+/** Code of an error about a primary from before a failover (timelines.ts). No SQLSTATE has this form. */
+export const olderServerCode = 'older_server'
+
 /** https://www.postgresql.org/docs/15/errcodes-appendix.html */
 const postgresStates: Readonly<Record<string, DatabaseErrorKind>> = {
   '23505': 'unique',
@@ -23,6 +26,7 @@ const postgresStates: Readonly<Record<string, DatabaseErrorKind>> = {
   '57P02': 'unavailable',
   '57P03': 'unavailable',
   '57P05': 'unavailable',
+  [olderServerCode]: 'unavailable',
 }
 
 /** Connection errors of Postgres: by system code, or by the message of `pg` if there is no code. */

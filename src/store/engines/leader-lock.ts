@@ -1,12 +1,14 @@
 /**
  * The lock of the control process that leads (store/cluster/leadership.ts): an advisory lock of Postgres, on a connection of its own.
  *
- * Law: at most one process has the lock. It ends with its connection, which Postgres closes if it hears nothing for `leaderIdleMs`.
+ * Law: at most one process has the lock of a server. It ends with its connection, which Postgres closes if it hears nothing for
+ * `leaderIdleMs`. The lock of a server that is older than another one is given up.
  */
 import type pg from 'pg'
 import { settlesBefore } from '#lib/settles-before.ts'
 import { engineLimits } from './limits.ts'
 import { connectToPrimary } from './primary.ts'
+import type { KnownTimelines, Standing } from './timelines.ts'
 
 /** A lock that one process of an installation has at a time. */
 export interface LeaderLock {
@@ -20,13 +22,19 @@ const take = `select pg_try_advisory_lock(723390802, 'epoch'::regclass::oid::int
 
 export class PostgresLeaderLock implements LeaderLock {
   readonly #urls: readonly string[]
+  readonly #known: KnownTimelines
   readonly #onLost: () => void
   #connection: pg.Client | undefined
+  #standing: Standing | undefined
   #isHeld = false
 
-  constructor(urls: readonly string[], onLost: () => void) {
+  constructor(urls: readonly string[], known: KnownTimelines, onLost: () => void) {
     this.#urls = urls
+    this.#known = known
     this.#onLost = onLost
+    known.subscribe(() => {
+      if (known.isOlder(this.#standing)) this.#connection?.end().catch(() => undefined)
+    })
   }
 
   async hold(): Promise<boolean> {
@@ -51,7 +59,8 @@ export class PostgresLeaderLock implements LeaderLock {
   }
 
   async #connect(): Promise<pg.Client> {
-    const connection = await connectToPrimary(this.#urls, engineLimits.leaderTimeoutMs)
+    const { client: connection, standing } = await connectToPrimary(this.#urls, this.#known, engineLimits.leaderTimeoutMs)
+    this.#standing = standing
     connection.once('end', () => {
       if (this.#connection !== connection) return
       const wasHeld = this.#isHeld

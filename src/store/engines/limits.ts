@@ -13,6 +13,10 @@ export const engineLimits = {
   keepAliveMs: 10_000,
   /** A query without a reply for this long makes the pool check whether the server still responds, within the same time. */
   probeMs: 2_000,
+  /** While servers are asked which of them takes writes: how long one that does so waits for the others. */
+  surveyGraceMs: 500,
+  /** Postgres servers, by their own identifier, whose newest timeline is remembered. */
+  systemsRemembered: 16,
   /** How long the leader waits for Postgres, to connect and for each reply. */
   leaderTimeoutMs: 3_000,
   /** Postgres closes the connection of a leader that is silent for this long, so that another process can lead. */

@@ -9,11 +9,13 @@ import pg from 'pg'
 import { errorCode } from '#lib/files.ts'
 import { engineLimits } from './limits.ts'
 import { connectionOptions, readOnlyState, requirePrimary } from './primary.ts'
+import type { KnownTimelines, Standing } from './timelines.ts'
 
 const int8 = 20
 
 export type ServerPoolOptions = {
   readonly url: string
+  readonly known: KnownTimelines
   /** Called when the server refuses writes or does not respond. */
   readonly onUnfit: () => void
   readonly onConnectionLost: (error: Error) => void
@@ -35,6 +37,7 @@ export class ServerPool {
   /** Gives up the connections in use. */
   readonly #discards = new Set<() => void>()
   #probing = false
+  #standing: Standing | undefined
 
   constructor(options: ServerPoolOptions) {
     this.#options = options
@@ -45,7 +48,7 @@ export class ServerPool {
       connectionTimeoutMillis: engineLimits.connectTimeoutMs,
       statement_timeout: engineLimits.statementTimeoutMs,
       idle_in_transaction_session_timeout: engineLimits.idleTransactionMs,
-      verify: (client, done) => void requirePrimary(client).then(() => done(), done),
+      verify: (client, done) => void this.#verify(client).then(() => done(), done),
       types: {
         getTypeParser: ((oid: number, format?: 'text') =>
           oid === int8 ? parseSafeInteger : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
@@ -68,9 +71,23 @@ export class ServerPool {
     return { query: query as PostgresPoolClient['query'], release }
   }
 
+  /** As the newest connection found it. */
+  get standing(): Standing | undefined {
+    return this.#standing
+  }
+
+  /** Closes also the connections in use. */
+  discardAll(): void {
+    for (const discard of this.#discards) discard()
+  }
+
   /** Resolves when all connections are closed. Those in use are closed when they are released. */
   end(): Promise<void> {
     return this.#pool.end()
+  }
+
+  async #verify(client: pg.ClientBase): Promise<void> {
+    this.#standing = (await requirePrimary(client, this.#options.known)) ?? this.#standing
   }
 
   async #watch<T>(result: Promise<T>): Promise<T> {
@@ -93,7 +110,7 @@ export class ServerPool {
     const { url, onUnfit } = this.#options
     if (!(await responds(url))) {
       onUnfit()
-      for (const discard of this.#discards) discard()
+      this.discardAll()
     }
     this.#probing = false
   }

@@ -5,6 +5,7 @@ import { errorCode } from '#lib/files.ts'
 import { ownCommand } from '#lib/own-command.ts'
 import { splitPostgresUrl } from '#lib/postgres-urls.ts'
 import { UserError } from '#lib/user-error.ts'
+import { olderServerCode } from '../engines/database-error.ts'
 import type { Db, Store } from '../store.ts'
 import { migrate, readSchemaVersion } from './migrate.ts'
 
@@ -69,6 +70,8 @@ function hasConnectTimedOut(error: unknown): boolean {
 /** Advice by SQLSTATE. After any other error Postgres is probably not running. */
 const remedies: Readonly<Record<string, string>> = {
   '25006': 'name the host of the primary as well in INLET_DATABASE_URL, or wait until a standby takes over',
+  [olderServerCode]:
+    'start the newer server, or accept this one: inlet database accept, with only its host in INLET_DATABASE_URL',
   '28000': 'correct user and password in INLET_DATABASE_URL',
   '28P01': 'correct user and password in INLET_DATABASE_URL',
   '3D000': 'create it, or correct INLET_DATABASE_URL',

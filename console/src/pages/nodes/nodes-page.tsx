@@ -1,7 +1,9 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Server } from 'lucide-react'
 import { type Node, nodesQuery } from '../../api/nodes.ts'
+import { readinessQuery } from '../../api/readiness.ts'
+import { Callout } from '../../design/callout.tsx'
 import { EmptyState } from '../../design/empty-state.tsx'
 import { formatBytes, formatCount } from '../../design/format.ts'
 import { Card, Columns, Page, Section, Stat } from '../../design/layout.tsx'
@@ -30,6 +32,7 @@ export function NodesPage() {
       }
     >
       {nodes.isError && <Failure error={nodes.error} onRetry={() => void nodes.refetch()} />}
+      <Notes />
       <Card>
         <Summary nodes={all} total={nodes.data?.pages[0]?.total} />
       </Card>
@@ -43,6 +46,16 @@ export function NodesPage() {
       <JoinTokens />
     </Page>
   )
+}
+
+/** Warnings about control and its database. */
+function Notes() {
+  const { data: notes = [] } = useQuery(readinessQuery)
+  return notes.map((note) => (
+    <Callout key={note} kind="warn" title="Control has a warning">
+      <p>{note}.</p>
+    </Callout>
+  ))
 }
 
 type SummaryProps = { readonly nodes: readonly Node[] | undefined; readonly total: number | undefined }

@@ -1,0 +1,86 @@
+/** Finds problems with the servers of a database, and says what an operator should do. */
+import type { SurveyedServer } from '../engines/postgres.ts'
+
+export type DatabaseProblem = {
+  readonly kind: 'two_writable' | 'asynchronous' | 'no_timeline'
+  readonly level: 'error' | 'warn' | 'info'
+  /** Event of the log. */
+  readonly event: string
+  /** For the operator, with the hosts. */
+  readonly message: string
+  readonly remedy: string
+  /** The same for anybody: without hosts. */
+  readonly note: string
+}
+
+export function listProblems(servers: readonly SurveyedServer[]): readonly DatabaseProblem[] {
+  return [describeTwo(servers), describeAsynchronous(servers), describeUnknownTimelines(servers)].flatMap((each) => each ?? [])
+}
+
+function describeTwo(servers: readonly SurveyedServer[]): DatabaseProblem | undefined {
+  const writable = servers.filter(({ state }) => state === 'writable')
+  const older = servers.filter(({ state }) => state === 'older')
+  if (writable.length + older.length < 2) return undefined
+  const common = {
+    kind: 'two_writable',
+    level: 'error',
+    event: 'two servers of the database take writes',
+    note: 'two servers of the database take writes: inlet database show says which, and what to do',
+  } as const
+  const used = writable.find(({ isUsed }) => isUsed) ?? writable[0]
+  if (writable.length === 1 && used !== undefined)
+    return {
+      ...common,
+      message: `${listOf(older)} ${older.length === 1 ? 'takes writes, and is' : 'take writes, and are'} older than ${nameOf(used)}: control uses only ${used.host}`,
+      remedy: `stop ${older.map(({ host }) => host).join(' and ')}, and make it a standby of ${used.host} (pg_rewind, or a new copy)`,
+    }
+  return {
+    ...common,
+    message: `${listOf([...writable, ...older])} take writes, and which of them is right is not known: this process uses ${used?.host ?? 'none'}`,
+    remedy: 'stop the wrong one, and make it a standby of the other one (pg_rewind, or a new copy)',
+  }
+}
+
+/** A server that confirms a change before another one has it may lose it in a failover. */
+function describeAsynchronous(servers: readonly SurveyedServer[]): DatabaseProblem | undefined {
+  const used = servers.find(({ isUsed, state }) => isUsed && state === 'writable')
+  const { synchronous } = used ?? {}
+  const reason =
+    synchronous === undefined || servers.length < 2
+      ? undefined
+      : synchronous.standby_names === ''
+        ? 'synchronous_standby_names is empty'
+        : ['off', 'local'].includes(synchronous.commit)
+          ? `synchronous_commit is ${synchronous.commit}`
+          : undefined
+  if (used === undefined || reason === undefined) return undefined
+  return {
+    kind: 'asynchronous',
+    level: 'warn',
+    event: 'a failover of the database may lose changes',
+    message: `${used.host} confirms changes that no standby has: ${reason}`,
+    remedy: 'set both as in docs/machines.md',
+    note: `a failover of the database may lose changes that were confirmed: ${reason}`,
+  }
+}
+
+function describeUnknownTimelines(servers: readonly SurveyedServer[]): DatabaseProblem | undefined {
+  const silent = servers.filter(({ state, standing }) => state === 'writable' && standing === undefined)
+  if (silent.length === 0) return undefined
+  return {
+    kind: 'no_timeline',
+    level: 'info',
+    event: 'the database does not tell its timeline',
+    message: `${listOf(silent)} tells no timeline: an old primary that returns is not recognised, only two that take writes`,
+    remedy: 'let the user of Inlet execute pg_control_system, pg_walfile_name and pg_current_wal_lsn, if the server has them',
+    note: 'the database tells no timeline: an old primary that returns is not recognised',
+  }
+}
+
+function listOf(servers: readonly SurveyedServer[]): string {
+  return servers.map(nameOf).join(' and ')
+}
+
+function nameOf({ host, standing }: SurveyedServer): string {
+  return standing === undefined ? host : `${host} (timeline ${standing.timeline})`
+}
