@@ -2,8 +2,8 @@
  * Access tokens: JWTs signed with ES256, one scope each, for the endpoints of their key.
  *
  * Owns: the claims of a token and its validity. Does not own: storing keys, granting scopes.
- * Law: a token is valid until its `exp`, and for 15 minutes after its key was revoked at most. From the update on that says that the access of
- * the key ended, it is rejected.
+ * Law: a token is valid until its `exp` and for seconds more, because the clocks of those who sign and verify it differ a little. It is valid
+ * for 15 minutes after its key was revoked at most. From the update on that says that the access of the key ended, it is rejected.
  */
 import {
   calculateJwkThumbprint,
@@ -29,6 +29,8 @@ import type { KeyPrincipal } from '#model/principal.ts'
 const algorithm = 'ES256'
 /** Inlet's tokens have about 500 characters, or 3 100 if their key is limited to 50 endpoints. Longer ones are rejected unread. */
 const tokenCharsMax = 4096
+/** How much later than `exp` by its own clock a verifier accepts a token. */
+const toleranceSeconds = 5
 /** Verified tokens to cache: about 10 MB. */
 const verifiedMax = 10_000
 
@@ -151,7 +153,7 @@ export class AccessTokenVerifier {
     // Read after the signature was verified: the key may have been revoked meanwhile.
     const endMs = this.#endOfTokens.get(sub) ?? Number.POSITIVE_INFINITY
     if (this.#clock.now() >= endMs) throw new RevokedKeyError(principal)
-    const checked = { principal, expiresAtMs: Math.min(exp * 1000, endMs) }
+    const checked = { principal, expiresAtMs: Math.min((exp + toleranceSeconds) * 1000, endMs) }
     // The keys may have changed during the check.
     if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked
@@ -163,6 +165,7 @@ export class AccessTokenVerifier {
         issuer: this.#issuer,
         audience: this.#issuer,
         algorithms: [algorithm],
+        clockTolerance: toleranceSeconds,
         currentDate: new Date(this.#clock.now()),
         requiredClaims: ['sub', 'iat', 'exp', 'account', 'scope'],
       })

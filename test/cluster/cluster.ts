@@ -197,6 +197,13 @@ export class Cluster implements AsyncDisposable {
     if (wrong.length > 0) this.troubles.push(...wrong)
   }
 
+  /** Returns what a node says of itself to the operator. */
+  async reasonsOf(id: string): Promise<readonly string[]> {
+    const { items } = await this.#operate('GET', '/v1/nodes?limit=200')
+    const nodes = items as readonly { readonly id: string; readonly ingest: { readonly reasons: readonly string[] } | null }[]
+    return nodes.find((node) => node.id === id)?.ingest?.reasons ?? []
+  }
+
   async untilControlReady(name: ControlName): Promise<void> {
     await until(`${name} to be ready`, () => isReady(`${this.installation.controlOrigin}:${ports.direct[name]}`), startMsMax)
   }

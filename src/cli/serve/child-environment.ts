@@ -105,9 +105,9 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   scrubBytesPerSecond: delivery,
 }
 
-/** Variables of others, by name or by how the name begins, for Node, the C library and the time zone. */
+/** Variables of others, by name or by how the name begins, for Node, the C library, its clock in tests, and the time zone. */
 const common =
-  /^(PATH|HOME|TMPDIR|TZ|LANG|LC_.*|TERM|NO_COLOR|FORCE_COLOR|NODE_.*|UV_.*|MALLOC_.*|GLIBC_.*|LD_.*|SSL_CERT_.*|(HTTPS?|NO)_PROXY)$/i
+  /^(PATH|HOME|TMPDIR|TZ|LANG|LC_.*|TERM|NO_COLOR|FORCE_COLOR|NODE_.*|UV_.*|MALLOC_.*|GLIBC_.*|LD_.*|FAKETIME_.*|SSL_CERT_.*|(HTTPS?|NO)_PROXY)$/i
 
 /** Where libraries look for credentials: the AWS SDK, and the client of Postgres. */
 const credentials: Readonly<Record<ChildName, RegExp | undefined>> = {
