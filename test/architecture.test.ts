@@ -325,7 +325,7 @@ describe('the import table', () => {
       { place: /^objects\/s3(-store|-multipart)\.ts$/, uses: ['files', 'time'] },
       // Conversion processes, behind ConversionPool: they share files with DuckDB.
       { place: /^delivery\/convert\/(build|worker)\//, uses: ['files', 'time'] },
-      { place: /^records\/(key-hashes|lay-out|piece-files|record-runs)\.ts$/, uses: ['files'] },
+      { place: /^records\/(key-hashes|lay-out|piece-files|place-records|record-runs)\.ts$/, uses: ['files'] },
       // The thread that changes indexes of keys, behind KeyIndexes.
       { place: /^delivery\/windows\/(index-thread|key-index|thread)\.ts$/, uses: ['files', 'machine'] },
       // Permissions for the other user whom such processes may run as.

@@ -153,6 +153,15 @@ describe('a sandboxed DuckDB', () => {
     await expect(connection.run(`SELECT error('text: std::bad_alloc')`)).rejects.not.toThrow(OutOfMemory)
   })
 
+  test.each(['VARCHAR', 'BIGINT[]'] as const)(
+    'a cell of type %s that memory has no room for is a lack of memory',
+    async (type) => {
+      connection.registerTable({ name: 'large', columns: { cell: type }, open: () => () => [Buffer.alloc(512 * MiB)] })
+      await expect(connection.run('SELECT cell FROM large(0, 1)')).rejects.toThrow(OutOfMemory)
+      expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
+    },
+  )
+
   test('memory is limited', async () => {
     await expect(connection.run(`SELECT list(range::VARCHAR || repeat('x', 1000)) FROM range(1000000)`)).rejects.toThrow(
       /memory|limit/i,

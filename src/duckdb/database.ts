@@ -303,7 +303,7 @@ export class Connection {
             writeCell(this.#bindings, this.#bindings.data_chunk_get_vector(chunk.chunk, column), cell, columnTypes[column])
           }
         } catch (error) {
-          this.#failed.error = error
+          this.#failed.error = toKnownError(error)
           throw error
         }
       },
@@ -405,10 +405,18 @@ const fileWithoutKind = new RegExp(`${withoutKind}(?:file|directory) "[^"\\n]*":
 /** Returns OutOfMemory, FileTooLarge or StorageFailure for an error about memory or files, else the error. */
 function toKnownError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const { message } = error
+  const message = textOf(error)
   if (message.startsWith('Out of Memory Error') || memoryWithoutKind.test(message) || failedAllocation.test(message))
     return new OutOfMemory(message)
   if (!message.startsWith('IO Error') && !fileWithoutKind.test(message)) return error
   if (message.includes('File too large')) return new FileTooLarge('a file is larger than a process may write')
   return new StorageFailure(message.split('\n')[0], { cause: error })
+}
+
+const inJson = /^\{"exception_type":"([^"\\]+)","exception_message":"((?:[^"\\\n]|\\.)*?)(?:\\n|")/
+
+/** Returns the text of an error. Calls that are no statements have it in JSON; of that, its first line. */
+function textOf({ message }: Error): string {
+  const [, kind, text] = inJson.exec(message) ?? []
+  return kind === undefined ? message : `${kind} Error: ${text}`
 }

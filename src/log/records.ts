@@ -43,8 +43,6 @@ export type LineBlock = {
   readonly start: number
   readonly end: number
   readonly records: number
-  /** Size of its longest record. */
-  readonly longest: number
 }
 
 /**
@@ -57,7 +55,7 @@ export function lineBlocks(
 ): readonly LineBlock[] | undefined {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const blocks: LineBlock[] = []
-  let [blockStart, records, longest] = [0, 0, 0]
+  let [blockStart, records] = [0, 0]
   for (let start = 0; start < bytes.byteLength; ) {
     const found = bytes.indexOf(LINE_FEED, start)
     const end = found === -1 ? bytes.byteLength : found
@@ -65,16 +63,15 @@ export function lineBlocks(
     const isUnclear = first === SPACE || first === TAB || first === CARRIAGE_RETURN || first === LINE_FEED
     if (isUnclear || bytes[end - 1] === CARRIAGE_RETURN) return undefined
     if (records === max.records || (records > 0 && end - blockStart > max.bytes)) {
-      blocks.push({ start: blockStart, end: start - 1, records, longest })
-      ;[blockStart, records, longest] = [start, 0, 0]
+      blocks.push({ start: blockStart, end: start - 1, records })
+      ;[blockStart, records] = [start, 0]
     }
     records += 1
-    longest = Math.max(longest, end - start)
     start = end + 1
   }
   if (records > 0) {
     const end = bytes.at(-1) === LINE_FEED ? bytes.byteLength - 1 : bytes.byteLength
-    blocks.push({ start: blockStart, end, records, longest })
+    blocks.push({ start: blockStart, end, records })
   }
   return blocks
 }

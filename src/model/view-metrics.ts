@@ -75,7 +75,19 @@ const ColumnWindow = z.object({
 })
 export type ColumnWindow = z.infer<typeof ColumnWindow>
 
-const ColumnMetrics = z.object({ name: z.string(), type: z.string(), last_24h: ColumnWindow, all_time: ColumnWindow })
+const ColumnMetrics = z.object({
+  name: z.string(),
+  type: z.string(),
+  hidden: z
+    .boolean()
+    .meta(
+      described(
+        'whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min`',
+      ),
+    ),
+  last_24h: ColumnWindow,
+  all_time: ColumnWindow,
+})
 
 const UnmappedPath = z.object({
   path: z.string().meta(described(`truncated with … after ${qualityLimits.pathCharsMax} characters`)),

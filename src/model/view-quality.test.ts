@@ -81,4 +81,15 @@ describe('addQualities', () => {
     ]
     expect(addQualities([one, other])).toEqual(one)
   })
+
+  test('adds columns that only one of them has: a hidden column is there if it failed', () => {
+    const of = (name: string, cast_nulls: number) => ({
+      ...{ name, type: 'BIGINT', values: 0, nulls: 0, cast_nulls, cast_dlq: 0, missing: 0, min: null, max: null },
+    })
+    const sums = [[of('a', 1)], [of('b', 2), of('a', 4)], [of('b', 8), of('c', 16)]].map((columns) => ({ ...noQuality, columns }))
+    expect(addQualities(sums).columns).toEqual([of('a', 5), of('b', 10), of('c', 16)])
+    expect(addQualities(sums.toReversed()).columns.toSorted((x, y) => (x.name < y.name ? -1 : 1))).toEqual(
+      addQualities(sums).columns,
+    )
+  })
 })

@@ -20,7 +20,7 @@ export type JsonKind = z.infer<typeof JsonKind>
 export const ColumnQuality = z.object({
   name: z.string().max(reportedTextMax),
   type: z.string().max(reportedTextMax),
-  /** Accepted rows with a value, and with NULL. */
+  /** Accepted rows with a value, and with NULL; 0 for a hidden column. */
   values: ReportedCount,
   nulls: ReportedCount,
   /** Values that became NULL because their cast failed, in rows that were accepted or whose filter is unknown. */
@@ -67,7 +67,7 @@ export function toSum({ columns, sampled_records, unmapped }: ViewQuality, last_
   return { columns, sampled_records, unmapped: unmapped.map((path) => ({ ...path, last_seen_at })) }
 }
 
-/** Adds up qualities of one view version, which have the same columns or none. */
+/** Adds up qualities of one view version. Hidden columns are only in those of segments in which they failed. */
 export function addQualities(sums: readonly QualitySum[]): QualitySum {
   return {
     columns: sums.reduce<readonly ColumnQuality[]>((all, { columns }) => addColumns(all, columns), []),
@@ -79,10 +79,12 @@ export function addQualities(sums: readonly QualitySum[]): QualitySum {
 function addColumns(one: readonly ColumnQuality[], other: readonly ColumnQuality[]): readonly ColumnQuality[] {
   if (one.length === 0) return other
   const byName = new Map(other.map((column) => [column.name, column]))
-  return one.map((column) => {
+  const known = new Set(one.map(({ name }) => name))
+  const sums = one.map((column) => {
     const more = byName.get(column.name)
     return more === undefined || more.type !== column.type ? column : addColumn(column, more)
   })
+  return [...sums, ...other.filter(({ name }) => !known.has(name))]
 }
 
 function addColumn(one: ColumnQuality, other: ColumnQuality): ColumnQuality {

@@ -275,4 +275,26 @@ describe('a comparison', () => {
     expect(one).toMatchObject({ accepted: 3, dlq: 0 })
     expect(other).toMatchObject({ accepted: 2, dlq: 1, dead_letters: [{ error_code: 'too_complex', column: null, records: 1 }] })
   })
+
+  test('rejects a record that is too large for the patterns, as a preview does', async () => {
+    // Takes minutes on a megabyte of these letters.
+    const slow = "regexp_matches(x, '[ab]*a[ab]{900}[ab]{900}')"
+    const letters = 'ab'.repeat(450_000)
+    const columns = [{ name: 'x', type: 'VARCHAR', path: '$.x' }]
+    const definition = { columns, filters: [{ condition: `NOT ${slow}` }] }
+    const records = ['{"x":"abc"}', JSON.stringify({ x: letters }), JSON.stringify({ x: 'b', pad: letters })]
+    const { decided, errors } = await decideSamples(await compileView(definition), records, {
+      statement: () => ({}),
+      originOf: () => ({ envelope: { protocol: 'http' }, receivedAtMs }),
+    })
+    expect(decided.map(({ isWritten }) => isWritten)).toEqual([true, false, true])
+    expect(errors).toMatchObject([{ sample_index: 1, column: null, code: 'too_complex' }])
+    const stored = await written(
+      1,
+      records.map((record) => Buffer.from(record)),
+    )
+    const { before, after } = await compare({ columns }, definition, [stored])
+    expect(before).toMatchObject({ accepted: 3, dlq: 0 })
+    expect(after).toMatchObject({ accepted: 2, dlq: 1, dead_letters: [{ error_code: 'too_complex', column: null, records: 1 }] })
+  })
 })

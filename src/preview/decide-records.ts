@@ -65,7 +65,7 @@ export class RecordDecider {
 
   /** Throws AppError validation_error. */
   compile(definition: Definition): Promise<CompiledView> {
-    return withDefinition(definition, 'json', (parsed) => compileView(parsed))
+    return withDefinition(definition, 'json', (parsed) => compileView(parsed, { isNew: true }))
   }
 
   /** Returns what becomes of each record, in their order and that of their rows. Throws UndecidedRecords. */
@@ -106,6 +106,7 @@ export class RecordDecider {
       condition: undefined,
       secrets: [],
       expand: undefined,
+      layout: { dedupeBy: [], partitionBy: [], sortBy: [], bloomFilters: true },
       columns: columns.map(({ name, type }, index) => ({
         ...{ name, type, source: parsePath(`$.c${index}`) },
         ...{ required: false, castFailures: 'null', hidden: false, parquet: undefined },

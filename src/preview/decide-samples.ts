@@ -14,11 +14,13 @@ import type { SecretValues } from '#model/secret.ts'
 import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
 import { refusedSql } from '#records/expanded-rows.ts'
+import { folderColumns, misfitSql } from '#records/partition-folders.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece } from '#records/pieces.ts'
 import { RecordDatabase } from '#records/record-database.ts'
 import { RecordRuns } from '#records/record-runs.ts'
 import { recordsSql } from '#records/runs-in-sql.ts'
 import { Sources } from '#records/sources.ts'
+import { isFirstSql, keysOf } from '#records/unfinished-rows.ts'
 import type { CompiledView } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
 
@@ -139,6 +141,7 @@ class SampleDecider {
     const expands = this.#view.expand !== undefined
     const names = values ?? this.#view.columns.map(() => 'NULL')
     await this.#query(`CREATE OR REPLACE TABLE extracted AS ${sql}`)
+    if (values !== undefined) await this.#refuseMisfits(values)
     const ofRows = `SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`
     const refused = expands ? refusedSql('extracted') : ofRows
     const isAlone = expands ? ` AND record_index NOT IN (SELECT record_index FROM (${refused}))` : ''
@@ -162,6 +165,8 @@ class SampleDecider {
        FROM ${judged}${expands ? ' ORDER BY record_index, item_index' : ''}`,
     )
     await this.#query(`INSERT INTO refused ${refused}`)
+    // As in delivery, where the values of all rows decide.
+    if (expands) await this.#query(`UPDATE refused SET item = NULL WHERE verdict = ${verdicts.unplaced}`)
     this.#resultBytes = resultBytes
     for (const [index, verdict, item, isWritten, ...cells] of rows) {
       this.#decided.push({
@@ -174,6 +179,22 @@ class SampleDecider {
         failedTexts: names.map((_, at) => (cells[3 * at + 2] ?? null) as string | null),
       })
     }
+  }
+
+  /** Refuses rows whose values cannot name folders, unless their record has another error. */
+  async #refuseMisfits(values: readonly string[]): Promise<void> {
+    if (this.#view.layout.partitionBy.length === 0) return
+    const expands = this.#view.expand !== undefined
+    const accepted = `SELECT * FROM extracted WHERE verdict_0 = ${verdicts.accepted}`
+    const keyed = { rows: accepted, record: 'record_index', item: 'item_index', keys: keysOf(this.#view, values) }
+    // Rows with the key of one before them in their record need no place.
+    const isNeeded = expands && keyed.keys.length > 0 ? ` AND ${isFirstSql(keyed, 'record')}` : ''
+    const isAlone = expands ? ` AND record_index NOT IN (SELECT record_index FROM extracted WHERE ${isDlq('verdict_0')})` : ''
+    const misfit = misfitSql(folderColumns(this.#view, values))
+    await this.#query(
+      `UPDATE extracted SET verdict_0 = ${verdicts.unplaced}, failed_0 = ${misfit}
+       WHERE verdict_0 = ${verdicts.accepted} AND (${misfit}) IS NOT NULL${isNeeded}${isAlone}`,
+    )
   }
 
   #query(sql: string) {

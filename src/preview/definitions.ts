@@ -46,7 +46,7 @@ export async function withDefinition<T>(
 async function assertNoneTaken(definition: Definition): Promise<void> {
   const taken = takenNames(definition)
   if (taken.length === 0) return
-  const others = await compileView(definition).then(
+  const others = await compileView(definition, { isNew: true }).then(
     () => [],
     (error: unknown) => (error instanceof AppError ? (error.errors ?? []) : []),
   )

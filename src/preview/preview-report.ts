@@ -52,10 +52,11 @@ export function itemsOf(
     if (item === null) return []
     const outcome = isWritten ? 'accepted' : refused.has(index) ? 'dlq' : 'dropped'
     const hasError = verdict > 0
+    const errorOf = () => (isMissing(verdict) ? 'missing_required' : 'cast_failed')
     return [
       {
         ...{ sample_index: index, item, outcome, row: isWritten ? row++ : null },
-        error_code: hasError ? (isMissing(verdict) ? 'missing_required' : 'cast_failed') : null,
+        error_code: verdict === verdicts.unplaced ? 'no_partition' : hasError ? errorOf() : null,
         column: hasError ? (columns[columnOf(verdict)]?.name ?? null) : null,
       },
     ]

@@ -91,7 +91,7 @@ async function replyTo(
 /** Parses and compiles a definition. */
 function read(given: DefinitionInput, format: DefinitionFormat, known: readonly string[]): Promise<CheckedDefinition> {
   return withDefinition(given, format, async (definition, names) => {
-    const { secrets } = await compileView(definition, { secrets: known })
+    const { secrets } = await compileView(definition, { secrets: known, isNew: true })
     return { definition, secrets, warnings: names.map(({ name: _, ...warning }) => warning) }
   })
 }

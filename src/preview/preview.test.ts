@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
-import type { Column, Filter } from '#model/definition.ts'
+import type { Column, Definition, Filter } from '#model/definition.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import { compileView } from '#views/compile.ts'
 import { previewView } from './preview.ts'
@@ -281,5 +281,70 @@ describe('a preview of a view that expands an array', () => {
     const items = Array.from({ length: 5_001 }, () => ({ sku: 1 }))
     const result = await expanded(Array.from({ length: 4 }, () => ({ items })))
     expect(result.errors).toMatchObject([{ code: 'result_too_large', message: expect.stringContaining('20000 rows') }])
+  })
+})
+
+describe('a preview of a view with partition_by', () => {
+  const preview = (definition: Definition, samples: readonly unknown[]) =>
+    previewView({ definition, samples: samples.map((each) => JSON.stringify(each)) }, { clock: systemClock, timeoutMs: 10_000 })
+
+  test('refuses values that cannot name folders, as delivery would', async () => {
+    const definition: Definition = { columns: [column('id', 'BIGINT'), column('country', 'VARCHAR')], partition_by: ['country'] }
+    const values = ['DE', 'x'.repeat(300), '', '__HIVE_DEFAULT_PARTITION__', 'a\0b', null]
+    const result = await preview(
+      definition,
+      values.map((country, id) => ({ id, country })),
+    )
+    expect(result.rows.map(({ id }) => id)).toEqual(['0', '2', '5'])
+    expect(result.counts).toMatchObject({ processed: 6, accepted: 3, dlq: 3 })
+    expect(result.errors).toMatchObject([
+      { sample_index: 1, code: 'no_partition', message: expect.stringContaining('which have at most 180 bytes') },
+      { sample_index: 3, code: 'no_partition', message: expect.stringContaining('stands for NULL') },
+      { sample_index: 4, code: 'no_partition', message: expect.stringContaining('U+0000') },
+    ])
+  })
+
+  test('refuses a record as a whole, unless the value is in a duplicate of the record or another error is first', async () => {
+    const definition: Definition = {
+      expand: '$.a[*]',
+      columns: [
+        { name: 'n', type: 'INTEGER', path: '$item.n', cast_failures: 'dlq' },
+        { name: 'key', type: 'VARCHAR', path: '$item.k' },
+        { name: 'c', type: 'VARCHAR', path: '$item.c' },
+      ],
+      partition_by: ['c'],
+      dedupe_by: ['key'],
+    }
+    const c = 'x'.repeat(300)
+    const result = await preview(definition, [
+      {
+        a: [
+          { n: 1, k: 'a', c: 'DE' },
+          { n: 2, k: 'b', c },
+        ],
+      },
+      {
+        a: [
+          { n: 1, k: 'a', c: 'DE' },
+          { n: 2, k: 'a', c },
+        ],
+      },
+      {
+        a: [
+          { n: 1, k: 'a', c },
+          { n: 'none', k: 'b', c: 'DE' },
+        ],
+      },
+    ])
+    expect(result.counts).toMatchObject({ accepted: 1, dlq: 2 })
+    expect(result.errors).toMatchObject([
+      { sample_index: 0, code: 'no_partition' },
+      { sample_index: 2, code: 'cast_failed', item: '$.a[1]' },
+    ])
+    expect(result.errors[0]).not.toHaveProperty('item')
+    expect(result.items?.slice(0, 2)).toMatchObject([
+      { outcome: 'dlq', error_code: null },
+      { outcome: 'dlq', error_code: 'no_partition', column: null },
+    ])
   })
 })

@@ -31,7 +31,7 @@ export async function previewView({ definition, samples }: DefinedPreview, optio
   const { clock, timeoutMs, secrets = noSecrets } = options
   const startedAt = clock.monotonic()
   const elapsedMs = () => clock.monotonic() - startedAt
-  const view = await compileView(definition, { secrets: Object.keys(secrets.values) })
+  const view = await compileView(definition, { secrets: Object.keys(secrets.values), isNew: true })
   const compiledSql = formatSql(acceptedRowsSql(view))
   const tried = await tryView(view, samples, { clock, timeoutMs: timeoutMs - elapsedMs(), secrets }, timeoutMs)
   const warnings = secrets.areStandIns ? [...view.secrets.map(standInWarning), ...tried.warnings] : tried.warnings

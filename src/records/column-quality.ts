@@ -5,6 +5,7 @@
  * (model/view-quality.ts).
  * The footer of the Parquet file that was just written has most of these, so that no value is read again. It has none for lists, for
  * floating point columns with NaN or infinity, and for some long texts. Only those columns are read.
+ * The file does not have hidden columns. Of those, failures alone are known.
  */
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
@@ -26,7 +27,7 @@ export type ColumnQualitiesOptions = {
 type Range = Pick<ColumnQuality, 'min' | 'max'>
 type Found = Range & { readonly nulls: number; readonly isComplete: boolean }
 
-/** Returns the quality of each column in the file, in definition order. */
+/** Returns the quality of each column in the file, and of each hidden one that failed, in definition order. */
 export async function columnQualities({ path, rows, tallies, query, ...view }: ColumnQualitiesOptions): Promise<ColumnQuality[]> {
   const written = [...view.columns.entries()].filter(([, { hidden }]) => !hidden)
   const columns = written.map(([, column]) => column)
@@ -40,11 +41,13 @@ export async function columnQualities({ path, rows, tallies, query, ...view }: C
     )
     for (const [at, { index }] of incomplete.entries()) found[index] = { ...noValues, ...values[at], isComplete: true }
   }
-  return written.map(([inView, { name, type }], index) => {
-    const { nulls, min, max } = found[index] ?? noValues
+  const inFile = new Map(written.map(([inView], index) => [inView, found[index] ?? noValues]))
+  return [...view.columns.entries()].flatMap(([inView, { name, type, hidden }]) => {
     const { castNulls = 0, castDlq = 0, missing = 0 } = tallies.get(inView) ?? {}
-    const counts = { values: rows - nulls, nulls, cast_nulls: castNulls, cast_dlq: castDlq, missing }
-    return { name, type: printType(type), ...counts, min, max }
+    if (hidden && castNulls + castDlq + missing === 0) return []
+    const { nulls, min, max } = inFile.get(inView) ?? noValues
+    const counts = { values: hidden ? 0 : rows - nulls, nulls, cast_nulls: castNulls, cast_dlq: castDlq, missing }
+    return [{ name, type: printType(type), ...counts, min, max }]
   })
 }
 

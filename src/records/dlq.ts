@@ -8,7 +8,7 @@ import { recordsSql } from './runs-in-sql.ts'
 /**
  * Returns SQL for the DLQ rows of a view, in the order of the records.
  * `refused` is a table or a subquery in parentheses with record_index, verdict and failed (the text whose cast failed, or why an array is not
- * expanded), and for a view that expands an array item (the path of the element).
+ * expanded or patterns are too slow), and for a view that expands an array item (the path of the element).
  */
 export function dlqSql(
   { name, version, compiled }: NamedView,
@@ -37,7 +37,7 @@ export function dlqSql(
            WHEN ${unplaced} THEN 'no_partition'
            WHEN ${isMissing} THEN 'missing_required' ELSE 'cast_failed' END AS error_code,
       CASE WHEN verdict > 0 THEN ${column(names)} END AS "column", ${item} AS item,
-      CASE WHEN ${tooComplex} THEN 'the columns of the record need more memory than one record may use'
+      CASE WHEN ${tooComplex} THEN coalesce(failed, 'the columns of the record need more memory than one record may use')
            WHEN ${expandFailed} THEN failed
            WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'the record is not valid UTF-8' ELSE 'the record is not valid JSON' END
            WHEN ${unplaced} THEN failed

@@ -67,13 +67,26 @@ describe('a view with partition_by', () => {
     expect(names).toEqual(['rows.parquet.0.parquet', 'rows.parquet.1.parquet'])
   })
 
-  test.each(['x'.repeat(200), 'ü'.repeat(40), '__HIVE_DEFAULT_PARTITION__', 'a\0b'])('has no folder for %j', async (country) => {
+  test.each([
+    ['x'.repeat(200), ', which have at most 180 bytes'],
+    ['ü'.repeat(40), ', which have at most 180 bytes'],
+    ['__HIVE_DEFAULT_PARTITION__', ': __HIVE_DEFAULT_PARTITION__ stands for NULL'],
+    ['a\0b', ': names cannot have the character U+0000'],
+  ])('has no folder for %j', async (country, reason) => {
     const { files, dlq } = await layOut(definition, [
       { id: 1, country },
       { id: 2, country: 'DE' },
     ])
     expect(files).toMatchObject([{ partition: { country: 'DE' }, rows: [['2']] }])
-    expect(dlq).toMatchObject([{ error_code: 'no_partition', message: expect.stringContaining('cannot name folders') }])
+    const shown = JSON.stringify([country, null]).slice(0, 200)
+    const message = `the values ${shown} of country, day cannot name folders${reason}`
+    expect(dlq).toMatchObject([{ error_code: 'no_partition', message }])
+  })
+
+  test('has no folder for a value that is too long as a directory store writes it', async () => {
+    const { dlq } = await layOut({ columns, partition_by: ['country'] }, [{ id: 1, country: '/'.repeat(57) }])
+    const reason = 'cannot name folders: one has more than 255 bytes where % is written as %25'
+    expect(dlq).toMatchObject([{ message: expect.stringContaining(reason) }])
   })
 
   test('has no file if no row is accepted', async () => {
@@ -131,6 +144,159 @@ test('the rows of a record may be in several files, and have none if one of them
   ])
   expect(dlq).toMatchObject([{ error_code: 'no_partition', record_index: 2, item: null }])
   expect(counts).toMatchObject({ processed: 3, accepted: 2, dropped: 0, dlq: 1, rows: 5 })
+})
+
+describe('records with rows in many partitions', () => {
+  const definition: Definition = {
+    expand: '$.a[*]',
+    columns: [
+      { name: 'id', type: 'BIGINT', path: '$.id' },
+      { name: 'c', type: 'VARCHAR', path: '$item' },
+    ],
+    partition_by: ['c'],
+  }
+  const values = (count: number, times: number, prefix: string) =>
+    Array.from({ length: count * times }, (_, at) => `${prefix}${at % count}`)
+  const ordinary = Array.from({ length: 400 }, (_, id) => ({ id, a: [`c${id % 40}`] }))
+
+  test('a record that needs more partitions than a segment has takes no place', async () => {
+    const { counts, dlq, files } = await layOut(definition, [...ordinary, { id: 400, a: values(65, 100, 'x') }])
+    expect(counts).toMatchObject({ processed: 401, accepted: 400, dlq: 1, rows: 400, errors: { no_partition: 1 } })
+    expect(files).toHaveLength(40)
+    const message = 'the record has rows in 65 partitions of c, and only 64 of a segment have files'
+    expect(dlq).toMatchObject([{ record_index: 400, item: null, message }])
+  })
+
+  test('most records have a place, however many rows others have', async () => {
+    const large = [values(60, 20, 'x'), values(60, 20, 'y')].map((a, at) => ({ id: 400 + at, a }))
+    const { counts, dlq } = await layOut(definition, [...large, ...ordinary])
+    expect(counts).toMatchObject({ accepted: 400, dlq: 2 })
+    const start = 'the segment has 160 partitions of c, and only 40 of them have files, for the most records'
+    expect(dlq.map(({ message }) => message)).toEqual([
+      `${start}: ["x0"] is not one of them`,
+      `${start}: ["y0"] is not one of them`,
+    ])
+  })
+
+  test('a row needs no place if it has the key of one before it in its record', async () => {
+    const deduped: Definition = { ...definition, dedupe_by: ['id'] }
+    const { counts, files } = await layOut(deduped, [
+      ...ordinary,
+      { id: 400, a: ['x0', ...values(65, 100, 'x'), 'x'.repeat(300)] },
+    ])
+    expect(counts).toMatchObject({ accepted: 401, dlq: 0, rows: 401, duplicates: 6_501 })
+    expect(files).toHaveLength(41)
+  })
+
+  test('a row needs a place although another record has its key: that one may be refused', async () => {
+    const deduped: Definition = { ...definition, dedupe_by: ['id'] }
+    const records = [
+      { id: 1, a: ['x'] },
+      { id: 2, a: ['x'] },
+      { id: 1, a: ['y'] },
+      { id: 1, a: ['x'] },
+    ]
+    const { counts, files } = await layOut(deduped, records, 1)
+    expect(files.map(({ rows }) => rows)).toEqual([[['1'], ['2']]])
+    expect(counts).toMatchObject({ accepted: 2, dropped: 1, dlq: 1, duplicates: 1 })
+  })
+
+  test('a value that cannot name a folder refuses its record, with the reason of the value', async () => {
+    const records = [
+      { id: 1, a: ['x', 'a\0b', 'y'] },
+      { id: 2, a: ['x'] },
+    ]
+    const { counts, dlq, files } = await layOut(definition, records)
+    expect(files).toMatchObject([{ partition: { c: 'x' }, rows: [['2']] }])
+    expect(counts).toMatchObject({ accepted: 1, dlq: 1 })
+    const message = 'the values ["a\\u0000b"] of c cannot name folders: names cannot have the character U+0000'
+    expect(dlq).toMatchObject([{ record_index: 0, message }])
+  })
+
+  test('no record has a place if each needs too many', async () => {
+    const { counts, files } = await layOut(definition, [{ id: 1, a: ['x', 'y'] }], 1)
+    expect(files).toEqual([])
+    expect(counts).toMatchObject({ accepted: 0, dlq: 1, rows: 0 })
+  })
+
+  test('a record that is refused has no key in the window, and one whose key is known needs a place', async () => {
+    const windowed: Definition = { ...definition, dedupe_by: ['id'], dedupe_within: '1h' }
+    const texts = [
+      { id: 1, a: ['x', 'y'] },
+      { id: 2, a: ['x', 'x'] },
+      { id: 3, a: ['y'] },
+    ].map((record) => JSON.stringify(record))
+    const first = await decideFiles(windowed, texts, { partitionsMax: 1, known: new Set() })
+    expect(first.counts).toMatchObject({ accepted: 2, dlq: 1, rows: 2, duplicates: 2 })
+    expect(first.keys).toHaveLength(2)
+    expect(first.keys).toEqual(first.inFiles)
+    const again = await decideFiles(windowed, [...texts, '{"id":4,"a":["z"]}'], { partitionsMax: 1, known: new Set(first.keys) })
+    expect(again.counts).toMatchObject({ accepted: 0, dropped: 2, dlq: 2, rows: 0 })
+  })
+
+  test('little memory is enough', { timeout: 60_000 }, async () => {
+    const many = Array.from({ length: 10_000 }, (_, id) => ({ id, a: values(10, 1, `${id % 3_000} `) }))
+    const { counts, files } = await decideFiles(
+      { ...definition, dedupe_by: ['id', 'c'] },
+      many.map((record) => JSON.stringify(record)),
+      { memoryBytes: 14 * MiB },
+    )
+    expect(files).toHaveLength(60)
+    expect(counts).toMatchObject({ processed: 10_000, accepted: 24, dlq: 9_976, rows: 240, duplicates: 0 })
+  })
+
+  test('a record is placed if and only if each row that it needs has a partition', async () => {
+    const item = fc.record({
+      c: fc.constantFrom('a', 'b', 'c', 'd', null, 'x'.repeat(200)),
+      key: fc.constantFrom('k', 'l', null),
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(item, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 20 }),
+        fc.constantFrom(1, 2, 3),
+        fc.boolean(),
+        async (arrays, partitionsMax, isDeduped) => {
+          const keyed: Definition = {
+            ...definition,
+            columns: [
+              { name: 'id', type: 'INTEGER', path: '$.id' },
+              { name: 'line', type: 'INTEGER', path: '$$.item_index' },
+              { name: 'c', type: 'VARCHAR', path: '$item.c' },
+              { name: 'key', type: 'VARCHAR', path: '$item.key', hidden: true },
+            ],
+            ...(isDeduped && { dedupe_by: ['key'] }),
+          }
+          const records = arrays.map((a, id) => ({ id, a }))
+          const { files, dlq, counts } = await layOut(keyed, records, partitionsMax)
+          const isRepeated = (seen: Set<string>, key: string | null) =>
+            isDeduped && key !== null && seen.size === seen.add(key).size
+          const needed = arrays.map((items) => {
+            const seen = new Set<string>()
+            return items.filter(({ key }) => !isRepeated(seen, key)).map(({ c }) => c)
+          })
+          const refused = new Set(dlq.map(({ record_index }) => Number(record_index)))
+          const places = new Set(needed.flatMap((values, id) => (refused.has(id) ? [] : values)))
+          expect(places.size).toBeLessThanOrEqual(partitionsMax)
+          for (const id of refused) expect(needed[id]?.some((value) => !places.has(value))).toBe(true)
+          const seen = new Set<string>()
+          const written = records.flatMap(({ id, a }) =>
+            refused.has(id) ? [] : a.flatMap(({ key }, line) => (isRepeated(seen, key) ? [] : [[id, line]])),
+          )
+          const inFiles = files.flatMap(({ partition, rows }) =>
+            rows.map(([id, line]) => {
+              expect(arrays[Number(id)]?.[Number(line)]?.c).toBe(partition['c'])
+              return [id, line]
+            }),
+          )
+          const ofRow = ([id = 0, line = 0]: readonly unknown[]) => 10 * Number(id) + Number(line)
+          expect(inFiles.map(ofRow).toSorted((a, b) => a - b)).toEqual(written.map(ofRow))
+          expect(counts).toMatchObject({ dlq: refused.size, rows: written.length })
+          expect(await layOut(keyed, records, partitionsMax)).toMatchObject({ files, dlq })
+        },
+      ),
+      { numRuns: runs(15, 300) },
+    )
+  }, 60_000)
 })
 
 const country = fc.oneof(

@@ -70,7 +70,7 @@ export class Observer {
 
   /**
    * Counts the rows that the statement of `write` observes, and appends the refused ones to the table. If it fails, neither happens.
-   * With `stopsAtError` it throws ErrorInRow at the first row with an error in a column.
+   * With `stopsAtError` it throws ErrorInRow at the first row with an error in a column, or for which patterns are too slow.
    */
   async observe(refused: string, write: () => Promise<number>, stopsAtError = false): Promise<Observed> {
     this.#stopsAtError = stopsAtError
@@ -100,7 +100,8 @@ export class Observer {
 
   #observe(argument: (position: number) => unknown): boolean {
     const verdict = argument(0) as number
-    if (verdict > 0 && this.#stopsAtError) {
+    // Patterns can be too slow for one element of a record.
+    if ((verdict > 0 || verdict === verdicts.tooComplex) && this.#stopsAtError) {
       this.#foundError = true
       throw new ErrorInRow('a row has an error')
     }

@@ -43,7 +43,6 @@ import { recordsSql } from './runs-in-sql.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
 import { type RecordSource, Sources } from './sources.ts'
 import type { Tally } from './tally.ts'
-import { TooExpensive } from './too-expensive.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
 import { ViewDeadline, type ViewDeadlineOptions } from './view-deadline.ts'
 
@@ -65,7 +64,7 @@ export type FrameRecords = {
   readonly isText: boolean
   readonly add: (start: number, end: number) => void
   /** For a payload that is text. */
-  readonly addLines: (lines: Lines & { readonly longest: number }) => void
+  readonly addLines: (lines: Lines) => void
 }
 
 export class RecordTable {
@@ -76,7 +75,6 @@ export class RecordTable {
   readonly #runs: RecordRuns
   /** The values of several views are in a table for each. */
   #slices: readonly Piece[] = []
-  #largestRecord = 0
   /** Whether later statements check each record, because one was not valid JSON. */
   #isGuarded = false
   readonly #sampler = new RecordSampler()
@@ -119,12 +117,10 @@ export class RecordTable {
       add: (start, end) => {
         this.#sampler.offer(this.recordCount, payload, start, end)
         this.#runs.add(from, payload, start, end, isText || isUtf8(payload.subarray(start, end)))
-        if (end - start > this.#largestRecord) this.#largestRecord = end - start
       },
       addLines: (lines) => {
         this.#sampler.offerLines(this.recordCount, payload, lines)
         this.#runs.addLines(from, payload, lines, origin.at)
-        if (lines.longest > this.#largestRecord) this.#largestRecord = lines.longest
       },
     }
   }
@@ -161,14 +157,10 @@ export class RecordTable {
 
   /**
    * Prepares views for writing. Several views share one parse, whose results replace those of the last call. A single view is
-   * extracted while it is written, and so is one that expands an array. Throws StatementTimeout, TooExpensive if a view is too slow for a record,
-   * MissingSecret, or OutOfMemory if a record does not fit in memory for all views together: try each alone.
+   * extracted while it is written, and so is one that expands an array. Throws StatementTimeout, MissingSecret,
+   * or OutOfMemory if a record does not fit in memory for all views together: try each alone.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
-    for (const { compiled } of views) {
-      const problem = compiled.patterns.problemWith(this.#largestRecord)
-      if (problem !== undefined) throw new TooExpensive(problem)
-    }
     for (const { compiled, secrets } of views) await this.#database.secrets.provide(compiled, secrets)
     const together = views.filter((view) => view.compiled.expand === undefined)
     const compiled = together.map((view) => view.compiled)

@@ -14,8 +14,16 @@ import { definitionLimits } from '#model/limits.ts'
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType } from '#model/types/column-type.ts'
 import { formProblem } from '#model/types/file-form.ts'
 import { checkFormat } from './column-format.ts'
-import type { CompiledColumn, CompiledView, Computed } from './compiled-view.ts'
-import { compileValue, fieldsIn, orderOfComputed, parseValue, type ReadColumn, typeOf } from './computed-columns.ts'
+import type { CompiledColumn, CompiledView, Computed, PatternBound } from './compiled-view.ts'
+import {
+  type Compiler,
+  compileValue,
+  fieldsIn,
+  orderOfComputed,
+  parseValue,
+  type ReadColumn,
+  typeOf,
+} from './computed-columns.ts'
 import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
 import { ConditionBudget, columnSize } from './condition-budget.ts'
 import { excerptOf } from './excerpt.ts'
@@ -31,12 +39,16 @@ const COMPILER_MEMORY_BYTES = 64 * MiB
 let compiler: Promise<Database> | undefined
 const compiledByDefinition = new WeakMap<Definition, Promise<CompiledView>>()
 
-/** `secrets` are the names of those that the account has. If not set, the definition may name any. */
-export type CompileOptions = { readonly secrets?: readonly string[] | undefined }
+export type CompileOptions = {
+  /** The names of those that the account has. If not set, the definition may name any. */
+  readonly secrets?: readonly string[] | undefined
+  /** Whether somebody is writing the definition. Then expressions may not use values as if they had another type. Published versions may. */
+  readonly isNew?: boolean
+}
 
-/** Throws AppError validation_error with every problem in `errors`. Caches the result by definition object, unless the secrets are known. */
-export function compileView(definition: Definition, { secrets }: CompileOptions = {}): Promise<CompiledView> {
-  if (secrets !== undefined) return compile(definition, secrets)
+/** Throws AppError validation_error with every problem in `errors`. Without options, caches the result by definition object. */
+export function compileView(definition: Definition, options?: CompileOptions): Promise<CompiledView> {
+  if (options !== undefined) return compile(definition, options)
   const cached = compiledByDefinition.get(definition)
   if (cached !== undefined) return cached
   const compiled = compile(definition)
@@ -46,11 +58,11 @@ export function compileView(definition: Definition, { secrets }: CompileOptions 
   return compiled
 }
 
-async function compile(input: unknown, secrets?: readonly string[]): Promise<CompiledView> {
+async function compile(input: unknown, options?: CompileOptions): Promise<CompiledView> {
   compiler ??= openCompiler()
   const connection = await (await compiler).connect()
   try {
-    return await compileOn(connection, input, secrets)
+    return await compileOn(connection, input, options)
   } finally {
     connection.close()
   }
@@ -62,13 +74,13 @@ export function openCompiler(): Promise<Database> {
 }
 
 /** Compiles on a connection of the caller. Throws as `compileView`. */
-export async function compileOn(connection: Connection, input: unknown, secrets?: readonly string[]): Promise<CompiledView> {
+export async function compileOn(connection: Connection, input: unknown, options: CompileOptions = {}): Promise<CompiledView> {
   const parsed = parseFields(Definition, input)
   if (parsed.errors !== undefined) throw invalid(parsed.errors, parsed.omitted)
-  return compileWith(connection, parsed.value, new SecretNames(secrets))
+  return compileWith(connection, parsed.value, options)
 }
 
-async function compileWith(connection: Connection, definition: Definition, secrets: SecretNames): Promise<CompiledView> {
+async function compileWith(connection: Connection, definition: Definition, options: CompileOptions): Promise<CompiledView> {
   const errors: FieldError[] = []
   const declared: ReadColumn[] = []
   const { expand: array, lists } = definition
@@ -88,7 +100,7 @@ async function compileWith(connection: Connection, definition: Definition, secre
   }
   if (expands === 'nothing') errors.push(...indexesOfItems(declared, filters))
   const columns = [...declared, ...fields]
-  const expressions = new Expressions(connection, columns, secrets, errors)
+  const expressions = new Expressions(connection, columns, options, errors)
   const compiled = await expressions.columns()
   const layout = readLayout(definition, columns, errors)
   const conditions = await expressions.conditions(filters)
@@ -100,9 +112,10 @@ async function compileWith(connection: Connection, definition: Definition, secre
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
     ...(expand && { expand: { ...expand, textsMade: expressions.budget.textsMade, readInExpressions: [...expressions.reads] } }),
+    patternBound: expressions.patternBound(compiled),
   }
   const { sql } = extractionSql([view], { guarded: true, records: 'records' })
-  return { ...view, layout, secrets: secrets.used, patterns: expressions.budget.patterns, sql }
+  return { ...view, layout, secrets: expressions.secrets.used, sql }
 }
 
 type ReadOptions = {
@@ -199,20 +212,22 @@ async function parseFilters(
 /** Compiles the expressions of a view. Those that fail are in `errors`. */
 class Expressions {
   readonly budget = new ConditionBudget()
+  readonly secrets: SecretNames
   /** The columns that they name, by index. */
   readonly reads = new Set<number>()
   readonly #connection: Connection
   readonly #read: readonly ReadColumn[]
-  readonly #secrets: SecretNames
+  readonly #isNew: boolean
   readonly #errors: FieldError[]
   /** Types are checked only if all columns have one. */
   readonly #isTyped: boolean
   readonly #columns: ConditionColumn[]
 
-  constructor(connection: Connection, read: readonly ReadColumn[], secrets: SecretNames, errors: FieldError[]) {
+  constructor(connection: Connection, read: readonly ReadColumn[], options: CompileOptions, errors: FieldError[]) {
     this.#connection = connection
     this.#read = read
-    this.#secrets = secrets
+    this.secrets = new SecretNames(options.secrets)
+    this.#isNew = options.isNew ?? false
     this.#errors = errors
     this.#isTyped = errors.length === 0
     this.#columns = read.map(({ name, type }) => ({ name, type: this.#isTyped ? type : undefined }))
@@ -231,17 +246,35 @@ class Expressions {
     const conditions: Condition[] = []
     for (const filter of filters) {
       const condition = await attemptLater(this.#errors, filter, async () => {
-        const options = { connection: this.#connection, columns: this.#columns, budget: this.budget, secrets: this.#secrets }
-        const { sql, reads } = await compileExpression(filter.tree, { ...options, failedCast: 'null' })
+        const { sql, reads } = await compileExpression(filter.tree, {
+          ...this.#compiler(),
+          columns: this.#columns,
+          failedCast: 'null',
+        })
         this.#addReads(reads)
         const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns, filter.tree) : 'BOOLEAN'
-        if (type !== 'BOOLEAN')
-          throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`, 'wrong_type')
-        return sql
+        if (type === 'BOOLEAN') return sql
+        const message = `must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`
+        throw new ConditionError(message, 'wrong_type').in(filter.tree)
       })
       if (condition !== undefined) conditions.push(condition)
     }
     return conditions
+  }
+
+  patternBound(columns: readonly CompiledColumn[]): PatternBound | undefined {
+    const { bytesMax, slowest } = this.budget.patterns
+    if (bytesMax === undefined) return undefined
+    const isTextRead = (index: number) => {
+      const { source, type } = columns[index] ?? {}
+      return source?.from !== 'columns' && type !== undefined && columnSize(type).values > 0
+    }
+    return { bytesMax, slowest, reads: [...this.reads].filter(isTextRead) }
+  }
+
+  #compiler(): Compiler {
+    const { budget, secrets } = this
+    return { connection: this.#connection, budget, secrets, isTyped: this.#isTyped, isNew: this.#isNew }
   }
 
   #addReads(columns: readonly number[]): void {
@@ -256,9 +289,8 @@ class Expressions {
       const { source, type } = this.#read[index] ?? {}
       if (source?.from !== 'columns') continue
       const levels = this.#read.map((_, at) => values.get(at)?.level ?? 0)
-      const compiler = { connection: this.#connection, budget: this.budget, secrets: this.#secrets, isTyped: this.#isTyped }
       const compiled = await attemptLater(this.#errors, { path: `columns.${index}.value`, text: source.text }, () =>
-        compileValue(source.tree, type, this.#columns, levels, compiler),
+        compileValue(source.tree, type, this.#columns, levels, this.#compiler()),
       )
       if (compiled === undefined) continue
       this.#addReads(compiled.computed.reads)

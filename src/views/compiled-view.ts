@@ -3,7 +3,6 @@ import type { ColumnType } from '#model/types/column-type.ts'
 import type { ParquetForm } from '#model/types/file-form.ts'
 import type { Condition } from './condition.ts'
 import type { Expand, Path } from './json-path.ts'
-import type { PatternBudget } from './pattern-budget.ts'
 
 /** An expression over columns of the view. */
 export type Computed = {
@@ -40,6 +39,17 @@ export type ViewRules = {
   readonly condition: Condition | undefined
   /** The array of a record whose elements are rows; undefined if a record is a row. */
   readonly expand?: Expansion | undefined
+  /** Undefined if the patterns of its expressions are fast enough for any record. */
+  readonly patternBound?: PatternBound | undefined
+}
+
+/** Bounds the values that expressions with patterns read: on more bytes, the patterns would take too long. */
+export type PatternBound = {
+  readonly bytesMax: number
+  /** The columns that count, by index. The paths of all read text. */
+  readonly reads: readonly number[]
+  /** The pattern that takes the longest, as a message names it. */
+  readonly slowest: string
 }
 
 export type Expansion = Expand & {
@@ -63,8 +73,6 @@ export type CompiledView = ViewRules & {
   readonly layout: Layout
   /** Names of the secrets that its expressions need. */
   readonly secrets: readonly string[]
-  /** Tells whether the view is too expensive for a record. */
-  readonly patterns: PatternBudget
   /** The statement that decides the rows, for display. */
   readonly sql: string
 }

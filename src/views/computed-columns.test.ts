@@ -67,13 +67,31 @@ describe('values', () => {
     expect(types).toHaveLength(2)
   })
 
-  test('hidden columns are not written and have no quality, but count', async () => {
-    const columns = [{ ...a, hidden: true, cast_failures: 'dlq' as const }, s]
-    const { rows, quality, dlq, counts } = await decide({ columns }, ['{"a":"x","s":"1"}', '{"a":1,"s":"2"}'])
-    expect(rows).toEqual([['2']])
-    expect(quality.columns.map(({ name }) => name)).toEqual(['s'])
-    expect(dlq).toMatchObject([{ column: 'a', error_code: 'cast_failed' }])
-    expect(counts).toMatchObject({ processed: 2, accepted: 1, dlq: 1 })
+  test('hidden columns are not written, but their failures count', async () => {
+    const columns = [
+      { ...a, name: 'dead', hidden: true, cast_failures: 'dlq' as const },
+      { ...a, name: 'fine', path: '$.a', type: 'VARCHAR', hidden: true },
+      { ...a, name: 'nulled', path: '$.b', hidden: true },
+      { ...a, name: 'needed', path: '$.c', hidden: true, required: true },
+      s,
+    ]
+    const records = [{ a: 'x', b: 1 }, { a: 1, b: 'x', c: 1 }, { a: 2, c: 1 }, { a: 3 }].map((each, at) =>
+      JSON.stringify({ ...each, s: at }),
+    )
+    const { rows, quality, dlq, counts } = await decide({ columns }, records)
+    expect(rows).toEqual([['1'], ['2']])
+    expect(dlq).toMatchObject([
+      { column: 'dead', error_code: 'cast_failed' },
+      { column: 'needed', error_code: 'missing_required' },
+    ])
+    expect(counts).toMatchObject({ processed: 4, accepted: 2, dlq: 2, castNulls: 1 })
+    const none = { type: 'BIGINT', values: 0, nulls: 0, cast_nulls: 0, cast_dlq: 0, missing: 0, min: null, max: null }
+    expect(quality.columns).toEqual([
+      { ...none, name: 'dead', cast_dlq: 1 },
+      { ...none, name: 'nulled', cast_nulls: 1 },
+      { ...none, name: 'needed', missing: 1 },
+      { ...none, name: 's', type: 'VARCHAR', values: 2, min: '1', max: '2' },
+    ])
   })
 
   test('fields of the envelope', async () => {

@@ -89,7 +89,10 @@ export type Compiler = {
   readonly connection: Connection
   readonly budget: ConditionBudget
   readonly secrets: SecretNames
+  /** Types are checked only if all columns have one. */
   readonly isTyped: boolean
+  /** Whether somebody is writing the definition. */
+  readonly isNew: boolean
 }
 
 export type CompiledValue = { readonly computed: Computed; readonly size: TextSize }
@@ -100,9 +103,10 @@ export async function compileValue(
   type: ColumnType | undefined,
   columns: readonly ConditionColumn[],
   levels: readonly number[],
-  { connection, budget, secrets, isTyped }: Compiler,
+  compiler: Compiler,
 ): Promise<CompiledValue> {
-  const { sql, reads, size } = await compileExpression(tree, { connection, columns, budget, secrets, failedCast: 'error' })
+  const { connection, isTyped } = compiler
+  const { sql, reads, size } = await compileExpression(tree, { ...compiler, columns, failedCast: 'error' })
   const level = 1 + Math.max(0, ...reads.map((index) => levels[index] ?? 0))
   if (level > definitionLimits.computedLevelsMax) {
     throw new ConditionError(`needs other computed columns more than ${definitionLimits.computedLevelsMax} deep`, 'too_expensive')

@@ -21,6 +21,8 @@ export type Part = {
   readonly text?: string
   /** The name of the column that the part is. */
   readonly column?: string
+  /** Whether it stands for the elements of the column, which is a list. */
+  readonly isElement?: true
 }
 
 /** A number has no exact type here. The type of NULL and of an interval is unknown; no other part has an unknown type. */
@@ -71,6 +73,11 @@ export function called(name: string, parts: readonly Part[]): Condition {
 /** Quotes a part of the user's text for an error message. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text)
+}
+
+/** The column as the user writes it, or an ellipsis for an expression. */
+export function writtenAs({ column }: Part): string {
+  return column === undefined ? '…' : quoted(column)
 }
 
 /** Throws for text that no statement can have, or that looks like another. */

@@ -159,7 +159,8 @@ function replacing(replaced: readonly string[]): string {
   return replaced.length === 0 ? '' : ` REPLACE (${replaced.join(', ')})`
 }
 
-function bytesOf({ text, isList }: ReadText): string {
+/** SQL for the size of a text or list in bytes. */
+export function bytesOf({ text, isList }: ReadText): string {
   return isList ? listBytes(text) : `coalesce(strlen(CAST(${text} AS VARCHAR)), 0)`
 }
 
@@ -168,6 +169,6 @@ function listBytes(list: string): string {
   return `CAST(coalesce(list_sum(list_transform(${list}, lambda each: 16 + coalesce(strlen(each), 0))), 0) AS BIGINT)`
 }
 
-function sumOf(parts: readonly string[]): string {
+export function sumOf(parts: readonly string[]): string {
   return parts.length === 0 ? '0' : `(${parts.join(' + ')})`
 }

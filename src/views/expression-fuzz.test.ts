@@ -33,6 +33,7 @@ class Compilers {
   readonly #idle: Connection[]
   readonly #waiting: (() => void)[] = []
   readonly #facade: Connection
+  #isNew = false
   readonly #asked = new Map<string, Promise<Rows>>()
   #parses: { readonly sql: string; readonly resolve: (json: string) => void; readonly reject: (error: unknown) => void }[] = []
 
@@ -48,7 +49,9 @@ class Compilers {
   }
 
   compile(definition: Definition): Promise<CompiledView | AppError> {
-    return compileOn(this.#facade, definition).catch((error: unknown) => {
+    // Published definitions may have more than new ones.
+    this.#isNew = !this.#isNew
+    return compileOn(this.#facade, definition, { isNew: this.#isNew }).catch((error: unknown) => {
       if (error instanceof AppError) return error
       throw new Error(`cannot compile ${JSON.stringify(definition)}`, { cause: error })
     })

@@ -15,7 +15,7 @@ import { type ColumnType, descriptorOf, printType } from '#model/types/column-ty
 import { acceptsAnyText, castList, castText, portable } from './cast-sql.ts'
 import { formattedTime } from './column-format.ts'
 import type { ColumnPath, CompiledColumn, Computed, Expansion, ViewRules } from './compiled-view.ts'
-import { expandedRows, itemOutputs, type ReadText, Scopes } from './expansion.ts'
+import { bytesOf, expandedRows, itemOutputs, type ReadText, Scopes, sumOf } from './expansion.ts'
 import { duckDbPath } from './json-path.ts'
 import type { Texts } from './record-texts.ts'
 
@@ -45,8 +45,8 @@ export const isDlq = (verdict: string): string =>
 export type Extraction = {
   /**
    * Returns for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `more_cast_nulls_<n>` (one bit for each column whose cast
-   * failed and became NULL), `failed_<n>` (the text whose cast failed, or why an array is not expanded), and the values. For a view that
-   * expands an array also `item_index` and `item_path`, which is NULL in rows that are accepted.
+   * failed and became NULL), `failed_<n>` (the text whose cast failed, or why an array is not expanded or patterns are too slow), and the
+   * values. For a view that expands an array also `item_index` and `item_path`, which is NULL in rows that are accepted.
    */
   readonly sql: string
   /** The names of the values of each view, by column. */
@@ -94,7 +94,10 @@ export function extractionSql(
   const scopes = new Scopes()
   const found = scopes.record
   const slots = new Map<string, Slot>()
-  const columnSlots = views.map(({ columns }) => findSlots(columns, slots, scopes))
+  const measures = new Map<string, string>()
+  const readSlots = views.map(({ columns }) => findReadSlots(columns, slots, scopes))
+  const guards = views.map((view, index) => patternGuard(view, readSlots[index] ?? [], measures))
+  const columnSlots = views.map(({ columns }, index) => findSlots(columns, readSlots[index] ?? [], slots, guards[index]))
   const all = [...slots.values()]
   const slotsOf = (...wanted: readonly (keyof Scopes)[]) =>
     all.filter(({ scope }) => scope !== undefined && wanted.includes(scope))
@@ -106,7 +109,8 @@ export function extractionSql(
   const passedThrough = passThrough.map((name) => `${name}, `).join('')
   const records = `SELECT ${passedThrough}${payload}, received_at, source FROM ${table}`
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
-  const read = (more = '') =>
+  const recordBytes = measures.size > 0 ? ', strlen(payload) AS record_bytes' : ''
+  const read = (more = recordBytes) =>
     `SELECT ${passedThrough}payload IS NOT NULL AS readable${found.sql()}${more} FROM (${records}) AS records${envelope}`
   const kept =
     expand === undefined
@@ -116,19 +120,21 @@ export function extractionSql(
           ...inExpressions(all, columnSlots[0] ?? [], expand),
           addValues: (scopes, from) => addValues(slotsOf(...scopes), from),
         })
-  const computed = compute(all, kept)
+  const computed = compute(all, measured(measures, kept))
   const conditions = views.map(({ condition }, view) => {
     const sql = condition?.((index) => columnSlots[view]?.[index]?.value ?? '')
     // An error in a row, such as an overflow, makes the condition unknown for that row.
-    return sql === undefined ? '' : `, TRY(${sql}) AS condition_${view}`
+    return sql === undefined ? '' : `, TRY(${unlessSlow(guards[view], sql)}) AS condition_${view}`
   })
   const decided = `SELECT *${conditions.join('')} FROM (${computed})`
-  const verdictsOf = views.map((view, index) => `, ${verdict(view, index, columnSlots[index] ?? [])} AS verdict_${index}`)
+  const verdictsOf = views.map(
+    (view, index) => `, ${verdict(view, index, columnSlots[index] ?? [], guards[index])} AS verdict_${index}`,
+  )
   const judged = `SELECT *${verdictsOf.join('')} FROM (${decided})`
   const outcome = views.map((view, index) => {
     const slots = columnSlots[index] ?? []
     const nulls = `${castNulls(view, slots, 0)} AS cast_nulls_${index}, ${castNulls(view, slots, 1)} AS more_cast_nulls_${index}`
-    return `verdict_${index}, ${nulls}, ${failedText(view, index, slots)} AS failed_${index}`
+    return `verdict_${index}, ${nulls}, ${failedText(view, index, slots, guards[index])} AS failed_${index}`
   })
   const ofItems = expand === undefined ? [] : itemOutputs(expand, explained ? 'true' : `verdict_0 <> ${verdicts.accepted}`)
   const failures = explained
@@ -162,21 +168,81 @@ function addValues(slots: readonly Slot[], texts: string): string {
   return changed.length === 0 ? values : `SELECT * REPLACE (${changed.join(', ')}) FROM (${values})`
 }
 
-/** Returns the slots of a view's columns. Those that it shares with views before it are in `slots`. */
-function findSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>, scopes: Scopes): readonly Slot[] {
+/** Returns the slots of a view's columns that are read, by index. Those that it shares with views before it are in `slots`. */
+function findReadSlots(columns: readonly CompiledColumn[], slots: Map<string, Slot>, scopes: Scopes): readonly Slot[] {
   const ofColumns: Slot[] = []
-  const byLevel = [...columns.entries()].toSorted(([, a], [, b]) => levelOf(a) - levelOf(b))
-  for (const [index, { source, type }] of byLevel) {
-    const nameOf = (column: number) => ofColumns[column]?.value ?? ''
-    const key = `${source.from === 'columns' ? keyOf(source, columns, nameOf) : JSON.stringify(source)} ${printType(type)}`
-    const value = `value_${slots.size}`
-    const slot =
-      slots.get(key) ??
-      (source.from === 'columns' ? computedSlot(value, source, { type, columns, nameOf }) : readSlot(value, source, type, scopes))
-    slots.set(key, slot)
-    ofColumns[index] = slot
+  for (const [index, { source, type }] of columns.entries()) {
+    if (source.from === 'columns') continue
+    const make = (value: string) => readSlot(value, source, type, scopes)
+    ofColumns[index] = slotOf(slots, `${JSON.stringify(source)} ${printType(type)}`, make)
   }
   return ofColumns
+}
+
+/** Returns the slots of all columns of a view. */
+function findSlots(
+  columns: readonly CompiledColumn[],
+  read: readonly Slot[],
+  slots: Map<string, Slot>,
+  guard: PatternGuard | undefined,
+): readonly Slot[] {
+  const ofColumns = [...read]
+  const byLevel = [...columns.entries()].toSorted(([, a], [, b]) => levelOf(a) - levelOf(b))
+  for (const [index, { source, type }] of byLevel) {
+    if (source.from !== 'columns') continue
+    const nameOf = (column: number) => ofColumns[column]?.value ?? ''
+    const make = (value: string) => computedSlot(value, source, { type, columns, nameOf, guard })
+    const key = `${keyOf(source, columns, nameOf)} ${guard?.isSlow ?? ''} ${printType(type)}`
+    ofColumns[index] = slotOf(slots, key, make)
+  }
+  return ofColumns
+}
+
+function slotOf(slots: Map<string, Slot>, key: string, make: (value: string) => Slot): Slot {
+  const slot = slots.get(key) ?? make(`value_${slots.size}`)
+  slots.set(key, slot)
+  return slot
+}
+
+/** Finds the rows for which the patterns of a view would take too long. */
+type PatternGuard = {
+  /** SQL that is true for such a row; NULL or false otherwise. */
+  readonly isSlow: string
+  /** SQL for the message of its dead letter. */
+  readonly message: string
+}
+
+/** Returns the guard of a view whose patterns are too slow for some records. Adds what it measures to `measures`, with its name. */
+function patternGuard(
+  { patternBound, expand }: ViewRules,
+  slots: readonly Slot[],
+  measures: Map<string, string>,
+): PatternGuard | undefined {
+  if (patternBound === undefined) return undefined
+  const { bytesMax, reads, slowest } = patternBound
+  const read = new Set(reads.flatMap((index) => slots[index]?.read ?? []))
+  const bytes = sumOf([...read].map(bytesOf))
+  // The bound is for all rows of a record together. Several columns may read the same text, so the record itself is another bound.
+  const all = expand === undefined ? bytes : `greatest(item_count, 1) * ${bytes}`
+  const sql = `least(${all}, record_bytes)`
+  const name = measures.get(sql) ?? `pattern_bytes_${measures.size}`
+  measures.set(sql, name)
+  const advice = `above all ${slowest}: repeat less in it, match a shorter text, or send smaller records`
+  return {
+    isSlow: `${name} > ${bytesMax}`,
+    message: `concat('the patterns of the view take too long on ', ${name}, ${quoteLiteral(` bytes of text, ${advice}`)})`,
+  }
+}
+
+/** Adds the bytes that patterns read, for views that bound them. */
+function measured(measures: ReadonlyMap<string, string>, from: string): string {
+  if (measures.size === 0) return from
+  return `SELECT *, ${[...measures].map(([sql, name]) => `${sql} AS ${name}`).join(', ')} FROM (${from})`
+}
+
+/** SQL for an expression that is not evaluated in a row for which its patterns are too slow. */
+function unlessSlow(guard: PatternGuard | undefined, sql: string): string {
+  return guard === undefined ? sql : `CASE WHEN ${guard.isSlow} THEN NULL ELSE ${sql} END`
 }
 
 /** The names are part of it: a dead letter says them. */
@@ -207,9 +273,10 @@ type ComputedIn = {
   readonly type: ColumnType
   readonly columns: readonly CompiledColumn[]
   readonly nameOf: (column: number) => string
+  readonly guard: PatternGuard | undefined
 }
 
-function computedSlot(value: string, { sql, reads, level }: Computed, { type, columns, nameOf }: ComputedIn): Slot {
+function computedSlot(value: string, { sql, reads, level }: Computed, { type, columns, nameOf, guard }: ComputedIn): Slot {
   const tried = triedName(value)
   const isChanged = portable('x', type) !== 'x'
   const inputs = reads.map((index) => `${quoteLiteral(columns[index]?.name ?? '')}, ${nameOf(index)}`)
@@ -217,7 +284,7 @@ function computedSlot(value: string, { sql, reads, level }: Computed, { type, co
     value,
     type,
     level,
-    make: `TRY(struct_pack(v := ${sql(nameOf)}))`,
+    make: `TRY(struct_pack(v := ${unlessSlow(guard, sql(nameOf))}))`,
     failed: isChanged ? `(${tried} IS NULL OR (${tried}.v IS NOT NULL AND ${value} IS NULL))` : `(${tried} IS NULL)`,
     shown: shortText(`json_object(${inputs.join(', ')})`),
   }
@@ -266,11 +333,17 @@ function readText(path: ColumnPath, type: ColumnType, texts: Texts): { readonly 
 }
 
 /** SQL for the verdict, which applies the rules of a row in order. */
-function verdict({ columns, condition, expand }: ViewRules, view: number, slots: readonly Slot[]): string {
+function verdict(
+  { columns, condition, expand }: ViewRules,
+  view: number,
+  slots: readonly Slot[],
+  guard: PatternGuard | undefined,
+): string {
   const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
   if (expand !== undefined) {
     cases.push(`WHEN expand_problem IS NOT NULL THEN ${verdicts.expandFailed}`, `WHEN NOT has_items THEN ${verdicts.noItem}`)
   }
+  if (guard !== undefined) cases.push(`WHEN ${guard.isSlow} THEN ${verdicts.tooComplex}`)
   if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
   for (const [index, column] of columns.entries()) {
     const { value = '', failed } = slots[index] ?? {}
@@ -308,13 +381,19 @@ function shortText(value: string): string {
   return `left(CAST(${value} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`
 }
 
-/** SQL for the beginning of the text whose cast failed, in rows with such a verdict. */
-function failedText({ columns, expand }: ViewRules, view: number, slots: readonly Slot[]): string {
+/** SQL for the beginning of the text whose cast failed, or why a row is rejected otherwise, in rows with such a verdict. */
+function failedText(
+  { columns, expand }: ViewRules,
+  view: number,
+  slots: readonly Slot[],
+  guard: PatternGuard | undefined,
+): string {
   const cases = columns.flatMap((column, index) => {
     const { failed, shown = '' } = slots[index] ?? {}
     return failed !== undefined && rejectsFailures(column) ? [`WHEN ${castFailed(index)} THEN ${shown}`] : []
   })
   if (expand !== undefined) cases.push(`WHEN ${verdicts.expandFailed} THEN expand_problem`)
+  if (guard !== undefined) cases.push(`WHEN ${verdicts.tooComplex} THEN ${guard.message}`)
   if (cases.length === 0) return 'CAST(NULL AS VARCHAR)'
-  return `CASE WHEN verdict_${view} ${expand === undefined ? '>' : '<>'} 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
+  return `CASE WHEN verdict_${view} ${expand === undefined && guard === undefined ? '>' : '<>'} 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
 }

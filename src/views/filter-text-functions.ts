@@ -1,13 +1,13 @@
 /** Functions of text that DuckDB lacks, or that need a bound: parts, hashes, addresses without their end, names of a JSON object. */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { ConditionError, called, objectOf, type Part, quoted } from './condition.ts'
+import { ConditionError, called, objectOf, type Part, quoted, writtenAs } from './condition.ts'
 import { scalarSize, sumSizes } from './condition-budget.ts'
 import { integerConstant } from './filter-constants.ts'
-import { isScalar, textType } from './filter-types.ts'
+import { isScalar, kindOf, textType } from './filter-types.ts'
 import { hmacSql } from './hmac.ts'
 import { maskedAddress } from './masked-address.ts'
-import { checkText, kindOf, type OwnCall, type OwnFunction, takeArguments, writtenAs } from './own-function.ts'
+import { checkText, type OwnCall, type OwnFunction, takeArguments } from './own-function.ts'
 import { patternSize } from './pattern-size.ts'
 
 /** The largest number of a part of a text. */

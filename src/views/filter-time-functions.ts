@@ -6,10 +6,10 @@
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { portable } from './cast-sql.ts'
-import { ConditionError, type Part, quoted } from './condition.ts'
+import { ConditionError, type Part, quoted, writtenAs } from './condition.ts'
 import { scalarSize } from './condition-budget.ts'
-import { instantType, isNumber, isScalar } from './filter-types.ts'
-import { checkText, computedFrom, kindOf, type OwnCall, type OwnFunction, takeArguments, writtenAs } from './own-function.ts'
+import { instantType, isNumber, isScalar, kindOf } from './filter-types.ts'
+import { checkText, computedFrom, type OwnCall, type OwnFunction, takeArguments } from './own-function.ts'
 import { patternSize } from './pattern-size.ts'
 import { epochUnits, formatCheck, offsetPatternOf, timeOfNumber, timeOfText } from './time-formats.ts'
 

@@ -39,6 +39,15 @@ export function isList(type: PartType): type is ColumnType {
   return typeof type === 'object' && type.depth > 0
 }
 
+/** Returns the word for a value of the type. */
+export function kindOf(type: PartType): string {
+  if (type === 'unknown') return 'an interval'
+  if (type === 'number' || isNumber(type)) return 'a number'
+  if (type.depth > 0) return 'a list'
+  if (type.scalar === 'JSON') return 'JSON'
+  return type.scalar === 'VARCHAR' ? 'text' : `a ${type.scalar}`
+}
+
 /** Returns the type of a list of such values. Lists of numbers have the type of the widest ones. */
 export function listType(element: PartType): PartType {
   if (element === 'unknown') return element

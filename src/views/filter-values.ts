@@ -6,7 +6,7 @@
  */
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { castList, castText, portable } from './cast-sql.ts'
-import { ConditionError, type Part, quoted, type TextSize } from './condition.ts'
+import { ConditionError, type Part, quoted, type TextSize, writtenAs } from './condition.ts'
 import { type ConditionBudget, castSize, constantSize, sizeBeside } from './condition-budget.ts'
 import {
   doubleType,
@@ -16,6 +16,7 @@ import {
   isList,
   isNumber,
   isScalar,
+  kindOf,
   readsTextOtherwise,
   textType,
 } from './filter-types.ts'
@@ -26,11 +27,20 @@ export class PartValues {
   readonly #budget: ConditionBudget
 
   readonly #failedCast: 'null' | 'error'
+  readonly #isNew: boolean
 
-  constructor(constants: TextConstants, budget: ConditionBudget, failedCast: 'null' | 'error') {
+  constructor(
+    constants: TextConstants,
+    {
+      budget,
+      failedCast,
+      isNew,
+    }: { readonly budget: ConditionBudget; readonly failedCast: 'null' | 'error'; readonly isNew: boolean },
+  ) {
     this.#constants = constants
     this.#budget = budget
     this.#failedCast = failedCast
+    this.#isNew = isNew
   }
 
   /** Has a constant checked when the constants are read. */
@@ -54,10 +64,10 @@ export class PartValues {
   /** Returns a list and a value that it may contain. */
   member(list: Part, value: Part): readonly Part[] {
     if (!isList(list.type)) return [list, value]
-    const element = { ...list, type: elementOf(list.type) }
+    const element: Part = { ...list, type: elementOf(list.type), isElement: true }
     const target = targetOf([element, value])
     if (target === undefined) return [list, value]
-    checkComparable(element, target)
+    this.#checkComparable(element, target)
     return target === 'number'
       ? [list, this.#coerceTo(value, target)]
       : [this.#coerceTo(list, { ...target, depth: target.depth + 1 }), this.#coerceTo(value, target)]
@@ -104,13 +114,26 @@ export class PartValues {
   #coerceTo(part: Part, target: ColumnType | 'number'): Part {
     const { text } = part
     if (text === undefined) {
-      checkComparable(part, target)
+      this.#checkComparable(part, target)
       return typeof target === 'object' && readsTextOtherwise(target) ? this.#readFromText(part, target) : part
     }
     if (target !== 'number') return this.constant(text, target)
     // DuckDB decides which number it is.
     this.#constants.valueOf(text, doubleType)
     return part
+  }
+
+  #checkComparable(part: Part, target: ColumnType | 'number'): void {
+    checkComparable(part, target)
+    if (!this.#isNew || typeof target !== 'object' || readsTextOtherwise(target) || !isScalar(part.type, 'VARCHAR', 'JSON'))
+      return
+    if (descriptorOf(target.scalar).acceptsAnyText === true) return
+    // DuckDB would cast the text, and one that does not fit would make the whole condition unknown.
+    const type = printType(target)
+    throw new ConditionError(
+      `compares ${described(part)} with a value of type ${type}: cast it with ${castOf(part, type)}`,
+      'wrong_type',
+    )
   }
 
   /** Returns the part itself if it has no text in it. */
@@ -154,8 +177,8 @@ function textReader(from: Part['type'], type: ColumnType): ((sql: string) => str
   return isListOfText && type.depth > 0 ? (sql) => portable(castList(`to_json(${sql})`, 'JSON', type), type) : undefined
 }
 
-function checkComparable({ type, column }: Part, target: ColumnType | 'number'): void {
-  const name = column === undefined ? undefined : quoted(column)
+function checkComparable(part: Part, target: ColumnType | 'number'): void {
+  const { type } = part
   const isTime = (each: Part['type']): boolean => isScalar(each, 'TIMESTAMP', 'DATE', 'TIME')
   if ((isTime(type) && isNumber(target)) || (isNumber(type) && isTime(target))) {
     throw new ConditionError(
@@ -164,10 +187,21 @@ function checkComparable({ type, column }: Part, target: ColumnType | 'number'):
     )
   }
   if (!isNumber(target) || !isScalar(type, 'VARCHAR', 'JSON')) return
-  const kind = isScalar(type, 'JSON') ? 'JSON' : 'text'
-  const what = name === undefined ? kind : `${name}, which is ${kind},`
+  const quotes = isScalar(type, 'JSON') ? '' : 'write the number in quotes, or '
   throw new ConditionError(
-    `compares ${what} with a number: ${kind === 'text' ? 'write the number in quotes, or ' : ''}cast the ${kind} with CAST(${name ?? '…'} AS DOUBLE)`,
+    `compares ${described(part)} with a number: ${quotes}cast the ${kindOf(type)} with ${castOf(part, 'DOUBLE')}`,
     'wrong_type',
   )
+}
+
+function described(part: Part): string {
+  const kind = kindOf(part.type)
+  if (part.column === undefined) return kind
+  const name = quoted(part.column)
+  return part.isElement === true ? `elements of ${name}, which are ${kind},` : `${name}, which is ${kind},`
+}
+
+/** Writes the cast that an author needs. */
+function castOf(part: Part, type: string): string {
+  return `CAST(${writtenAs(part)} AS ${type}${part.isElement === true ? '[]' : ''})`
 }

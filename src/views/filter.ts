@@ -26,13 +26,24 @@ import {
   type Part,
   type PartType,
   quoted,
+  writtenAs,
 } from './condition.ts'
 import { type ConditionBudget, columnSize, constantSize, scalarSize } from './condition-budget.ts'
 import { problemWithField } from './envelope-fields.ts'
 import { printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { reasonIfChanging } from './filter-functions.ts'
-import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
+import {
+  booleanType,
+  elementOf,
+  filteredType,
+  isList,
+  isNumber,
+  isScalar,
+  kindOf,
+  parseCastType,
+  textType,
+} from './filter-types.ts'
 import { PartValues } from './filter-values.ts'
 import type { SecretNames } from './secret-names.ts'
 import { TextConstants } from './text-constants.ts'
@@ -66,6 +77,7 @@ export type ExpressionOptions = {
   readonly secrets: SecretNames
   /** The result of CAST in a row with a value that does not fit. TRY_CAST makes it NULL in any case. */
   readonly failedCast: 'null' | 'error'
+  readonly isNew: boolean
 }
 
 export type Expression = Part & {
@@ -74,14 +86,11 @@ export type Expression = Part & {
 }
 
 /** Throws ConditionError with a message that names the offending part. */
-export async function compileExpression(
-  tree: Node,
-  { connection, columns, budget, secrets, failedCast }: ExpressionOptions,
-): Promise<Expression> {
+export async function compileExpression(tree: Node, options: ExpressionOptions): Promise<Expression> {
   const constants = new TextConstants()
-  const printer = new Printer(columns, new PartValues(constants, budget, failedCast), budget, secrets)
+  const printer = new Printer(options, new PartValues(constants, options))
   const part = printer.print(tree)
-  await constants.read(connection, definitionLimits.compileTimeoutMs)
+  await constants.read(options.connection, definitionLimits.compileTimeoutMs)
   return { ...part, reads: [...printer.reads] }
 }
 
@@ -91,12 +100,14 @@ class Printer {
   readonly #values: PartValues
   readonly #budget: ConditionBudget
   readonly #secrets: SecretNames
+  readonly #isNew: boolean
 
-  constructor(columns: readonly ConditionColumn[], values: PartValues, budget: ConditionBudget, secrets: SecretNames) {
+  constructor({ columns, budget, secrets, isNew }: ExpressionOptions, values: PartValues) {
     this.#columns = columns
     this.#values = values
     this.#budget = budget
     this.#secrets = secrets
+    this.#isNew = isNew
   }
 
   print(node: Node, depth = 0): Part {
@@ -127,7 +138,12 @@ class Printer {
         return booleanPart(joined(this.#values.compared([node['left'], node['right']].map(print)), ` ${operator} `))
       }
       case 'CONJUNCTION':
-        return booleanPart(joined(printAll(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR '))
+        return booleanPart(
+          joined(
+            listOf(node['children']).map((child) => this.#condition(child, print)),
+            node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR ',
+          ),
+        )
       case 'BETWEEN': {
         const [input, lower, upper] = this.#values.compared([node['input'], node['lower'], node['upper']].map(print))
         return booleanPart((column) => `(${input?.sql(column)} BETWEEN ${lower?.sql(column)} AND ${upper?.sql(column)})`)
@@ -137,6 +153,7 @@ class Printer {
       case 'CAST':
         return this.#cast(node, print)
       case 'OPERATOR':
+        if (node['type'] === 'OPERATOR_NOT') return this.#not(node, print)
         return this.#operator(String(node['type']), printAll(node['children']))
       case 'FUNCTION':
         return printCall(node, { print, values: this.#values, budget: this.#budget, secrets: this.#secrets })
@@ -172,7 +189,7 @@ class Printer {
 
   #case(node: Node, print: (child: unknown) => Part): Part {
     const checks = listOf(node['case_checks']).map(objectOf)
-    const conditions = checks.map((check) => print(check['when_expr']))
+    const conditions = checks.map((check) => this.#condition(check['when_expr'], print))
     const results = [...checks.map((check) => check['then_expr']), node['else_expr']].map(print)
     const { parts, type } = this.#values.combined(results)
     const sql: Condition = (column) => {
@@ -187,14 +204,27 @@ class Printer {
     const text = textConstant(node['child'])
     // The parser writes TRUE as CAST('t' AS BOOLEAN).
     if (isScalar(type, 'BOOLEAN') && (text === 't' || text === 'f')) return booleanPart(fixed(text === 't' ? 'TRUE' : 'FALSE'))
-    return this.#values.cast(print(node['child']), type, node['try_cast'] === true)
+    // The parser makes such a cast of IS TRUE, which alone has no place.
+    const isTested = isScalar(type, 'BOOLEAN') && typeof node['query_location'] !== 'number' && text === undefined
+    const part = isTested ? this.#condition(node['child'], print) : print(node['child'])
+    return this.#values.cast(part, type, node['try_cast'] === true)
+  }
+
+  #not(node: Node, print: (child: unknown) => Part): Part {
+    const { sql } = this.#condition(listOf(node['children'])[0], print)
+    return booleanPart((column) => `(NOT ${sql(column)})`)
+  }
+
+  /** Prints a part that is true or false. DuckDB would cast others, and a text that is neither makes the whole condition unknown. */
+  #condition(node: unknown, print: (child: unknown) => Part): Part {
+    const part = print(node)
+    if (this.#isNew) assertCondition(part, objectOf(node))
+    return part
   }
 
   #operator(type: string, children: readonly Part[]): Part {
     const [first = nullPart, ...rest] = children
     switch (type) {
-      case 'OPERATOR_NOT':
-        return booleanPart((column) => `(NOT ${first.sql(column)})`)
       case 'OPERATOR_IS_NULL':
         return booleanPart((column) => `(${first.sql(column)} IS NULL)`)
       case 'OPERATOR_IS_NOT_NULL':
@@ -234,6 +264,21 @@ export function namesIn(tree: unknown): readonly string[] {
   const { class: kind, column_names: names } = tree as Node
   if (kind === 'COLUMN_REF' && Array.isArray(names) && names.length === 1) return names.map(String)
   return Object.values(tree).flatMap(namesIn)
+}
+
+function assertCondition(part: Part, node: Node): void {
+  const { type } = part
+  if (type === 'unknown' || isScalar(type, 'BOOLEAN')) return
+  const name = writtenAs(part)
+  const instead = isNumber(type)
+    ? `${name} <> 0`
+    : isList(type)
+      ? `len(${name}) > 0`
+      : isScalar(type, 'VARCHAR', 'JSON')
+        ? `${name} = 'yes', or cast it with CAST(${name} AS BOOLEAN)`
+        : `${name} IS NOT NULL`
+  const what = part.column === undefined ? kindOf(type) : `${name}, which is ${kindOf(type)},`
+  throw new ConditionError(`uses ${what} as a condition: compare it, such as ${instead}`, 'wrong_type').in(node)
 }
 
 const nullPart: Part = { sql: fixed('NULL'), type: 'unknown', size: { values: 0, bytes: 0 } }

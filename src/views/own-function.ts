@@ -1,7 +1,7 @@
 /** Shared by the functions that the language has beside those of DuckDB: how they are called, and checks of their arguments. */
-import { ConditionError, type Part, type PartType, quoted } from './condition.ts'
+import { ConditionError, type Part, quoted, writtenAs } from './condition.ts'
 import type { ConditionBudget } from './condition-budget.ts'
-import { isNumber, isScalar } from './filter-types.ts'
+import { isScalar, kindOf } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
 import type { SecretNames } from './secret-names.ts'
 
@@ -29,18 +29,6 @@ export function checkText({ name }: OwnCall, part: Part): void {
   throw new ConditionError(
     `${quoted(name)} takes text, not ${kindOf(part.type)}: cast it, such as CAST(${writtenAs(part)} AS VARCHAR)`,
   )
-}
-
-/** The column as the user writes it, or an ellipsis for an expression. */
-export function writtenAs({ column }: Part): string {
-  return column === undefined ? '…' : quoted(column)
-}
-
-export function kindOf(type: PartType): string {
-  if (type === 'unknown') return 'an interval'
-  if (type === 'number' || isNumber(type)) return 'a number'
-  if (type.depth > 0) return 'a list'
-  return type.scalar === 'VARCHAR' ? 'text' : `a ${type.scalar}`
 }
 
 /** SQL for a value that is computed from another one. The lambda evaluates that once, however often `make` mentions it. */

@@ -226,8 +226,8 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
       endpoints: [],
       aggregated: {
         columns: [
-          { name: 'big', type: 'BIGINT', last_24h: none, all_time: none },
-          { name: 'text', type: 'VARCHAR', last_24h: none, all_time: none },
+          { name: 'big', type: 'BIGINT', hidden: false, last_24h: none, all_time: none },
+          { name: 'text', type: 'VARCHAR', hidden: false, last_24h: none, all_time: none },
         ],
         unmapped_paths: [],
       },
@@ -279,6 +279,20 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     const plain = (await account.get(path)).body
     expect(plain.aggregated).not.toHaveProperty('columns')
     expect(plain.endpoints[0]).not.toHaveProperty('unmapped_paths')
+  })
+
+  test('200 has the failures of hidden columns, which are only in segments with one', async () => {
+    const hidden = { name: 'raw', type: 'DOUBLE', path: '$.raw', hidden: true }
+    const { account, first, report, path } = await furnished(control(), [...columns, hidden])
+    const raw = big({ name: 'raw', type: 'DOUBLE', cast_nulls: 2, cast_dlq: 1, missing: 4 })
+    await report(first, { ...outcomes(9, 9, 0, 0), quality: quality({ columns: [big({ values: 9 }), text({ nulls: 9 })] }) })
+    await report(first, { ...outcomes(9, 4, 0, 5), quality: quality({ columns: [big({ values: 4 }), text({ nulls: 4 }), raw] }) })
+    const { body } = await account.get(`${path}?detail=columns`)
+    expect(body.aggregated.columns).toMatchObject([
+      { name: 'big', hidden: false, all_time: { values: 13 } },
+      { name: 'text', hidden: false, last_24h: { nulls: 13 } },
+      { name: 'raw', hidden: true, last_24h: { ...none, cast_failures: 3, cast_nulls: 2, cast_dlq: 1, missing: 4 } },
+    ])
   })
 
   test('200 drops a day after 24 hours, paths too, and keeps the all-time totals', async () => {

@@ -274,6 +274,26 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.get(`/v1/views/${id}`)).toMatchObject({ status: 200, body: { definition: taken } })
   })
 
+  test('422 for text as a condition, which published versions may have', async ({ account }) => {
+    const columns = [
+      { name: 'state', type: 'VARCHAR', path: '$.state' },
+      { name: 'amount', type: 'DOUBLE', path: '$.amount' },
+    ]
+    const loose = { columns, filters: [{ condition: 'amount > 1 AND state' }] }
+    const { id } = await published(account)
+    const older = { definition: JSON.stringify(loose) }
+    await control().store.db.updateTable('views').set(older).where('id', '=', id).execute()
+    const message = expect.stringMatching(/^uses "state", which is text, as a condition: compare it/)
+    const excerpt = `amount > 1 AND state\n${' '.repeat(15)}^`
+    const refused = { status: 422, body: { errors: [{ path: 'definition.filters.0.condition', message, excerpt }] } }
+    expect(await account.post('/v1/views', { name: 'x', definition: loose })).toMatchObject(refused)
+    expect(await account.post('/v1/views/preview', { definition: loose, samples: ['{}'] })).toMatchObject(refused)
+    const { body: next } = await account.post(`/v1/views/${id}/versions`, { copy_from_version: 1 })
+    expect(await account.patch(`/v1/views/${next.id}`, { definition: loose })).toMatchObject(refused)
+    expect(await account.post(`/v1/views/${next.id}/publish`)).toMatchObject(refused)
+    expect(await account.get(`/v1/views/${id}`)).toMatchObject({ status: 200, body: { definition: loose } })
+  })
+
   test('one of concurrent publishing and deleting succeeds', async ({ account }) => {
     for (let round = 0; round < 10; round += 1) {
       const { id } = await made(account, { name: `round_${round}` })

@@ -13,10 +13,10 @@ export const columns: readonly Column[] = [
 ]
 export const record = JSON.stringify({ n: -2.5, i: 7, s: ' Abc ', t: '2026-11-20T08:15:30.5Z', l: ['a', 'b'] })
 
-/** Returns the message with which a condition is rejected; undefined if it is accepted. */
+/** Returns the message with which a new condition is rejected; undefined if it is accepted. */
 export async function refusal(condition: string, given: readonly Column[] = columns): Promise<string | undefined> {
   try {
-    await compileView({ columns: [...given], filters: [{ condition }] })
+    await compileView({ columns: [...given], filters: [{ condition }] }, { isNew: true })
     return undefined
   } catch (error) {
     if (!(error instanceof AppError)) throw error

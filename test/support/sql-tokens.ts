@@ -54,7 +54,7 @@ const statementWords = new Set([
   ...['parent_made_bytes', 'record_bytes', 'array_type', 'expand_problem', 'has_items', 'misfit', 'v'],
 ])
 const statementName =
-  /^(?:tried_value_\d+|condition_0|verdict_0|(?:more_)?cast_nulls_0|failed_0|(?:parent_|item_)?(?:texts|jsons|list_\d+|elements_\d+|envelope_\d+))$/
+  /^(?:tried_value_\d+|condition_0|verdict_0|pattern_bytes_0|(?:more_)?cast_nulls_0|failed_0|(?:parent_|item_)?(?:texts|jsons|list_\d+|elements_\d+|envelope_\d+))$/
 
 const token =
   /\s+|'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?(?:e[+-]?\d+)?|[a-z_]\w*|<=|>=|<>|\|\||\/\/|:=|[-+*/%<>=()[\],.:]/giy

@@ -325,6 +325,8 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -423,6 +425,8 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -541,6 +545,8 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -639,6 +645,8 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -810,6 +818,8 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -908,6 +918,8 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number

@@ -3633,6 +3633,8 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -3731,6 +3733,8 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -4210,6 +4214,8 @@ readonly held_since: string | null
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number
@@ -4308,6 +4314,8 @@ readonly total_error_count_24h: number
 readonly columns?: ({
 readonly name: string
 readonly type: string
+/** whether the column is not written: then only its failures are counted, and it has no `values`, `nulls` and `min` */
+readonly hidden: boolean
 readonly last_24h: {
 /** accepted rows that have a value in the column */
 readonly values: number

@@ -31,9 +31,10 @@ export async function addColumnMetrics(
 function toColumnDetail({ columns }: Definition, { last_24h, all_time }: QualityWindows): ColumnDetail {
   const { sampled_records } = last_24h
   return {
-    columns: columns.map(({ name, type }) => ({
+    columns: columns.map(({ name, type, hidden = false }) => ({
       name,
       type: printType(parseType(type)),
+      hidden,
       last_24h: toColumnWindow(name, last_24h),
       all_time: toColumnWindow(name, all_time),
     })),

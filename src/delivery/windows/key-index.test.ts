@@ -137,7 +137,11 @@ test('a flipped bit in an index is noticed, or changes nothing', async () => {
       if (found === 'damaged') noticed += 1
       else expect(seen()).toBe(before)
     }),
-    { numRuns: runs(150, 3_000) },
+    // One bit is of the version of the format, the others are of the names of columns.
+    {
+      numRuns: runs(150, 3_000),
+      examples: [[18 * 8 + 1], ...Array.from({ length: 40 }, (_, at): [number] => [26_000 + 8 * at + 5])],
+    },
   )
   expect(noticed).toBeGreaterThan(10)
 }, 120_000)

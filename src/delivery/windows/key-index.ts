@@ -46,14 +46,18 @@ export class IndexDamaged extends Error {
 }
 
 const version = 1
-const schema = `
-  CREATE TABLE state (id INTEGER PRIMARY KEY, slice_micros INTEGER NOT NULL, first_slice INTEGER NOT NULL, newest INTEGER NOT NULL,
-    since INTEGER, last_id TEXT, last_seq INTEGER, last_committed INTEGER NOT NULL);
-  CREATE TABLE segments (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, slice INTEGER NOT NULL);
-  CREATE INDEX segments_at ON segments (at);
-  CREATE TABLE keys (slice INTEGER, high INTEGER, low INTEGER, segment INTEGER NOT NULL, PRIMARY KEY (slice, high, low)) WITHOUT ROWID;
-  CREATE TABLE sums (slice INTEGER PRIMARY KEY, keys INTEGER NOT NULL, total INTEGER NOT NULL);
-  PRAGMA user_version = ${version}`
+/** By name, because SQLite keeps the text of each, where a flipped bit could give a column another name. */
+const schema = {
+  state: `CREATE TABLE state (id INTEGER PRIMARY KEY, slice_micros INTEGER NOT NULL, first_slice INTEGER NOT NULL, newest INTEGER NOT NULL,
+    since INTEGER, last_id TEXT, last_seq INTEGER, last_committed INTEGER NOT NULL)`,
+  segments:
+    'CREATE TABLE segments (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, slice INTEGER NOT NULL)',
+  segments_at: 'CREATE INDEX segments_at ON segments (at)',
+  keys: 'CREATE TABLE keys (slice INTEGER, high INTEGER, low INTEGER, segment INTEGER NOT NULL, PRIMARY KEY (slice, high, low)) WITHOUT ROWID',
+  sums: 'CREATE TABLE sums (slice INTEGER PRIMARY KEY, keys INTEGER NOT NULL, total INTEGER NOT NULL)',
+  // SQLite makes it for AUTOINCREMENT.
+  sqlite_sequence: 'CREATE TABLE sqlite_sequence(name,seq)',
+} as const
 
 /** A prime: no flipped bit is a multiple of it. */
 const modulus = 1_000_000_007
@@ -86,7 +90,8 @@ function create(path: string, windowMicros: number): void {
   use(path, (database) => {
     database.exec('PRAGMA auto_vacuum = incremental')
     transact(database, () => {
-      database.exec(schema)
+      for (const [name, statement] of Object.entries(schema)) if (!name.startsWith('sqlite_')) database.exec(statement)
+      database.exec(`PRAGMA user_version = ${version}`)
       const slice = Math.ceil(windowMicros / windowLimits.slices)
       // Twice, so that a flipped bit shows.
       const insert = database.prepare(
@@ -98,12 +103,16 @@ function create(path: string, windowMicros: number): void {
 }
 
 function findProblem(path: string, windowMicros: number): string | undefined {
+  if (!hasHeader(path)) return 'its header is damaged'
   try {
     return use(path, (database) => {
       const found = database.prepare('PRAGMA user_version').get()?.['user_version']
       if (found !== version) return `it has the version ${found}`
       const checked = database.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
       if (checked !== 'ok') return String(checked)
+      const tables = database.prepare('SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL').all()
+      const isWhole = tables.every(({ name, sql }) => schema[name as keyof typeof schema] === sql)
+      if (!isWhole || tables.length !== Object.keys(schema).length) return 'its tables differ'
       const states = 'SELECT slice_micros, first_slice, newest, since, last_id, last_seq, last_committed FROM state'
       const { states: different } = readRow<{ readonly states: number }>(
         database,
@@ -122,6 +131,18 @@ function findProblem(path: string, windowMicros: number): string | undefined {
     if (error instanceof IndexDamaged) return error.message
     throw error
   }
+}
+
+/** Whether the file says that it has a rollback journal. With other bytes SQLite would take it for a file that it may only read. */
+function hasHeader(path: string): boolean {
+  const header = Buffer.alloc(20)
+  const file = openSync(path, 'r')
+  try {
+    readSync(file, header, 0, header.length, 0)
+  } finally {
+    closeSync(file)
+  }
+  return header[18] === 1 && header[19] === 1
 }
 
 export function readState({ path }: IndexedView): IndexState {

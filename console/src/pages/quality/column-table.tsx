@@ -5,7 +5,7 @@ import { Badge } from '../../design/badge.tsx'
 import { formatCompact, formatCount, formatShare } from '../../design/format.ts'
 import { Table, type TableColumn } from '../../design/table.tsx'
 import { useAccount } from '../../shell/session.tsx'
-import { beforeOf, type DriftKind, findDrift, type Rates, ratesOf } from './drift.ts'
+import { beforeOf, type DriftKind, findDrift, type Rates, ratesOf, withRows } from './drift.ts'
 import style from './quality.module.css'
 
 /** The values of each column, in the order of the definition. */
@@ -19,20 +19,24 @@ export function ColumnTable({ view, columns }: { readonly view: string; readonly
   const table: readonly TableColumn<ColumnMetrics>[] = [
     {
       title: 'Column',
-      cell: ({ name, type }) => (
+      cell: ({ name, type, hidden }) => (
         <>
-          <span className={style.name}>{name}</span>
+          <span className={style.name}>{name}</span> {hidden && <Badge>hidden</Badge>}
           <code className={style.under}>{type}</code>
         </>
       ),
     },
     {
       title: 'Values',
-      cell: ({ last_24h, all_time }) => <Counts now={last_24h.values} ever={all_time.values} />,
+      cell: ({ hidden, last_24h, all_time }) => (hidden ? '–' : <Counts now={last_24h.values} ever={all_time.values} />),
       figure: true,
       minor: true,
     },
-    { title: 'NULL', cell: (column) => <Share of={column} kind="nulls" drifted={hasDrifted(column, 'nulls')} />, figure: true },
+    {
+      title: 'NULL',
+      cell: (column) => (column.hidden ? '–' : <Share of={column} kind="nulls" drifted={hasDrifted(column, 'nulls')} />),
+      figure: true,
+    },
     {
       title: 'Failed casts',
       cell: (column) => (
@@ -61,7 +65,7 @@ export function ColumnTable({ view, columns }: { readonly view: string; readonly
     { title: 'Smallest', cell: ({ last_24h, all_time }) => <Extreme now={last_24h.min} ever={all_time.min} />, minor: true },
     { title: 'Largest', cell: ({ last_24h, all_time }) => <Extreme now={last_24h.max} ever={all_time.max} />, minor: true },
   ]
-  return <Table label="Columns" columns={table} rows={columns} keyOf={({ name }) => name} />
+  return <Table label="Columns" columns={table} rows={withRows(columns)} keyOf={({ name }) => name} />
 }
 
 /** Where the records are that a column rejected. */

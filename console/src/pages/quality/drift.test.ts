@@ -13,7 +13,7 @@ function column(before: Counts, now: Counts) {
   const sum = (name: keyof Counts) => (before[name] ?? 0) + (now[name] ?? 0)
   const names = ['values', 'nulls', 'cast_nulls', 'cast_dlq', 'missing'] as const
   const all_time = windowOf(Object.fromEntries(names.map((name) => [name, sum(name)])))
-  return { name: 'amount', type: 'BIGINT', last_24h: windowOf(now), all_time }
+  return { name: 'amount', type: 'BIGINT', hidden: false, last_24h: windowOf(now), all_time }
 }
 
 const steady = { values: 1_000, nulls: 10 }
@@ -39,4 +39,13 @@ test.each([
 test('the last 24 hours are compared with what was before them', () => {
   const [drift] = findDrift([column({ values: 100 }, { values: 50, nulls: 50 })])
   expect(drift).toEqual({ column: 'amount', kind: 'nulls', before: 0, now: 0.5 })
+})
+
+test('a hidden column is compared by the rows of the others', () => {
+  const hidden = { ...column({ cast_nulls: 2, missing: 1 }, { cast_nulls: 30, missing: 1 }), name: 'raw', hidden: true }
+  expect(findDrift([column(steady, steady), hidden])).toEqual([
+    { column: 'raw', kind: 'cast_failures', before: 2 / 1_011, now: 30 / 1_011 },
+  ])
+  const lost = { ...column({}, { cast_dlq: 30 }), name: 'raw', hidden: true }
+  expect(findDrift([column(steady, { values: 970 }), lost]).map(({ kind }) => kind)).toEqual(['cast_failures'])
 })

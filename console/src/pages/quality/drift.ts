@@ -50,6 +50,18 @@ export function beforeOf({ last_24h, all_time }: Pick<ColumnMetrics, 'last_24h' 
   }
 }
 
+/** Returns the columns with the rows that hidden ones were read from: all columns are read from the same rows, and a file has only some. */
+export function withRows(columns: readonly ColumnMetrics[]): readonly ColumnMetrics[] {
+  const written = columns.find(({ hidden }) => !hidden)
+  if (written === undefined) return columns
+  const add = (name: 'last_24h' | 'all_time', column: ColumnMetrics) => {
+    return { ...column[name], values: written[name].values + written[name].nulls }
+  }
+  return columns.map((column) =>
+    column.hidden ? { ...column, last_24h: add('last_24h', column), all_time: add('all_time', column) } : column,
+  )
+}
+
 /** Whether there is enough on both sides to compare. */
 export function isComparable(column: ColumnMetrics): boolean {
   return ratesOf(column.last_24h).rows >= rowsMin && ratesOf(beforeOf(column)).rows >= rowsMin
@@ -57,13 +69,15 @@ export function isComparable(column: ColumnMetrics): boolean {
 
 /** Returns the shares that grew, the columns in their order. */
 export function findDrift(columns: readonly ColumnMetrics[]): readonly Drift[] {
-  return columns.filter(isComparable).flatMap((column) => {
-    const [before, now] = [ratesOf(beforeOf(column)), ratesOf(column.last_24h)]
-    // A version that accepted nothing had no NULLs: that is no share to compare with.
-    const hasNulls = Math.min(before.accepted, now.accepted) >= rowsMin
-    const kinds: readonly DriftKind[] = [...(hasNulls ? (['nulls'] as const) : []), 'cast_failures', 'missing']
-    return kinds
-      .filter((kind) => now[kind] > before[kind] + grown[kind] && now[kind] > before[kind] * grown.factor)
-      .map((kind) => ({ column: column.name, kind, before: before[kind], now: now[kind] }))
-  })
+  return withRows(columns)
+    .filter(isComparable)
+    .flatMap((column) => {
+      const [before, now] = [ratesOf(beforeOf(column)), ratesOf(column.last_24h)]
+      // A version that accepted nothing had no NULLs: that is no share to compare with.
+      const hasNulls = Math.min(before.accepted, now.accepted) >= rowsMin
+      const kinds: readonly DriftKind[] = [...(hasNulls ? (['nulls'] as const) : []), 'cast_failures', 'missing']
+      return kinds
+        .filter((kind) => now[kind] > before[kind] + grown[kind] && now[kind] > before[kind] * grown.factor)
+        .map((kind) => ({ column: column.name, kind, before: before[kind], now: now[kind] }))
+    })
 }

@@ -58,7 +58,7 @@ function column(name: string, type: string, null_rate_pct: number): NonNullable<
     min: null,
     max: null,
   }
-  return { name, type, last_24h: window, all_time: window }
+  return { name, type, hidden: false, last_24h: window, all_time: window }
 }
 
 test('the latest attached version is the canary of the others', () => {

@@ -34,6 +34,7 @@ const columnDetail = {
     {
       name: 'amount',
       type: 'DECIMAL(12,2)',
+      hidden: false,
       last_24h: {
         ...{ values: 871, nulls: 9, null_rate_pct: 1.02, cast_failures: 20, cast_nulls: 3, cast_dlq: 17, missing: 0 },
         ...{ min: '0.50', max: '1290.00' },
