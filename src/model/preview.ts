@@ -100,7 +100,12 @@ export const PreviewResult = z.object({
     }),
   columns: z.array(PreviewColumn),
   rowCount: z.int(),
-  counts: ViewCounts.meta({
+  counts: ViewCounts.extend({
+    duplicates: z.int().min(0).meta({
+      description:
+        'rows that `dedupe_by` leaves out, because one before them has the same values: their samples are `dropped`, unless they have other rows',
+    }),
+  }).meta({
     description: 'how many samples have which outcome; `failed`: all, if the preview failed as a whole',
   }),
   compiledSql: z.string(),

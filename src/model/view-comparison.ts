@@ -72,6 +72,10 @@ export const ComparedSide = z.object({
   view_id: Id.nullable().meta({ description: 'null for a definition of the request' }),
   version: z.int().min(1).nullable(),
   expand: z.string().nullable().meta({ description: 'the array whose elements are rows; null if each record is a row' }),
+  dedupe_within: z.string().nullable().meta({
+    description:
+      'a window that is not applied here: rows are only compared with those of their segment, so delivery may leave out more',
+  }),
   rows: Count.meta({ description: 'rows of its Parquet' }),
   duplicates: Count.meta({ description: 'rows that are not written, because one before them in their segment has the same key' }),
   accepted: Count,

@@ -2,12 +2,14 @@ import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
 import { comparisonLimits } from '#model/limits.ts'
 import { compileView } from '#views/compile.ts'
 import { aValue, column, compare, receivedAtMs, textOf, useStoredFiles, withTable } from '../../test/support/stored-comparison.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { decideSamples } from './decide-samples.ts'
+import { tryView } from './preview.ts'
 
 const files = useStoredFiles()
 const { written } = files
@@ -67,6 +69,25 @@ const aDefinitionWithRows = fc
     const filters = isFiltered ? [{ condition: "CAST(a AS VARCHAR) <> '1'" }] : []
     return { columns: [a, b], filters, ...(expand && { expand }), ...(key && { dedupe_by: [key] }) }
   })
+
+test('a preview counts what delivery counts, with elements and duplicates', { timeout: 120_000 }, async () => {
+  const options = { clock: systemClock, timeoutMs: 30_000 }
+  await fc.assert(
+    fc.asyncProperty(
+      aDefinitionWithRows,
+      fc.array(aRecordWithItems, { minLength: 1, maxLength: 30 }),
+      async (definition, records) => {
+        const { counts, rowCount, rows, items = [] } = await tryView(await compileView(definition), records, options, 30_000)
+        const { castNulls: _, ...all } = await delivered(definition, [toBuffers(records)])
+        const { processed, failed, ...decided } = counts
+        expect({ ...decided, rows: rowCount }).toEqual(all)
+        expect([processed, failed, rows.length]).toEqual([records.length, 0, rowCount])
+        expect(items.flatMap(({ row }) => (row === null ? [] : [row]))).toEqual(items.length === 0 ? [] : [...rows.keys()])
+      },
+    ),
+    { numRuns: runs(25, 300) },
+  )
+})
 
 describe('a comparison of rows', () => {
   test('counts what delivery counts, with elements and duplicates', { timeout: 120_000 }, async () => {

@@ -19,6 +19,8 @@ import { type PlacedRecord, readStoredBatches, type StoredFile, type UnreadableF
 /** Memory of DuckDB: as much as a conversion has by default. */
 const memoryBytes = 128 * MiB
 
+/** Fields of a side that are no counts. */
+type AboutSide = Pick<ComparedSide, 'view_id' | 'version' | 'dedupe_within'>
 type Side = Pick<ComparedSide, 'view_id' | 'version'> & { readonly definition: Definition }
 
 /** Two definitions, and files that are all in one directory, the newest first. The rest is passed on into the report. */
@@ -91,13 +93,17 @@ export async function compareStored(
       unread_files: unread,
       endpoints: endpoints.map((endpoint) => ({ ...endpoint, records_read: comparison.recordsOf(endpoint.endpoint_id) })),
       ...differences,
-      before: { view_id: before.view_id, version: before.version, ...countedBefore },
-      after: { view_id: after.view_id, version: after.version, ...countedAfter },
+      before: { ...aboutSide(before), ...countedBefore },
+      after: { ...aboutSide(after), ...countedAfter },
       duration_ms: toMicroseconds(elapsedMs()),
     }
   } finally {
     database.close()
   }
+}
+
+function aboutSide({ view_id, version, definition }: Side): AboutSide {
+  return { view_id, version, dedupe_within: definition.dedupe_within ?? null }
 }
 
 function tooExpensive(error: unknown) {

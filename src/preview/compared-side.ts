@@ -145,7 +145,7 @@ export class SideCounts {
     }
   }
 
-  report(): Omit<ComparedSide, 'view_id' | 'version'> {
+  report(): Omit<ComparedSide, 'view_id' | 'version' | 'dedupe_within'> {
     const { castNulls: cast_nulls, ...counts } = this.#total
     const { expand } = this.view
     const dead_letters = [...this.#deadLetters.values()].toSorted(

@@ -23,7 +23,7 @@ export type Row = Readonly<Record<string, Value>>
 /** `record` is an index. A record has an outcome for each row, and one if it has none. */
 export type RecordOutcome = { readonly record: number } & (
   | { readonly row: Row }
-  | { readonly droppedBy: 'a false filter' | 'an unknown filter' | 'having no element' }
+  | { readonly droppedBy: 'a false filter' | 'an unknown filter' | 'having no element' | 'a row with its key' }
   | { readonly deadLetter: DeadLetter }
 )
 
@@ -48,6 +48,8 @@ export type DecideOptions = {
   readonly originOf: (record: number) => SampleOrigin
   /** Values of the secrets that the view names. */
   readonly secrets: SecretValues
+  /** Records for which it returns different numbers are not compared by `dedupe_by`. */
+  readonly segmentOf?: (record: number) => number
 }
 
 export class RecordDecider {
@@ -69,12 +71,8 @@ export class RecordDecider {
   }
 
   /** Returns what becomes of each record, in their order and that of their rows. Throws UndecidedRecords. */
-  async decide(
-    view: CompiledView,
-    records: readonly string[],
-    { originOf, secrets }: DecideOptions,
-  ): Promise<readonly RecordOutcome[]> {
-    const { decided, errors } = await this.#decide(view, records, { originOf, secrets })
+  async decide(view: CompiledView, records: readonly string[], options: DecideOptions): Promise<readonly RecordOutcome[]> {
+    const { decided, errors } = await this.#decide(view, records, options)
     const deadLetters = errors.map(({ sample_index, code: error_code, column, item, message }) => ({
       record: sample_index ?? 0,
       deadLetter: { error_code, column, ...(item !== undefined && { item }), message },
@@ -82,10 +80,11 @@ export class RecordDecider {
     const settled = new Set(deadLetters.map(({ record }) => record))
     for (const { index, isWritten } of decided) if (isWritten) settled.add(index)
     const written = [...view.columns.entries()].filter(([, { hidden }]) => !hidden)
-    const others = decided.flatMap(({ index: record, verdict, isWritten, values }): readonly RecordOutcome[] => {
+    const others = decided.flatMap(({ index: record, verdict, isWritten, isDuplicate, values }): readonly RecordOutcome[] => {
       if (isWritten) return [{ record, row: Object.fromEntries(written.map(([at, { name }]) => [name, values[at] ?? null])) }]
       if (settled.has(record)) return []
       settled.add(record)
+      if (isDuplicate) return [{ record, droppedBy: 'a row with its key' }]
       if (verdict === verdicts.filteredOut) return [{ record, droppedBy: 'a false filter' }]
       return [{ record, droppedBy: verdict === verdicts.noItem ? 'having no element' : 'an unknown filter' }]
     })
@@ -137,12 +136,12 @@ export class RecordDecider {
     this.#database.close()
   }
 
-  async #decide(view: CompiledView, records: readonly string[], { originOf, secrets }: DecideOptions) {
+  async #decide(view: CompiledView, records: readonly string[], options: DecideOptions) {
     const clock = this.#clock
     const endsAt = clock.monotonic() + viewTestLimits.timeoutMs
     const statement = () => ({ timeoutMs: Math.max(1, endsAt - clock.monotonic()) })
     try {
-      return await decideSamples(view, records, { statement, originOf, secrets, database: this.#database })
+      return await decideSamples(view, records, { ...options, statement, database: this.#database })
     } catch (error) {
       if (error instanceof StatementTimeout)
         throw new UndecidedRecords(`took longer than ${viewTestLimits.timeoutMs / 1000} s: test fewer or smaller records`)

@@ -23,6 +23,7 @@ import { Sources } from '#records/sources.ts'
 import { isFirstSql, keysOf } from '#records/unfinished-rows.ts'
 import type { CompiledView } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
+import { leaveOutDuplicates } from './leave-out-duplicates.ts'
 
 /** Memory of DuckDB for one preview: as much as a conversion has by default. */
 const MEMORY_BYTES = 128 * MiB
@@ -33,8 +34,10 @@ export type DecidedSample = {
   /** The path of the element; null in a row that is of none. */
   readonly item: string | null
   readonly verdict: number
-  /** Whether it is a row of the result: it is accepted, and no other element of the sample has an error. */
+  /** Whether it is a row of the result: it is accepted, no other element of the sample has an error, and it is no duplicate. */
   readonly isWritten: boolean
+  /** Whether a row before it has the same values in `dedupe_by`. */
+  readonly isDuplicate: boolean
   /** By column; null in a row that is not accepted. */
   readonly values: readonly Value[]
   readonly isFilled: readonly boolean[]
@@ -60,6 +63,8 @@ export type SampleOptions = {
   readonly originOf: (index: number) => SampleOrigin
   /** Values of the secrets that the view names. */
   readonly secrets?: SecretValues
+  /** Samples for which it returns different numbers are not compared by `dedupe_by`. If not set, they are of one segment. */
+  readonly segmentOf?: (index: number) => number
   /** From `openSampleDatabase`. It is clear afterwards. If not set, one is opened for these samples. */
   readonly database?: RecordDatabase
 }
@@ -75,13 +80,15 @@ export type Decisions = {
 export async function decideSamples(
   view: CompiledView,
   samples: readonly string[],
-  { statement, originOf, secrets = {}, database: shared }: SampleOptions,
+  { statement, originOf, secrets = {}, segmentOf = () => 0, database: shared }: SampleOptions,
 ): Promise<Decisions> {
   const database = shared ?? (await openSampleDatabase())
   try {
     await load(database, samples, originOf)
     await database.secrets.provide(view, secrets)
-    return await new SampleDecider(view, database.connection, statement).decide({ from: 0, to: samples.length })
+    const decider = new SampleDecider(view, database.connection, statement)
+    const { decided, errors } = await decider.decide({ from: 0, to: samples.length })
+    return { decided: leaveOutDuplicates(view, decided, segmentOf), errors }
   } finally {
     if (shared === undefined) database.close()
     else await shared.clear()
@@ -174,6 +181,7 @@ class SampleDecider {
         item: item === null ? null : String(item),
         verdict: Number(verdict),
         isWritten: isWritten === true,
+        isDuplicate: false,
         values: this.#view.columns.map(({ type }, at) => jsonForm(cells[3 * at] ?? null, type)),
         isFilled: names.map((_, at) => cells[3 * at + 1] === true),
         failedTexts: names.map((_, at) => (cells[3 * at + 2] ?? null) as string | null),

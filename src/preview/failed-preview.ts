@@ -5,7 +5,8 @@ import { failedCounts } from '#model/view-metrics.ts'
 
 /** The result of a preview that failed as a whole on that many samples. */
 export function failedPreview(error: PreviewIssue, samples: number): TriedView {
-  return { success: false, rows: [], columns: [], rowCount: 0, counts: failedCounts(samples), warnings: [], errors: [error] }
+  const counts = { ...failedCounts(samples), duplicates: 0 }
+  return { success: false, rows: [], columns: [], rowCount: 0, counts, warnings: [], errors: [error] }
 }
 
 export function timeoutIssue(limitMs: number): PreviewIssue {

@@ -3,7 +3,7 @@ import type { Value } from '#duckdb/database.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { PreviewColumn, PreviewIssue, PreviewItem } from '#model/preview.ts'
 import { printType } from '#model/types/column-type.ts'
-import type { CompiledColumn, ViewRules } from '#views/compiled-view.ts'
+import type { CompiledColumn, CompiledView } from '#views/compiled-view.ts'
 import { columnOf, isMissing, verdicts } from '#views/extraction.ts'
 import type { DecidedSample } from './decide-samples.ts'
 import type { LocatedWarning } from './definitions.ts'
@@ -64,11 +64,22 @@ export function itemsOf(
   return items.slice(0, previewLimits.itemsListedMax)
 }
 
-export function warningsOf({ columns, expand }: ViewRules, rows: readonly DecidedSample[]): PreviewIssue[] {
+export function warningsOf({ columns, expand, layout }: CompiledView, rows: readonly DecidedSample[]): PreviewIssue[] {
+  const ofWindow = layout.dedupeWithinMs === undefined ? [] : [issue('window_not_applied', windowNotApplied)]
   const ofColumns = columns.flatMap((column, index) => columnWarnings(column, index, rows))
   const nothing = expand !== undefined && rows.length > 0 && rows.every(({ verdict }) => verdict === verdicts.noItem)
   const ofItems = nothing ? [issue('expand_finds_nothing', 'no sample has an element at the path of expand')] : []
-  return [...ofItems, ...ofColumns, ...filterWarnings(rows)].slice(0, WARNINGS_MAX)
+  return [...ofWindow, ...cutItems(rows), ...ofItems, ...ofColumns, ...filterWarnings(rows)].slice(0, WARNINGS_MAX)
+}
+
+const windowNotApplied =
+  'dedupe_within is not applied here: samples are compared with each other, and not with rows that were written before'
+
+function cutItems(rows: readonly DecidedSample[]): readonly PreviewIssue[] {
+  const count = rows.filter(({ item }) => item !== null).length
+  const { itemsListedMax } = previewLimits
+  if (count <= itemsListedMax) return []
+  return [issue('items_cut', `only the first ${itemsListedMax} of ${count} elements are listed; rows and counts are of all`)]
 }
 
 function columnWarnings(column: CompiledColumn, index: number, samples: readonly DecidedSample[]): readonly PreviewIssue[] {

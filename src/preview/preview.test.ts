@@ -147,7 +147,7 @@ describe('a preview', () => {
     const columns = [column('a', 'VARCHAR'), column('n', 'INTEGER')]
     const dropped = await preview(columns, [{ a: 'x', n: 1 }, { a: 'x' }], ["a = 'x'", 'n > 5'])
     expect(dropped).toMatchObject({ success: true, rowCount: 0, rows: [] })
-    expect(dropped.counts).toEqual({ processed: 2, accepted: 0, dropped: 2, dlq: 0, failed: 0 })
+    expect(dropped.counts).toEqual({ processed: 2, accepted: 0, dropped: 2, dlq: 0, failed: 0, duplicates: 0 })
     expect(codes(dropped.warnings)).toEqual([[null, null, 'filter_keeps_nothing']])
     expect(dropped.warnings[0]?.message).toContain('for 1 of them they are unknown')
     const kept = await preview(columns, [{ a: 'x', n: 9 }, { a: 'x' }], ['n > 5'])
@@ -173,7 +173,7 @@ describe('a preview', () => {
       1,
     )
     expect(result).toMatchObject({ success: false, rows: [], errors: [{ sample_index: null, code: 'timeout' }] })
-    expect(result.counts).toEqual({ processed: 100, accepted: 0, dropped: 0, dlq: 0, failed: 100 })
+    expect(result.counts).toEqual({ processed: 100, accepted: 0, dropped: 0, dlq: 0, failed: 100, duplicates: 0 })
     expect(result.compiledSql).toMatch(/^SELECT/)
     expect(result.executionTimeMs).toBeGreaterThanOrEqual(1)
   })
@@ -271,6 +271,16 @@ describe('a preview of a view that expands an array', () => {
     ])
   })
 
+  test('says how many elements are not listed', async () => {
+    const of = (count: number) => ({ items: Array.from({ length: count }, (_, n) => ({ sku: n, n })) })
+    const { items, rowCount, warnings } = await expanded([of(700), of(700)])
+    expect([items?.length, rowCount]).toEqual([1_000, 1_400])
+    expect(warnings).toMatchObject([
+      { code: 'items_cut', message: 'only the first 1000 of 1400 elements are listed; rows and counts are of all' },
+    ])
+    expect((await expanded([of(500), of(500)])).warnings).toEqual([])
+  })
+
   test('says that no sample has an element', async () => {
     const result = await expanded([{}, { items: [] }, { items: null }])
     expect(result.warnings).toMatchObject([{ code: 'expand_finds_nothing' }])
@@ -345,6 +355,37 @@ describe('a preview of a view with partition_by', () => {
     expect(result.items?.slice(0, 2)).toMatchObject([
       { outcome: 'dlq', error_code: null },
       { outcome: 'dlq', error_code: 'no_partition', column: null },
+    ])
+  })
+})
+
+describe('a preview of a view with dedupe_by', () => {
+  const preview = (definition: Definition, samples: readonly unknown[]) =>
+    previewView({ definition, samples: samples.map((each) => JSON.stringify(each)) }, { clock: systemClock, timeoutMs: 10_000 })
+  const columns = [column('id', 'VARCHAR', { hidden: true }), column('n', 'INTEGER')]
+
+  test('leaves out and counts rows with the key of one before them', async () => {
+    const samples = [{ id: 'a', n: 1 }, { id: 'b', n: 2 }, { id: 'a', n: 'none' }, { n: 4 }, { n: 5 }, { id: 'b', n: 6 }]
+    const { rows, counts, warnings, success } = await preview({ columns, dedupe_by: ['id'] }, samples)
+    expect(rows.map(({ n }) => n)).toEqual([1, 2, 4, 5])
+    expect(counts).toEqual({ processed: 6, accepted: 4, dropped: 2, dlq: 0, failed: 0, duplicates: 2 })
+    // The cast that failed is of a row that is not written.
+    expect([success, warnings]).toEqual([true, []])
+  })
+
+  test('compares the rows of all samples if it expands an array', async () => {
+    const expanded = { expand: '$.l[*]', columns: [column('id', 'VARCHAR', { path: '$item' })], dedupe_by: ['id'] }
+    const { rows, counts, items } = await preview(expanded, [{ l: ['a', 'b', 'a'] }, { l: ['b'] }, { l: ['a', 'c'] }])
+    expect(rows.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
+    expect(counts).toEqual({ processed: 3, accepted: 2, dropped: 1, dlq: 0, failed: 0, duplicates: 3 })
+    expect(items?.map(({ outcome }) => outcome)).toEqual(['accepted', 'accepted', 'dropped', 'dropped', 'dropped', 'accepted'])
+  })
+
+  test('says that dedupe_within is not applied', async () => {
+    const shown = columns.map(({ hidden: _, ...each }) => each)
+    const { warnings } = await preview({ columns: shown, dedupe_by: ['id'], dedupe_within: '24h' }, [{ id: 'a', n: 1 }])
+    expect(warnings).toMatchObject([
+      { sample_index: null, code: 'window_not_applied', message: expect.stringContaining('dedupe_within') },
     ])
   })
 })

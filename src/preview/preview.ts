@@ -52,6 +52,7 @@ export async function tryView(
     const { decided, errors } = await decideSamples(view, samples, { statement, originOf: () => origin, secrets: secrets.values })
     const accepted = decided.filter(({ isWritten }) => isWritten)
     const acceptedSamples = new Set(accepted.map(({ index }) => index)).size
+    const duplicates = decided.filter(({ isDuplicate }) => isDuplicate).length
     const dropped = samples.length - acceptedSamples - errors.length
     const { columns } = view
     const written = [...columns.entries()].filter(([, { hidden }]) => !hidden)
@@ -62,7 +63,7 @@ export async function tryView(
       columns: written.map(([index, column]) => columnStatistics(column, valuesOf(index))),
       rowCount: accepted.length,
       ...(view.expand && { items: itemsOf(columns, decided, errors) }),
-      counts: { processed: samples.length, accepted: acceptedSamples, dropped, dlq: errors.length, failed: 0 },
+      counts: { processed: samples.length, accepted: acceptedSamples, dropped, dlq: errors.length, failed: 0, duplicates },
       warnings: warningsOf(view, decided),
       errors: [...errors],
     }

@@ -133,8 +133,8 @@ export class RecordComparison {
     readonly outcome_changes: OutcomeChange[]
     readonly row_changes: RowChange[]
     readonly columns: ComparedColumn[]
-    readonly before: Omit<ComparedSide, 'view_id' | 'version'>
-    readonly after: Omit<ComparedSide, 'view_id' | 'version'>
+    readonly before: Omit<ComparedSide, 'view_id' | 'version' | 'dedupe_within'>
+    readonly after: Omit<ComparedSide, 'view_id' | 'version' | 'dedupe_within'>
   } {
     const [before, after] = [this.#before.report(), this.#after.report()]
     const outcome_changes = [...this.#changes.values()].toSorted((a, b) => b.records - a.records)

@@ -374,6 +374,20 @@ bindings:
     expect(comparisons).toMatchObject([{ view: 'events', problem: null, comparison: { after: { rows: 2, dlq: 1 } } }])
   })
 
+  test('says that a window is not applied', async () => {
+    await using place = await withSetUp()
+    await place.deliver(1, ['{"a":1}', '{"a":1}'])
+    await place.deliver(2, ['{"a":1}'])
+    await place.write('BIGINT', '\n      dedupe_by: [a]\n      dedupe_within: 24h')
+    const { out } = await place.plan()
+    expect(out).toMatch(/duplicate rows +0 +1 +\+1/)
+    expect(out).toContain(
+      'dedupe_within (24h) is not applied: rows are compared with those of their segment, so delivery may leave out more.',
+    )
+    const { comparisons } = JSON.parse((await place.plan('--json')).out)
+    expect(comparisons).toMatchObject([{ comparison: { before: { dedupe_within: null }, after: { dedupe_within: '24h' } } }])
+  })
+
   test('says which files are gone', async () => {
     await using place = await withSetUp()
     await place.deliver(1, ['{"a":1}'])

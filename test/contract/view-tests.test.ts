@@ -79,6 +79,21 @@ describe('a case passes', () => {
     expect(await testFiles(files)).toEqual({ code: 0, out: '1 case passed.\n', err: '' })
   })
 
+  test('if dedupe_by leaves out what the case has already, and not what other cases have', async () => {
+    const view = `views:
+  - name: orders
+    definition:
+      columns: [{ name: id, type: BIGINT, path: $.id, hidden: true }, { name: n, type: INTEGER, path: $.n }]
+      dedupe_by: [id]
+`
+    const tests = `cases:
+  - { name: one, records: [{ id: 1, n: 1 }, { id: 1, n: 2 }, { n: 3 }, { n: 3 }], rows: [{ n: 1 }, { n: 3 }, { n: 3 }], dropped: 1 }
+  - { name: other, records: [{ id: 1, n: 4 }], rows: [{ n: 4 }] }
+`
+    const files = { 'views/orders.yaml': view, 'views/orders.test.yaml': tests }
+    expect(await testFiles(files)).toEqual({ code: 0, out: '2 cases passed.\n', err: '' })
+  })
+
   test.each([
     [
       'with the values of previews',

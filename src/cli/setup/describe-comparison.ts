@@ -51,6 +51,7 @@ export function describeComparison(comparison: Comparison): string {
     [`view ${printable(view_name)}: version ${before.version} → ${nameOf(after)}`, ...describeSample(comparison)],
     records_read === 0 ? [] : tableOf(countsOf(before, after)),
     describeMatching(comparison),
+    describeWindow(comparison),
     describeColumns(comparison.columns),
     ...describeOutcomes(comparison),
     ...describeRows(comparison),
@@ -87,6 +88,14 @@ function describeMatching({ matched_by, before, after }: Comparison): readonly s
   const rows = ({ expand }: Side) =>
     expand === null ? 'a row for each record' : `a row for each element of ${printable(expand)}`
   return [`Values are not compared: before there was ${rows(before)}, and after there is ${rows(after)}.`]
+}
+
+function describeWindow({ before, after }: Comparison): readonly string[] {
+  const window = after.dedupe_within ?? before.dedupe_within
+  if (window === null) return []
+  return [
+    `dedupe_within (${window}) is not applied: rows are compared with those of their segment, so delivery may leave out more.`,
+  ]
 }
 
 function countsOf(before: Side, after: Side): readonly (readonly string[])[] {

@@ -109,6 +109,7 @@ async function decideCases(
     all.map(({ text }) => text),
     {
       originOf: (record) => origins[all[record]?.index ?? 0] ?? originOf(CaseEnvelope.parse({})),
+      segmentOf: (record) => all[record]?.index ?? 0,
       secrets: Object.fromEntries(compiled.secrets.map((name) => [name, standInFor(name, secrets)])),
     },
   )

@@ -342,6 +342,8 @@ readonly view_id: string | null
 readonly version: number | null
 /** the array whose elements are rows; null if each record is a row */
 readonly expand: string | null
+/** a window that is not applied here: rows are only compared with those of their segment, so delivery may leave out more */
+readonly dedupe_within: string | null
 /** rows of its Parquet */
 readonly rows: number
 /** rows that are not written, because one before them in their segment has the same key */
@@ -1156,6 +1158,8 @@ readonly dropped: number
 readonly dlq: number
 /** records of segments on which the view failed as a whole (`view_failed`) */
 readonly failed: number
+/** rows that `dedupe_by` leaves out, because one before them has the same values: their samples are `dropped`, unless they have other rows */
+readonly duplicates: number
 }
 readonly compiledSql: string
 readonly warnings: (components['schemas']["PreviewIssue"])[]

@@ -4,6 +4,7 @@ import {
   aboutMatching,
   aboutSample,
   aboutUnread,
+  aboutWindow,
   countRows,
   reasonOfDrop,
   signed,
@@ -19,6 +20,7 @@ const side = (more: Partial<ComparedSide>): ComparedSide => ({
     expand: null,
     rows: 0,
     duplicates: 0,
+    dedupe_within: null,
     accepted: 0,
     dropped: 0,
     dlq: 0,
@@ -82,6 +84,11 @@ test('words say which rows are lost, and why values are not compared', () => {
   expect(matched(null)).toBe(
     'Before, each record is a row, and now each element of $.items[*]: their rows cannot be matched. Counts and records are compared.',
   )
+  const window = (before: string | null, after: string | null) =>
+    aboutWindow({ before: side({ dedupe_within: before }), after: side({ dedupe_within: after }) } as ViewComparison)
+  expect(window(null, null)).toBeUndefined()
+  expect(window(null, '24h')).toContain('dedupe_within (24h) is not applied here')
+  expect(window('1h', null)).toContain('(1h)')
   const about = (unread_files: ViewComparison['unread_files']) => aboutUnread({ unread_files } as unknown as ViewComparison)
   expect(about([])).toBeUndefined()
   expect(about([{ reason: 'gone', files: 2 }])).toBe('2 files no longer in the bucket')

@@ -93,6 +93,13 @@ export function aboutMatching({ matched_by, before, after }: ViewComparison): st
   return `Before, ${rows(before)} is a row, and now ${rows(after)}: their rows cannot be matched. Counts and records are compared.`
 }
 
+/** Says that a window is not applied; undefined if there is none. */
+export function aboutWindow({ before, after }: ViewComparison): string | undefined {
+  const window = after.dedupe_within ?? before.dedupe_within
+  if (window === null) return undefined
+  return `dedupe_within (${window}) is not applied here: rows are compared with those of their segment, so delivery may leave out more.`
+}
+
 const bounds: Readonly<Record<ViewComparison['bounded_by'][number], string>> = {
   endpoints: 'there are more endpoints than are read',
   files: 'there are more files than are read',

@@ -42,6 +42,7 @@ function Outcome({
       <Badge tone={counts.accepted > 0 ? 'good' : 'none'}>{formatCount(counts.accepted)} accepted</Badge>
       {items !== undefined && <Badge tone={rowCount > 0 ? 'good' : 'none'}>{formatCount(rowCount)} rows</Badge>}
       <Badge>{formatCount(counts.dropped)} dropped</Badge>
+      {counts.duplicates > 0 && <Badge>{formatCount(counts.duplicates)} duplicates</Badge>}
       <Badge tone={counts.dlq > 0 ? 'warn' : 'none'}>{formatCount(counts.dlq)} dead letters</Badge>
       {counts.failed > 0 && <Badge tone="bad">{formatCount(counts.failed)} failed</Badge>}
       <span className={style.quiet}>{stale ? 'before the last change' : `in ${formatDuration(executionTimeMs)}`}</span>

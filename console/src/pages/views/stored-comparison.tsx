@@ -21,6 +21,7 @@ import {
   aboutMatching,
   aboutSample,
   aboutUnread,
+  aboutWindow,
   type ColumnState,
   type CountRow,
   countOfRows,
@@ -83,6 +84,7 @@ function Outcome({ comparison }: { readonly comparison: ViewComparison }) {
   }
   const unmatched = aboutMatching(comparison)
   const unread = aboutUnread(comparison)
+  const window = aboutWindow(comparison)
   return (
     <>
       <p className={style.quiet}>{aboutSample(comparison)}</p>
@@ -105,6 +107,7 @@ function Outcome({ comparison }: { readonly comparison: ViewComparison }) {
         rows={countRows(before, after)}
         keyOf={({ name }) => name}
       />
+      {window !== undefined && <p className={style.quiet}>{window}</p>}
       {unmatched !== undefined && (
         <Callout kind="note" title="Values are not compared">
           <p>{unmatched}</p>

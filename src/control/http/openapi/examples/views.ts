@@ -85,7 +85,7 @@ export const viewsExamples: Examples = {
         { name: 'tag', type: 'VARCHAR', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: ['vip'] },
       ],
       rowCount: 1,
-      counts: { processed: 2, accepted: 1, dropped: 0, dlq: 1, failed: 0 },
+      counts: { processed: 2, accepted: 1, dropped: 0, dlq: 1, failed: 0, duplicates: 0 },
       compiledSql: 'SELECT value_0 AS event_type, …',
       warnings: [{ sample_index: null, column: 'tag', ...reserved, message: `"tag" ${reserved.message}` }],
       errors: [
@@ -114,12 +114,12 @@ export const viewsExamples: Examples = {
       matched_by: 'record',
       before: {
         ...{ view_id: ids.view, version: 1, expand: null, rows: 11_990, duplicates: 0, accepted: 11_990, dropped: 10 },
-        ...{ dlq: 0, cast_nulls: 3 },
+        ...{ dlq: 0, cast_nulls: 3, dedupe_within: null },
         dead_letters: [],
       },
       after: {
         ...{ view_id: null, version: null, expand: null, rows: 11_987, duplicates: 0, accepted: 11_987, dropped: 10 },
-        ...{ dlq: 3, cast_nulls: 0 },
+        ...{ dlq: 3, cast_nulls: 0, dedupe_within: null },
         dead_letters: [{ error_code: 'cast_failed', column: 'sent_at', records: 3 }],
       },
       outcome_changes: [
