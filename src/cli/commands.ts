@@ -11,6 +11,8 @@ import {
   dlqCommands,
   endpointsCommands,
   jobsCommands,
+  lossesCommands,
+  receiptsCommands,
   shadowsCommands,
   viewsCommands,
 } from './commands/account-resources.ts'
@@ -63,6 +65,8 @@ export const commands = buildRouteMap({
     shadows: shadowsCommands,
     dlq: dlqCommands,
     jobs: jobsCommands,
+    receipts: receiptsCommands,
+    losses: lossesCommands,
     accounts: accountsCommands,
     keys: keysCommands,
     secrets: secretsCommands,

@@ -63,6 +63,7 @@ import { registerCertificateMetrics } from './metrics/certificate-metrics.ts'
 import { DeliveredMetrics } from './metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from './metrics/delivery-processes.ts'
 import { registerLagMetrics } from './metrics/lag-metrics.ts'
+import { registerLossMetrics } from './metrics/loss-metrics.ts'
 import { registerNodeMetrics } from './metrics/node-metrics.ts'
 import { registerUsageMetrics } from './metrics/usage-metrics.ts'
 import { accountService, watchSuspensions } from './resources/accounts.ts'
@@ -78,10 +79,12 @@ import { DownloadLinks } from './resources/download-links.ts'
 import { endpointService } from './resources/endpoints.ts'
 import { jobService } from './resources/jobs.ts'
 import { keyService } from './resources/keys.ts'
+import { lossService } from './resources/losses.ts'
 import { peopleService } from './resources/people.ts'
 import { previewService } from './resources/previews.ts'
 import { Queries } from './resources/queries.ts'
 import { quotaService } from './resources/quotas.ts'
+import { receiptService } from './resources/receipts.ts'
 import { secretService } from './resources/secrets.ts'
 import { seriesService } from './resources/series.ts'
 import { shadowService } from './resources/shadows.ts'
@@ -250,6 +253,7 @@ function registerMetrics(
   if (byTenant) registerUsageMetrics(registry, { store, clock })
   registerLagMetrics(registry, { store, clock, byEndpoint: byTenant })
   registerNodeMetrics(registry, { store, clock })
+  registerLossMetrics(registry, { store })
   registerWorkerMetrics(registry, { preview: () => previewWorkers.pids, query: () => queryWorkers.pids })
   registerLeadershipMetric(registry, leadership)
   registerEpochMetric(registry, feed)
@@ -370,6 +374,8 @@ function composeApiServices(
     bindings: bindingService({ store, applyChange, clock }),
     shadows: shadowService({ store, applyChange, clock }),
     commits: commitService({ store, downloadLinks }),
+    losses: lossService({ store, clock, logger }),
+    receipts: receiptService({ store }),
     jobs: jobService({ store, clock }),
     compactions: compactionService({ store, clock }),
     inventory: inventoryService({ store, clock, logger }),

@@ -43,6 +43,8 @@ export type QuarantineNote = {
 /** Highest seq that a log may have used. `problem` says why it cannot be told; without both there is none. */
 export type HighestSeq = { readonly seq?: number | undefined; readonly problem?: string | undefined }
 
+export type OpenRecords = SegmentRef & { readonly records: number }
+
 export interface SegmentSource {
   /** Names this source to other processes of the node, which open the same segments with it. A path, if segments are files. */
   readonly location: string
@@ -69,6 +71,11 @@ export interface SegmentSource {
   /** Returns why a segment was quarantined; undefined if that was not recorded. */
   quarantineNote(ref: SegmentRef): Promise<QuarantineNote | undefined>
   highestSeq(logName: string): Promise<HighestSeq>
+  /**
+   * Returns the open segments with the number of their durable records, as of a few seconds ago: what was appended since is not counted.
+   * Undefined if that is not known.
+   */
+  openRecords(): Promise<readonly OpenRecords[] | undefined>
   /**
    * Calls `onSealed` after segments of a log were sealed; null: of any log. Only a hint: calls may be late, merged or missing. Returns a
    * function that stops the watch.

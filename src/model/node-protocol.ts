@@ -121,6 +121,11 @@ export const EndpointLag = z.object({
   quarantined_segments: ReportedCount,
   /** Bytes of all these segments, open ones included. */
   undelivered_bytes: ReportedCount,
+  /** Acknowledged records of the open and the sealed segments; null if not all are counted. This and the next two are missing in reports of the release before. */
+  records: ReportedCount.nullable().optional(),
+  /** The lowest and the highest seq of these segments; null if there is none. */
+  first_seq: ReportedCount.nullable().optional(),
+  last_seq: ReportedCount.nullable().optional(),
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */

@@ -74,6 +74,13 @@ export const NodeLog = SegmentTotals.extend({
   endpoint_name: z.string().nullable().meta({ description: 'null for an unknown endpoint' }),
   account_id: Id.nullable().meta({ description: 'null for an unknown endpoint' }),
   owner: LogOwner,
+  records: z.int().min(0).nullable().meta({
+    description: 'acknowledged records of the open, sealed and parked segments; null if the node has not counted them',
+  }),
+  first_segment_seq: z.int().min(0).nullable().meta({
+    description:
+      '`segment_seq` of the receipts from which on these segments are; null if there are none, or the node does not say',
+  }),
   oldest_sealed_at: Timestamp.nullable(),
   blocked_by: z.string().nullable().meta({ description: 'why delivery is blocked' }),
   append_blocked_by: z
@@ -95,6 +102,9 @@ export const NodeRemoval = z.object({
   endpoints: z.int().min(0).meta({ description: 'the number of endpoints that it held data of' }),
   logs: z.array(NodeLog).meta({
     description: `what it held of each endpoint, those with the most bytes first; at most ${nodeLimits.removedLogsMax}`,
+  }),
+  losses: z.int().min(0).meta({
+    description: 'losses that the removal recorded, one for each endpoint whose account has to confirm it; see `GET /v1/losses`',
   }),
   note: z.string().meta({ description: 'why its disk may hold something else than these counts say' }),
 })

@@ -5,9 +5,10 @@
  * are 0 or 1. JSON is text on Postgres too: jsonb rejects the character U+0000, which a definition may contain.
  */
 import type { BindingTables } from './binding-tables.ts'
+import type { LossTables } from './loss-tables.ts'
 import type { SecretTables } from './secret-tables.ts'
 
-type OtherTables = BindingTables & SecretTables
+type OtherTables = BindingTables & LossTables & SecretTables
 
 export type Database = OtherTables & {
   schema_migrations: { version: number; name: string; applied_at: number }
@@ -276,6 +277,10 @@ export type Database = OtherTables & {
     parked_segments: number
     quarantined_segments: number
     undelivered_bytes: number
+    /** Acknowledged records of the open and the sealed segments, and their lowest and highest seq; null if the node does not say. */
+    records: number | null
+    first_seq: number | null
+    last_seq: number | null
     oldest_sealed_at: number | null
     blocked_by: string | null
     /** The required view that holds the log, and since when. */

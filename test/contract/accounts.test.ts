@@ -1,7 +1,8 @@
 /** Accounts that the operator creates are isolated: an id of another account returns 404 in every operation of the API. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { createAccount, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { clientOf, createAccount, newRegion, operatorToken, type TestAccount, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { credentialsOf, newPerson } from '../support/people.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
@@ -23,10 +24,14 @@ async function furnished() {
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
   const { body: job } = await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
   const { body: secret } = await account.post('/v1/secrets', { name: 'key' })
+  const lost = await TestNode.register(control(), region)
+  await lost.heartbeat({}, { lag: [aLag(endpoint.id)] })
+  await clientOf(control().call, operatorToken).delete(`/v1/nodes/${lost.id}?force=true`)
+  const [loss] = (await account.get('/v1/losses')).body.items
   const { account_id } = account
   const owner = await newPerson(control(), { account_id, role: 'owner' })
   const { body: invitation } = await owner.send('POST', '/v1/invitations', { role: 'viewer' })
-  return { account, destination, view, endpoint, binding, shadow, job, secret, owner, invitation }
+  return { account, destination, view, endpoint, binding, shadow, job, secret, loss, owner, invitation }
 }
 
 type Operations = Record<string, { readonly operationId: string; readonly 'x-scope': string }>
@@ -35,7 +40,7 @@ type Furnished = Awaited<ReturnType<typeof furnished>>
 
 /** Returns the id for a path parameter. */
 function idOf(
-  { account, destination, view, endpoint, binding, shadow, job, secret, owner, invitation }: Furnished,
+  { account, destination, view, endpoint, binding, shadow, job, secret, loss, owner, invitation }: Furnished,
   template: string,
   parameter: string,
 ): string {
@@ -46,6 +51,7 @@ function idOf(
   if (template.startsWith('/v1/keys')) return account.key_id
   if (template.startsWith('/v1/jobs')) return job.id
   if (template.startsWith('/v1/secrets')) return secret.id
+  if (template.startsWith('/v1/losses')) return loss.id
   if (template.startsWith('/v1/people')) return owner.person_id
   if (template.startsWith('/v1/invitations')) return invitation.id
   return view.id
@@ -61,7 +67,7 @@ const bodies: Readonly<Record<string, (others: Furnished) => object>> = {
 }
 
 const state = async (account: TestAccount) => {
-  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys', '/v1/jobs', '/v1/secrets']
+  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys', '/v1/jobs', '/v1/secrets', '/v1/losses']
   const bodies = await Promise.all(paths.map(async (path) => (await account.get(path)).body))
   // To read the state is to use a key.
   return JSON.stringify(bodies, (name, value) => (name === 'last_used_at' ? undefined : value))
@@ -116,6 +122,7 @@ describe('isolation of accounts', () => {
         'listJobs',
         'listJoinTokens',
         'listKeys',
+        'listLosses',
         'listNodeSegments',
         'listNodes',
         'listPeople',

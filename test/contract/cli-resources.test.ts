@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
-import { newControl, newRegion, useControl } from '../support/control.ts'
+import { clientOf, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'inlet-login-'))
@@ -251,4 +252,19 @@ describe('secrets', () => {
     writeFileSync(file, Buffer.alloc(32, 0xff))
     expect((await user.inlet(['secrets', 'create', 'k', '-f', file])).err).toContain('add --base64')
   })
+})
+
+test('what was lost with a node is listed and confirmed, and its receipt says so', async () => {
+  const user = await newSignedIn()
+  const region = newRegion()
+  const { id } = await user.json('endpoints', 'create', '--set', 'name=till', '--set', `region=${region}`)
+  const node = await TestNode.register(control(), region)
+  await node.heartbeat({}, { lag: [aLag(id, { records: 12, first_seq: 3, last_seq: 3 })] })
+  expect((await user.inlet(['losses', 'list'])).out).toBe('There are no losses.\n')
+  await clientOf(control().call, operatorToken).delete(`/v1/nodes/${node.id}?force=true`)
+  expect((await user.inlet(['losses', 'list', '--endpoint', 'till'])).out).toMatch(/ open +till +\S+ +3 +1 +12 /)
+  expect((await user.inlet(['receipts', 'show', 'till', `${node.id}-3`])).out).toContain('state: lost')
+  const [loss] = await user.json('losses', 'list', '--state', 'open')
+  expect((await user.inlet(['losses', 'confirm', loss.id, '--yes'])).out).toContain('state: confirmed')
+  expect(await user.json('losses', 'list', '--state', 'open')).toEqual([])
 })

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { clientOf, operatorToken, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { credentialsOf, newLink, newPerson } from '../support/people.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { runs } from '../support/thorough.ts'
@@ -90,6 +91,10 @@ async function furnished() {
   const quiet = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
   await account.post(`/v1/endpoints/${quiet}/views`, { view_id: unattached })
   const job = await made(`/v1/views/${view}/backfill`, { endpoint_id: endpoint })
+  const lost = await TestNode.register(control(), 'loc')
+  await lost.heartbeat({}, { lag: [aLag(endpoint)] })
+  await clientOf(control().call, operatorToken).delete(`/v1/nodes/${lost.id}?force=true`)
+  const [loss] = (await account.get('/v1/losses')).body.items
   const { account_id } = account
   const [owner, guest] = [
     await newPerson(control(), { account_id, role: 'owner' }),
@@ -111,6 +116,7 @@ async function furnished() {
       binding_id: binding,
       shadow_id: shadow,
       commit_id: commit.id,
+      receipt_id: `${node.id}-0`,
       api_key,
       link,
       sql: 'SELECT 1 AS one',
@@ -131,6 +137,7 @@ async function furnished() {
       keys: [key],
       secrets: [secret],
       jobs: [job],
+      losses: [loss.id],
       people: [guest.person_id],
       invitations: [invitation.id],
       nodes: [node.id],

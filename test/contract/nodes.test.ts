@@ -147,6 +147,7 @@ describe('GET /v1/nodes/{id}/segments', () => {
     expect(body.items.find(({ endpoint_id }: { endpoint_id: string }) => endpoint_id === active)).toEqual({
       ...{ ...totals, sealed_segments: 1, bytes: 9 },
       ...{ endpoint_id: active, endpoint_name: 'active', account_id: account.account_id, owner: 'active' },
+      ...{ records: null, first_segment_seq: null },
       ...{ oldest_sealed_at, blocked_by: null, append_blocked_by: 'EIO', closed: false },
       ...{ scrub_findings: 0, scrub_finding: null },
     })

@@ -11,6 +11,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
   public: ['exchangeToken'],
   any: ['listBindings', 'listEndpoints', 'listRegions', 'listShadows', 'listViews', 'previewView', 'suggestView'],
   metrics: [
+    ...['getReceipt', 'listLosses'],
     ...['getDestination', 'getEndpoint', 'getEndpointSeries', 'getJob', 'getObjectStore', 'getQuotas', 'getView'],
     ...['getViewMetrics', 'getViewSeries', 'listCommits', 'listDestinations', 'listDlqFiles', 'listJobs', 'listPeople'],
     'listViewMetrics',
@@ -23,7 +24,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
     ...['createViewVersion', 'deleteDestination', 'deleteEndpoint', 'deleteSecret', 'deleteView', 'detachView'],
     ...['listAuditEvents', 'listKeys', 'listSecrets', 'pauseEndpoint', 'pauseJob', 'publishView', 'redriveView'],
     ...['resumeEndpoint', 'resumeJob', 'revokeKey', 'rotateSecret', 'sendTestEvent', 'validateDestination'],
-    ...['startShadow', 'endShadow'],
+    ...['startShadow', 'endShadow', 'confirmLoss'],
   ],
   owner: ['changePerson', 'createInvitation', 'listInvitations', 'removePerson', 'revokeInvitation'],
   person: ['acceptInvitation', 'endOtherSessions', 'endSession', 'getSession', 'listSessions'],

@@ -130,7 +130,7 @@ test('listed while its delivery parks it', async () => {
   node.files = {
     ...held.files,
     open: async (path, mode) => {
-      // The first to open it is the scan, which reads the time of the seal.
+      // The first to open it is the scan, which reads the time of the seal. The count of its records is another one.
       if (path.endsWith('.wal') && opened++ > 0) await promise
       return held.files.open(path, mode)
     },
@@ -140,7 +140,7 @@ test('listed while its delivery parks it', async () => {
     },
   }
   await node.start()
-  await until('the delivery to begin', () => opened === 2)
+  await until('the delivery to begin', () => opened === 3)
   await held.hold()
   resolve()
   await until('the parking', () => parkings === 1)

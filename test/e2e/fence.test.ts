@@ -1,5 +1,5 @@
 /** A node stands still, and its place is taken meanwhile: removed by an operator, or adopted from a copy of its disk. Then it goes on. */
-import { cpSync, readFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
@@ -74,4 +74,37 @@ test('a node whose disk was copied and adopted refuses data when it goes on', { 
   const commits = (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
   expect(commits).toMatchObject([{ node_id: nodeId, records: 1 }])
   for (const command of processes) expect(await installation.end(command, 'SIGTERM')).toBe(0)
+})
+
+test('what is lost with a disk is a loss until the disk is back, and receipts tell it', { timeout: 120_000 }, async () => {
+  const { installation, id, nodeId, operator, records } = await furnished()
+  await using _ = installation
+  for (let n = 2; n <= 5; n += 1) expect((await installation.ingest(id, `{"n":${n}}`)).status).toBe(202)
+  type Held = { readonly items: readonly { readonly records: number }[] }
+  const held = async () => ((await operator('GET', `/v1/nodes/${nodeId}/segments`)).body as Held).items
+  await until('the report of all records', async () => (await held())[0]?.records === 5)
+  for (const command of processes) await installation.kill(command)
+  const node = join(installation.directory, 'node')
+  const disk = join(installation.directory, 'disk')
+  mkdirSync(disk)
+  renameSync(node, join(disk, 'node'))
+
+  const { body: removal } = await operator('DELETE', `/v1/nodes/${nodeId}?force=true`)
+  expect(removal).toMatchObject({ losses: 1, logs: [{ endpoint_id: id, records: 5, first_segment_seq: 0 }] })
+  const losses = async () => (await installation.ok('GET', '/v1/losses')).items
+  expect(await losses()).toMatchObject([{ endpoint_id: id, state: 'open', segments: 1, records: 5 }])
+  const receipt = () => installation.ok('GET', `/v1/endpoints/${id}/receipts/${nodeId}-0`)
+  expect(await receipt()).toMatchObject({ state: 'lost', loss_id: (await losses())[0].id })
+  const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
+  expect(status_reasons.join()).toContain('up to 5 acknowledged records')
+
+  const adoption = await installation.run('node', '--adopt', disk)
+  expect([adoption.exitCode, adoption.log]).toEqual([0, expect.stringContaining('log adopted')])
+  expect(await records()).toBe(5)
+  expect(await losses()).toMatchObject([{ state: 'recovered', recovered: { segments: 1, records: 5 } }])
+  expect(await receipt()).toMatchObject({
+    state: 'delivered',
+    keys: expect.arrayContaining([expect.stringMatching(/\.parquet$/)]),
+  })
+  expect((await installation.ok('GET', `/v1/endpoints/${id}`)).status_reasons.join()).not.toContain('acknowledged records')
 })

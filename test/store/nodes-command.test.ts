@@ -4,13 +4,15 @@ import type { Clock } from '#lib/clock.ts'
 import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import { listAuditEvents } from '#store/accounts/audit-events.ts'
+import { recordCommit, restoreCommit } from '#store/commits/commits.ts'
+import { listLosses, sumOpenLosses } from '#store/commits/losses.ts'
 import { claimNodeId } from '#store/nodes/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import { runCli } from '../support/cli.ts'
 import type { TestStore } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
-import { describeStores, t0 } from './fixtures.ts'
+import { aCommit, anAccount, aStoredEndpoint, describeStores, t0 } from './fixtures.ts'
 
 const clock: Clock = { ...systemClock, now: () => t0 + 60_000 }
 
@@ -58,7 +60,7 @@ describeStores('inlet nodes', (test) => {
       code: 1,
       err: expect.stringMatching(/^nothing was removed: .*repeat the command with --yes\n$/),
     })
-    expect(asked.out).toMatch(new RegExp(`^${endpoint}  - +- +unknown +2 +9$`, 'm'))
+    expect(asked.out).toMatch(new RegExp(`^${endpoint}  - +- +unknown +2 +- +- +9$`, 'm'))
     expect(asked.out).toContain('2 segments (9 bytes).\nWhat is abandoned stays on its disk.')
     expect((await inlet(store.url, 'list')).out).toContain(id)
 
@@ -68,6 +70,24 @@ describeStores('inlet nodes', (test) => {
     expect(await inlet(store.url, 'remove', id, '--yes')).toMatchObject({ code: 1, err: 'there is no such node\n' })
     const { items } = await listAuditEvents(store.db, undefined, { limit: 5 })
     expect(items).toMatchObject([{ operation: 'removeNode', actor: 'cli', resource_id: id, result: 'succeeded' }])
+  })
+
+  test('remove records what is lost with the disk, for the account of the endpoint', async ({ store }) => {
+    const account = await anAccount(store)
+    const { id: endpoint } = await aStoredEndpoint(store, account, { region: 'fra' })
+    const id = await aNode(store, [aLag(endpoint, { open_segments: 1, records: 12, first_seq: 3, last_seq: 4 }), aLag(newId())])
+    expect((await inlet(store.url, 'remove', id)).out).toMatch(new RegExp(`^${endpoint} .* active +2 +3 +12 +9$`, 'm'))
+    expect((await listLosses(store.db, account, { limit: 5, offset: 0 })).items).toEqual([])
+    expect((await inlet(store.url, 'remove', id, '--yes')).out).toContain('\n1 loss is recorded: ')
+    const { items } = await listLosses(store.db, account, { limit: 5, offset: 0 })
+    expect(items).toMatchObject([{ endpoint_id: endpoint, node_id: id, segments: 2, records: 12, first_segment_seq: 3 }])
+    expect(await sumOpenLosses(store.db)).toEqual({ losses: 1, records: 12, bytes: 9 })
+    const restored = aCommit(endpoint, 3, { node_id: id, records: 5 })
+    await transact(store, (db) => restoreCommit(db, restored, t0))
+    await transact(store, (db) => recordCommit(db, aCommit(endpoint, 4, { node_id: id, records: 7 }), t0))
+    const [recovered] = (await listLosses(store.db, account, { limit: 5, offset: 0 })).items
+    expect(recovered).toMatchObject({ state: 'recovered', recovered: { segments: 2, records: 12 } })
+    expect(await sumOpenLosses(store.db)).toEqual({ losses: 0, records: 0, bytes: 0 })
   })
 
   test('release lets another machine have the id', async ({ store }) => {

@@ -17,10 +17,18 @@ import { countUse, readQuotaUse } from '#store/accounts/quotas.ts'
 import { listSecretNames, listSecrets, selectValuesOfViews } from '#store/accounts/secrets.ts'
 import { findCommit, listAddedArtifacts } from '#store/commits/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commits/commit-retention.ts'
-import { listCommits, listSegmentCommits, recordCommit } from '#store/commits/commits.ts'
+import { findNeighbours, listCommits, listSegmentCommits, recordCommit } from '#store/commits/commits.ts'
 import { deliveredFiles } from '#store/commits/delivered-files.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
 import { addToJobs } from '#store/commits/late-segments.ts'
+import {
+  findLossOf,
+  listLosses,
+  listOpenLosses,
+  listOpenLossesOfAccount,
+  recordLosses,
+  recoverLoss,
+} from '#store/commits/losses.ts'
 import { findMovedFiles } from '#store/commits/moved-files.ts'
 import { findRecentRawParquet, listRawParquet } from '#store/commits/raw-parquet.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
@@ -216,6 +224,11 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       ...{ open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0, closed: 0, scrub_findings: 0 },
     }
     await insert('endpoint_lags', ({ id }) => ({ node_id: commit.node_id, endpoint_id: id, ...zeros, undelivered_bytes: 1 }))
+    const recovered = { segments: 1, segments_missing: 0, records_recovered: 1, bytes_recovered: 1, recovered_at: t0 }
+    await insert('losses', ({ id, at }) => {
+      const loss = { account_id: account, endpoint_id: endpoint, region: 'loc', bytes: 1, reported_at: t0, recorded_at: at }
+      return { id, node_id: id, ...loss, ...recovered }
+    })
     await insert('node_snapshots', ({ id, at }) => ({ node_id: commit.node_id, region: id, epoch: at }))
     await insert('audit_events', ({ id, at }) => {
       const operation = at % 2 === 0 ? 'createKey' : 'createView'
@@ -339,6 +352,13 @@ describeStores('query plans', (test, kind) => {
         ['committed_seqs', (db) => findCommittingNode(db, '', t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
+        ['losses', (db) => listLosses(db, account, page)],
+        ['losses', (db) => listOpenLosses(db, [endpoint])],
+        ['losses', (db) => listOpenLossesOfAccount(db, account)],
+        ['losses', (db) => findLossOf(db, endpoint, { node_id: newId(), seq: 1 })],
+        ['losses', (db) => recoverLoss(db, aCommit(endpoint, 99_997), t0)],
+        ['commits', (db) => findNeighbours(db, endpoint, { node_id: newId(), seq: 1 })],
+        ['commits', (db) => recordLosses(db, newId(), t0)],
         ['node_snapshots', (db) => listNodesOnceIn(db, ['loc'], [])],
         ['blocked_logs', (db) => listBlockedLogs(db, [endpoint])],
         ['endpoints', (db) => listBlockedLogsOfAccount(db, account)],

@@ -68,6 +68,17 @@ export const receiptCommitQuery = (account: string, id: string, receipt: Receipt
     refetchInterval: (query) => (query.state.data ? false : whileThere(movingMs / 2)(query)),
   })
 
+/** Fate of the records of a receipt; asked for again until its segment is delivered. */
+export const receiptQuery = (account: string, id: string, { node_id, segment_seq }: Receipt) =>
+  queryOptions({
+    queryKey: [account, 'endpoints', id, 'receipts', node_id, segment_seq],
+    queryFn: () => {
+      const path = { id, receipt_id: `${node_id}-${segment_seq}` }
+      return ok(client.GET('/v1/endpoints/{id}/receipts/{receipt_id}', { params: { path } }))
+    },
+    refetchInterval: (query) => (query.state.data?.state === 'delivered' ? false : whileThere(movingMs)(query)),
+  })
+
 /** Destinations to choose from, by name. */
 export const destinationChoicesQuery = (account: string) =>
   queryOptions({

@@ -246,6 +246,44 @@ export const jobsCommands = buildRouteMap({
   docs: { brief: 'look at long work, and control it' },
 })
 
+export const lossesCommands = buildRouteMap({
+  routes: {
+    list: listCommand('listLosses', 'list what was acknowledged and not delivered when nodes were removed', {
+      noun: 'losses',
+      filters: {
+        state: { parameter: 'state', brief: 'only open, recovered or confirmed ones', placeholder: 'STATE' },
+        endpoint: { parameter: 'endpoint_id', names: 'endpoint', brief: 'only those of this endpoint', placeholder: 'ENDPOINT' },
+      },
+      columns: {
+        RECORDED: 'recorded_at',
+        STATE: 'state',
+        ENDPOINT: 'endpoint_name',
+        NODE: 'node_id',
+        FROM: 'first_segment_seq',
+        SEGMENTS: 'segments',
+        RECORDS: 'records',
+        SIZE: ['bytes', 'bytes'],
+        RECOVERED: 'recovered.records',
+        ID: 'id',
+      },
+    }),
+    confirm: callCommand('confirmLoss', 'accept a loss, so that the status of its endpoint no longer names it', {
+      warning: 'the loss will be confirmed; if the disk comes back, its records are delivered all the same',
+      done: 'Confirmed.',
+    }),
+  },
+  docs: { brief: 'see what was lost with removed nodes, and confirm it' },
+})
+
+export const receiptsCommands = buildRouteMap({
+  routes: {
+    show: callCommand('getReceipt', 'show whether acknowledged records are delivered, waiting or lost', {
+      help: 'The id is <node_id>-<segment_seq>, of the response of ingest.\n\nExample: inlet receipts show shop 4f8c1f0e-6a53-4c0e-9d3b-0000000000f1-42',
+    }),
+  },
+  docs: { brief: 'follow what ingest acknowledged' },
+})
+
 export const commitsListCommand = listCommand('listCommits', 'list the latest commits of an endpoint', {
   tellsMissing: true,
   noun: 'commits',

@@ -47,9 +47,11 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
     throw new UserError(`nothing was removed${why}; to remove the node anyway, repeat the command with --yes`)
   }
   const what = { operation: 'removeNode', account_id: null, resource_id: id }
-  await audited(store, this.clock, what, () => inventory.remove(id, true))
-  if (json) return printJson(this, { ...removal, removed: true })
-  this.process.stdout.write(`The node ${id} is removed. Drains no longer wait for it, and control refuses its credential.\n`)
+  const { losses } = await audited(store, this.clock, what, () => inventory.remove(id, true))
+  if (json) return printJson(this, { ...removal, losses, removed: true })
+  this.process.stdout.write(
+    `The node ${id} is removed. Drains no longer wait for it, and control refuses its credential.\n${describeLosses(losses)}`,
+  )
 }
 
 /** The operation is that of the API: a released id has no credential. */
@@ -57,25 +59,31 @@ export async function releaseNode(this: CliContext, flags: JsonFlags, id: string
   await using store = await openCommandStore(this)
   const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
   const inventory = inventoryService(servicesBeside(this, store))
-  await audited(store, this.clock, what, () => inventory.revokeCredential(id, true))
+  const losses = await audited(store, this.clock, what, () => inventory.revokeCredential(id, true))
   printResult(
     this,
     flags,
-    { id, released: true },
-    `The id ${id} is released: its credential is refused, and the next node that joins under the id gets it.\n`,
+    { id, released: true, losses },
+    `The id ${id} is released: its credential is refused, and the next node that joins under the id gets it.\n${describeLosses(losses)}`,
   )
+}
+
+function describeLosses(losses: number): string {
+  if (losses === 0) return ''
+  if (losses === 1) return '1 loss is recorded: the account of the endpoint finds it in inlet losses list, and confirms it.\n'
+  return `${losses} losses are recorded, one for each endpoint: their accounts find them in inlet losses list, and confirm them.\n`
 }
 
 function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeRemoval): string {
   if (endpoints === 0) return `The node reported no segment. Mind that ${note}.\n`
-  const rows = logs.map(({ endpoint_id, endpoint_name, account_id, owner, bytes, ...counts }) => [
+  const rows = logs.map(({ endpoint_id, endpoint_name, account_id, owner, bytes, records, first_segment_seq, ...counts }) => [
     ...[endpoint_id, endpoint_name ?? '-', account_id ?? '-', owner],
-    ...[String(countSegments(counts)), String(bytes)],
+    ...[String(countSegments(counts)), String(first_segment_seq ?? '-'), String(records ?? '-'), String(bytes)],
   ])
   const count = countNoun(countSegments(segments), 'segment')
   const more = endpoints > logs.length ? `and ${endpoints - logs.length} more endpoints\n` : ''
   return (
-    `${toTable([['ENDPOINT', 'NAME', 'ACCOUNT', 'OWNER', 'SEGMENTS', 'BYTES'], ...rows])}${more}\n` +
+    `${toTable([['ENDPOINT', 'NAME', 'ACCOUNT', 'OWNER', 'SEGMENTS', 'FROM', 'RECORDS', 'BYTES'], ...rows])}${more}\n` +
     `Abandoned with the node, as it reported at ${reported_at}: ${count} (${segments.bytes} bytes).\n` +
     `What is abandoned stays on its disk. Mind that ${note}.\n`
   )

@@ -1054,6 +1054,23 @@ readonly items: (components['schemas']["Shadow"])[]
 readonly startShadow: (endpoint_id: string, body: components['schemas']["StartShadow"], options?: CallOptions) => Promise<components['schemas']["Shadow"]>
 /** End a shadow; its figures stay. Needs a token of scope `admin`. */
 readonly endShadow: (endpoint_id: string, shadow_id: string, options?: CallOptions) => Promise<void>
+/** Get what became of records that were acknowledged: delivered, waiting or lost; also of a deleted endpoint. Needs a token of scope `metrics` or `admin`. */
+readonly getReceipt: (id: string, receipt_id: string, options?: CallOptions) => Promise<components['schemas']["ReceiptOutcome"]>
+/** List what was acknowledged and not delivered when nodes were removed, newest first. Needs a token of scope `metrics` or `admin`. */
+readonly listLosses: (query?: {
+readonly limit?: number | undefined
+readonly offset?: number | undefined
+readonly state?: "open" | "recovered" | "confirmed" | undefined
+readonly endpoint_id?: string | undefined
+}, options?: CallOptions) => Listing<components['schemas']["Loss"], {
+readonly items: (components['schemas']["Loss"])[]
+readonly total: number
+readonly limit: number
+readonly offset: number
+readonly next_offset: number | null
+}>
+/** Accept a loss: it is no longer a reason in the status of its endpoint. Needs a token of scope `admin`. */
+readonly confirmLoss: (id: string, options?: CallOptions) => Promise<components['schemas']["Loss"]>
 /** Run a published version over segments that were committed without it. Needs a token of scope `admin`. */
 readonly backfillView: (id: string, body: components['schemas']["Backfill"], options?: CallOptions) => Promise<components['schemas']["Job"]>
 /** Run a published version over the rows that another version of the view rejected. Needs a token of scope `admin`. */
@@ -1228,6 +1245,9 @@ detachView: {"method":"DELETE","path":"/v1/endpoints/{endpoint_id}/views/{bindin
 listShadows: {"method":"GET","path":"/v1/endpoints/{endpoint_id}/shadows","scope":"any","input":"none","isRepeatable":true,"paging":{"items":"items"}},
 startShadow: {"method":"POST","path":"/v1/endpoints/{endpoint_id}/shadows","scope":"admin","input":"body","isRepeatable":false},
 endShadow: {"method":"DELETE","path":"/v1/endpoints/{endpoint_id}/shadows/{shadow_id}","scope":"admin","input":"none","isRepeatable":true},
+getReceipt: {"method":"GET","path":"/v1/endpoints/{id}/receipts/{receipt_id}","scope":"metrics","input":"none","isRepeatable":true},
+listLosses: {"method":"GET","path":"/v1/losses","scope":"metrics","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
+confirmLoss: {"method":"POST","path":"/v1/losses/{id}/confirm","scope":"admin","input":"none","isRepeatable":false},
 backfillView: {"method":"POST","path":"/v1/views/{id}/backfill","scope":"admin","input":"body","isRepeatable":false},
 redriveView: {"method":"POST","path":"/v1/views/{id}/redrive","scope":"admin","input":"body","isRepeatable":false},
 compactEndpoint: {"method":"POST","path":"/v1/endpoints/{id}/compact","scope":"admin","input":"body","isRepeatable":false},

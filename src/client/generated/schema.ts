@@ -64,7 +64,7 @@ readonly actor: string
 readonly actor_name: string | null
 /** the client, as control sees it; null for commands, and for calls of the operator */
 readonly address: string | null
-/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
+/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
 readonly operation: string
 /** what was created, changed or named */
 readonly resource_id: string | null
@@ -898,6 +898,42 @@ readonly expires_at: string
 readonly revoked_at: string | null
 }
 readonly LogOwner: "active" | "paused" | "draining" | "deleted" | "unknown"
+readonly Loss: {
+readonly id: string
+readonly endpoint_id: string
+readonly endpoint_name: string
+readonly node_id: string
+readonly region: string
+/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all; `confirmed`: somebody of the account accepted it */
+readonly state: "open" | "recovered" | "confirmed"
+/** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say */
+readonly first_segment_seq: number | null
+/** the last segment that the node reported; null if it did not say */
+readonly last_segment_seq: number | null
+/** as the node last reported, without those that were delivered since */
+readonly segments: number
+/** at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted */
+readonly records: number | null
+/** size of these segments on the disk of the node, at most */
+readonly bytes: number
+/** when the node last reported what its disk held */
+readonly reported_at: string
+/** when the node was removed */
+readonly recorded_at: string
+/** whether the node joined again, as when its disk was adopted: it delivers what it still has */
+readonly is_node_back: boolean
+/** delivered since the node was removed */
+readonly recovered: {
+readonly segments: number
+readonly records: number
+readonly bytes: number
+}
+/** when the last segment of it was delivered */
+readonly recovered_at: string | null
+readonly confirmed_at: string | null
+/** `key:<id>` or `person:<id>` */
+readonly confirmed_by: string | null
+}
 readonly Membership: {
 readonly account_id: string
 readonly account_name: string
@@ -962,6 +998,10 @@ readonly endpoint_name: string | null
 /** null for an unknown endpoint */
 readonly account_id: string | null
 readonly owner: components['schemas']["LogOwner"]
+/** acknowledged records of the open, sealed and parked segments; null if the node has not counted them */
+readonly records: number | null
+/** `segment_seq` of the receipts from which on these segments are; null if there are none, or the node does not say */
+readonly first_segment_seq: number | null
 readonly oldest_sealed_at: string | null
 /** why delivery is blocked */
 readonly blocked_by: string | null
@@ -1011,6 +1051,8 @@ readonly segments: components['schemas']["SegmentTotals"]
 readonly endpoints: number
 /** what it held of each endpoint, those with the most bytes first; at most 1000 */
 readonly logs: (components['schemas']["NodeLog"])[]
+/** losses that the removal recorded, one for each endpoint whose account has to confirm it; see `GET /v1/losses` */
+readonly losses: number
 /** why its disk may hold something else than these counts say */
 readonly note: string
 }
@@ -1262,6 +1304,21 @@ readonly api_keys: number
 readonly bytes_per_day: number
 /** records accepted in each region, on average */
 readonly records_per_second: number
+}
+readonly ReceiptOutcome: {
+readonly node_id: string
+readonly segment_seq: number
+/** `delivered`: in the bucket; `waiting`: on the disk of the node, as far as control knows; `lost`: the node was removed, or gave the segment up, before it was delivered */
+readonly state: "delivered" | "waiting" | "lost"
+/** why they are not delivered, or not all; null if all are */
+readonly reason: string | null
+/** of the segment; null until it is delivered */
+readonly commit_id: string | null
+readonly delivered_at: string | null
+/** objects in the bucket that have its records, merged ones included */
+readonly keys: (string)[]
+/** the loss that includes the segment; see `GET /v1/losses` */
+readonly loss_id: string | null
 }
 readonly Redrive: {
 readonly endpoint_id: string
@@ -4995,6 +5052,150 @@ readonly "application/problem+json": components['schemas']["Problem"]
 } }
 }
 }
+readonly patch?: never
+}
+readonly "/v1/endpoints/{id}/receipts/{receipt_id}": {
+/** Get what became of records that were acknowledged: delivered, waiting or lost; also of a deleted endpoint */
+readonly get: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+readonly receipt_id: string
+}
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["ReceiptOutcome"]
+} }
+304: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly put?: never
+readonly post?: never
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/losses": {
+/** List what was acknowledged and not delivered when nodes were removed, newest first */
+readonly get: {
+parameters: {
+readonly query?: {
+readonly limit?: number | undefined
+readonly offset?: number | undefined
+readonly state?: "open" | "recovered" | "confirmed" | undefined
+readonly endpoint_id?: string | undefined
+} | undefined
+readonly header?: never
+readonly path?: never
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": {
+readonly items: (components['schemas']["Loss"])[]
+readonly total: number
+readonly limit: number
+readonly offset: number
+readonly next_offset: number | null
+}
+} }
+304: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly put?: never
+readonly post?: never
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/losses/{id}/confirm": {
+readonly get?: never
+readonly put?: never
+/** Accept a loss: it is no longer a reason in the status of its endpoint */
+readonly post: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["Loss"]
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly delete?: never
 readonly patch?: never
 }
 readonly "/v1/views/{id}/backfill": {

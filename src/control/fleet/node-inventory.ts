@@ -5,7 +5,7 @@ import type { Page, PageQuery } from '#model/page.ts'
 import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import { revokeNodeCredential } from '#store/nodes/node-credentials.ts'
 import { listNodeInventories, listNodeLogs } from '#store/nodes/node-inventory.ts'
-import { planRemoval, removeNode } from '#store/nodes/node-removal.ts'
+import { planRemoval, releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
 import { getNodeRegion, type ProcessFacts } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 
@@ -52,10 +52,16 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
       return removal
     },
 
-    /** Throws not_found. */
-    async revokeCredential(node_id: string, release: boolean): Promise<void> {
-      await transact(store, (db) => revokeNodeCredential(db, node_id, release, clock.now()))
-      logger.notice({ node_id, release }, 'node credential revoked')
+    /** Returns the losses that a release records. Throws not_found. */
+    async revokeCredential(node_id: string, release: boolean): Promise<number> {
+      const now = clock.now()
+      const losses = await transact(store, async (db) => {
+        if (release) return releaseNodeId(db, node_id, now)
+        await revokeNodeCredential(db, node_id, false, now)
+        return 0
+      })
+      logger.notice({ node_id, release, losses }, 'node credential revoked')
+      return losses
     },
   }
 }

@@ -23,10 +23,12 @@ import type { DlqFiles } from '../resources/dlq-files.ts'
 import type { Endpoints } from '../resources/endpoints.ts'
 import type { Jobs } from '../resources/jobs.ts'
 import type { Keys } from '../resources/keys.ts'
+import type { Losses } from '../resources/losses.ts'
 import type { People } from '../resources/people.ts'
 import type { Previews } from '../resources/previews.ts'
 import type { Queries } from '../resources/queries.ts'
 import type { Quotas } from '../resources/quotas.ts'
+import type { Receipts } from '../resources/receipts.ts'
 import type { Secrets } from '../resources/secrets.ts'
 import type { Series } from '../resources/series.ts'
 import type { Shadows } from '../resources/shadows.ts'
@@ -54,11 +56,13 @@ import { type Health, healthRoutes } from './routes/health.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { joinTokenRoutes } from './routes/join-tokens.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { lossRoutes } from './routes/losses.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { ownSessionRoutes, peopleRoutes, sessionRoutes } from './routes/people.ts'
 import { queryRoutes } from './routes/queries.ts'
 import { quotaRoutes } from './routes/quotas.ts'
+import { receiptRoutes } from './routes/receipts.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { endpointSeriesRoutes, viewSeriesRoutes } from './routes/series.ts'
 import { shadowRoutes } from './routes/shadows.ts'
@@ -107,6 +111,8 @@ export type Services = {
   readonly bindings: Bindings
   readonly shadows: Shadows
   readonly commits: Commits
+  readonly losses: Losses
+  readonly receipts: Receipts
   readonly jobs: Jobs
   readonly compactions: Compactions
   readonly inventory: Inventory
@@ -170,6 +176,8 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(definitionRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
       await byKey.register(shadowRoutes(services.shadows))
+      await byKey.register(receiptRoutes(services.receipts))
+      await byKey.register(lossRoutes(services.losses))
       await byKey.register(jobRoutes(services.jobs, services.compactions))
       await byKey.register(queryRoutes(services.queries))
       await byKey.register(quotaRoutes(services.quotas))

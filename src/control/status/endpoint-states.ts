@@ -13,6 +13,7 @@ import { type DnsKeeper, namingOf, readSeen, type Seen } from '#naming/checks/se
 import { type HostOptions, ingestHost } from '#naming/ingest-host.ts'
 import { type ControlOutages, discountControlOutages } from '#naming/outages.ts'
 import { servingNodes } from '#naming/serving-nodes.ts'
+import { listOpenLosses, listOpenLossesOfAccount } from '#store/commits/losses.ts'
 import { findMissingSince } from '#store/commits/missing-commits.ts'
 import { findEndpointsWithViews } from '#store/endpoints/bindings.ts'
 import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
@@ -114,6 +115,7 @@ export class EndpointStates {
     const { db } = this.#options.store
     const lags = Map.groupBy(await listLags(db, ids), ({ endpoint_id }) => endpoint_id)
     const blocked = Map.groupBy(await listBlockedLogs(db, ids), ({ endpoint_id }) => endpoint_id)
+    const losses = Map.groupBy(await listOpenLosses(db, ids), ({ endpoint_id }) => endpoint_id)
     const holds = await this.listDrainHolds(
       endpoints.flatMap(({ draining_epoch, ...endpoint }) => (draining_epoch === null ? [] : [{ ...endpoint, draining_epoch }])),
     )
@@ -122,7 +124,12 @@ export class EndpointStates {
     const states = new Map(
       endpoints.map((endpoint) => {
         const naming = this.#namingOf(endpoint, dnsChecks, observation)
-        const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [], naming }
+        const reports = {
+          lags: lags.get(endpoint.id) ?? [],
+          blocked: blocked.get(endpoint.id) ?? [],
+          losses: losses.get(endpoint.id) ?? [],
+          naming,
+        }
         const state = this.#computeState(endpoint, reports, observation)
         const reasons = listHoldReasons(holds.get(endpoint.id) ?? [])
         const notes = idle.has(endpoint.id) ? [viewsWriteNothing] : []
@@ -180,6 +187,7 @@ export class EndpointStates {
     })
     const lags = Map.groupBy(degrading, ({ endpoint_id }) => endpoint_id)
     const blocked = Map.groupBy(await listBlockedLogsOfAccount(db, account_id), ({ endpoint_id }) => endpoint_id)
+    const losses = Map.groupBy(await listOpenLossesOfAccount(db, account_id), ({ endpoint_id }) => endpoint_id)
     const dnsChecks = await this.#listDnsChecks(endpoints.map(({ id }) => id))
     const matching = endpoints.filter((endpoint) => {
       const naming = this.#namingOf(endpoint, dnsChecks, observation)
@@ -190,6 +198,7 @@ export class EndpointStates {
         naming,
         otherRegions: [],
         missingSince: missing.get(endpoint.region),
+        losses: losses.get(endpoint.id) ?? [],
       }
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })

@@ -11,6 +11,7 @@ import type { EndpointStatus } from '#model/endpoint.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
 import { hasRecentHeartbeat, servingNodes } from '#naming/serving-nodes.ts'
+import type { OpenLoss } from '#store/commits/losses.ts'
 import type { EndpointFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/nodes/node-reports.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
@@ -19,6 +20,8 @@ import { describeSegments, holdsSegments } from './reports.ts'
 
 /** Nodes that a status lists by themselves. */
 const nodeReasonsMax = 20
+/** Losses that a status lists by themselves. */
+const lossReasonsMax = 5
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
@@ -34,12 +37,14 @@ export type Reports = {
   readonly otherRegions: readonly string[]
   /** Since when commits may be missing in the database (epoch ms); undefined if it has all. */
   readonly missingSince?: number | undefined
+  /** Losses with removed nodes that are neither recovered nor confirmed. */
+  readonly losses?: readonly OpenLoss[]
 }
 
 export function computeStatus(
   endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
-  { lags, blocked, diskCauses, naming: namingFacts, otherRegions, missingSince }: Reports,
+  { lags, blocked, diskCauses, naming: namingFacts, otherRegions, missingSince, losses = [] }: Reports,
   nowMs: number,
 ): ComputedStatus {
   const blockedReasons = blocked
@@ -47,7 +52,8 @@ export function computeStatus(
     .map(({ node_id, reason }) => `node ${node_id}: ${reason}`)
   if (endpoint.desired_state === 'draining')
     return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
-  const held = [...blockedReasons, ...new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))]
+  const waiting = new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))
+  const held = [...blockedReasons, ...waiting, ...listLossReasons(losses)]
   if (endpoint.account_suspended)
     return { status: 'paused', reasons: ['the account is suspended: ask the operator of this installation', ...held] }
   if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused', ...held] }
@@ -131,6 +137,22 @@ function explainNode({ id, credential, ingest }: NodeFacts, diskCause: string | 
   if (ingest.kept_position !== null)
     return `node ${id} keeps its configuration of epoch ${ingest.kept_position.epoch}: the database of control is an older copy or another one, which the operator has to replace or accept`
   return `node ${id} does not know the endpoint yet`
+}
+
+function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
+  const reasons = losses.slice(0, lossReasonsMax).map((loss) => {
+    const { id, node_id, records, bytes, first_seq, recorded_at, is_node_back } = loss
+    const what =
+      records === null ? `${bytes} bytes of acknowledged records` : `up to ${countNoun(records, 'acknowledged record')}`
+    const from = first_seq === null ? '' : `, from segment ${first_seq} on,`
+    const advice = is_node_back
+      ? 'the node is back, and delivers what it still has'
+      : 'bring its disk back (inlet node --adopt DIR)'
+    return `${what} of node ${node_id}${from} were not delivered when it was removed at ${recorded_at}: ${advice}, or confirm the loss (inlet losses confirm ${id})`
+  })
+  return losses.length <= lossReasonsMax
+    ? reasons
+    : [...reasons, `${losses.length - lossReasonsMax} more losses are not confirmed`]
 }
 
 function listMissingReasons(since: number | undefined): readonly string[] {

@@ -15,6 +15,7 @@ import {
   removeCommitsBefore,
   removeCommittedSeqs,
 } from '#store/commits/commit-retention.ts'
+import { removeLossesEndedBefore } from '#store/commits/losses.ts'
 import { removeCompactionsBefore } from '#store/jobs/compactions.ts'
 import { removeJobFinishedBefore } from '#store/jobs/jobs.ts'
 import { removeJoinTokensExpiredBefore } from '#store/nodes/join-tokens.ts'
@@ -65,6 +66,7 @@ export async function runHousekeeping(
     () => removeVerificationsBefore(db, now),
     () => removeCommits(db, now - commitsKeptMs, signal),
     () => removeAll(() => removeCompactionsBefore(db, now - commitsKeptMs, controlLimits.compactionsRemovedAtOnce), signal),
+    () => removeLossesEndedBefore(db, now - commitsKeptMs),
     () => removeSeqsOfGoneNodes(db, now - commitsKeptMs, signal),
     () => auditTrail.prune(signal),
   ]

@@ -101,6 +101,9 @@ function isOther(one: EndpointLag, other: EndpointLag): boolean {
     one.open_segments !== other.open_segments ||
     one.undelivered_segments !== other.undelivered_segments ||
     one.undelivered_bytes !== other.undelivered_bytes ||
+    one.records !== other.records ||
+    one.first_seq !== other.first_seq ||
+    one.last_seq !== other.last_seq ||
     one.oldest_sealed_at !== other.oldest_sealed_at
   )
 }

@@ -240,5 +240,5 @@ function nameOf({ kind, where }: Finding): string {
 }
 
 function emptyLag(endpointId: string): EndpointLag {
-  return toLag(missingLog(endpointId), { isOwned: true, blockedBy: null, failingView: null, oldestSealedAt: null })
+  return toLag(missingLog(endpointId), { isOwned: true, blockedBy: null, failingView: null, oldestSealedAt: null, records: 0 })
 }

@@ -11,6 +11,7 @@ import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
 import type { Endpoints } from './endpoints.ts'
+import { HeldRecords } from './held-records.ts'
 import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
 import type { Parked, ParkedSegments } from './parked-segments.ts'
@@ -68,6 +69,8 @@ export class Pipeline implements Service {
   #scanned: readonly ScannedLog[] = []
   /** State of each log when its directory could be read last. */
   readonly #lastRead = new Map<string, ScannedLog>()
+  readonly #records: HeldRecords
+  #counting: Promise<void> = Promise.resolve()
   #scannedEpoch = -1
   #problem: string | null = null
   #endRest: () => void = () => undefined
@@ -79,6 +82,7 @@ export class Pipeline implements Service {
 
   constructor(options: PipelineOptions) {
     this.#options = options
+    this.#records = new HeldRecords(options.segments)
   }
 
   async start(): Promise<void> {
@@ -98,6 +102,7 @@ export class Pipeline implements Service {
     if (signal.aborted) this.#aborting.abort()
     this.#endRest()
     await this.#scanning
+    await this.#counting
     this.#unwatch()
     this.#aborting.abort()
     await Promise.all([...this.#queues.values()].map((queue) => queue.ended()))
@@ -140,6 +145,7 @@ export class Pipeline implements Service {
         blockedBy: block?.reason ?? reportingBlockedBy(scanned.logName),
         failingView: block?.failingView ?? null,
         oldestSealedAt: queue?.oldestSealedAt ?? null,
+        records: this.#records.of(scanned.deliverable),
       })
     })
   }
@@ -257,6 +263,7 @@ export class Pipeline implements Service {
     }
     const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => missingLog(id))
     for (const logName of this.#lastRead.keys()) if (!listed.has(logName) && !failed.has(logName)) this.#lastRead.delete(logName)
+    this.#counting = this.#records.update(scanned)
     const kept = scanned.filter((each) => !isEmpty(each) || draining.includes(each.logName))
     this.#scanned = [...kept.sort((a, b) => (a.logName < b.logName ? -1 : 1)), ...drained]
     this.#scannedEpoch = epoch

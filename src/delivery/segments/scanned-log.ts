@@ -15,6 +15,8 @@ export type ScannedLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly parked: readonly Parked[]
   readonly quarantined: number
   readonly bytes: number
+  /** The open and the sealed segments, in order. */
+  readonly deliverable: readonly Segment[]
   /** Why sealed segments of the log wait for an open one, or why its directory cannot be read. */
   readonly stuckBy: string | null
 }
@@ -27,6 +29,8 @@ export type LogProgress = {
   /** The required view, if that is what blocks the delivery. */
   readonly failingView: FailingView | null
   readonly oldestSealedAt: string | null
+  /** Acknowledged records of the open and sealed segments; null if not all are counted. */
+  readonly records: number | null
 }
 
 export function scannedLog({ logName, isClosed, segments }: LogListing, parked: readonly Parked[]): ScannedLog {
@@ -39,13 +43,15 @@ export function scannedLog({ logName, isClosed, segments }: LogListing, parked: 
     parked,
     quarantined: count('quarantined'),
     bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0),
+    deliverable: segments.filter(({ state }) => state !== 'quarantined'),
     stuckBy: explainOpenBeforeSealed(segments),
   }
 }
 
 /** A log without a directory. */
 export function missingLog(logName: string): ScannedLog {
-  return { logName, isClosed: false, open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, stuckBy: null }
+  const nothing = { open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, deliverable: [] }
+  return { logName, isClosed: false, ...nothing, stuckBy: null }
 }
 
 /** A log whose directory cannot be read: it has at least a directory, and is taken to hold what it held when it was last read. */
@@ -69,6 +75,9 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     parked_segments: log.parked.length,
     quarantined_segments: log.quarantined,
     undelivered_bytes: log.bytes,
+    records: progress.records,
+    first_seq: log.deliverable[0]?.seq ?? null,
+    last_seq: log.deliverable.at(-1)?.seq ?? null,
     oldest_sealed_at: progress.oldestSealedAt,
     blocked_by: blockedBy(log, progress),
     failing_view: progress.isOwned ? progress.failingView : null,

@@ -9,13 +9,22 @@ import { dirname, join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files } from '#lib/files.ts'
-import type { HighestSeq, OpenSegment, QuarantineNote, Salvage, SegmentRef, SegmentSource } from '../segment-source.ts'
+import type {
+  HighestSeq,
+  OpenRecords,
+  OpenSegment,
+  QuarantineNote,
+  Salvage,
+  SegmentRef,
+  SegmentSource,
+} from '../segment-source.ts'
 import { type LogFiles, listLogs, listSegments, type SegmentFile } from './format/directory.ts'
 import { readHighWater } from './format/high-water.ts'
 import { readSaltKey } from './format/salt-key.ts'
 import { isLogName, type SegmentSuffix, segmentName } from './format/segment-file.ts'
 import { LogListings } from './read/log-listings.ts'
 import { openSegment } from './read/segment-reader.ts'
+import { openSegmentsName, readOpenSegments } from './recover/open-segments.ts'
 import { noteQuarantine, quarantineNotePath, readQuarantineNote } from './recover/quarantine.ts'
 import { salvageSegment } from './recover/salvage.ts'
 
@@ -26,6 +35,7 @@ export class LocalSegmentSource implements SegmentSource {
   readonly #files: Files
   readonly #clock: Clock
   readonly #listings: LogListings
+  #openRecords: { readonly changedAtMs: number; readonly segments: readonly OpenRecords[] | undefined } | undefined
 
   constructor({ directory, files, clock }: LocalSegmentSourceOptions) {
     this.location = directory
@@ -57,6 +67,16 @@ export class LocalSegmentSource implements SegmentSource {
     } catch (error) {
       return { problem: `cannot be read (${errorCode(error) ?? errorMessage(error)})` }
     }
+  }
+
+  /** The list is written once a second at most, so it is read again only if it is another one. */
+  async openRecords(): Promise<readonly OpenRecords[] | undefined> {
+    const changedAtMs = await this.#files.changedAt(join(this.location, openSegmentsName))
+    const kept = this.#openRecords
+    if (kept !== undefined && kept.changedAtMs === changedAtMs) return kept.segments
+    const segments = await readOpenSegments(this.#files, this.location)
+    this.#openRecords = changedAtMs === undefined ? undefined : { changedAtMs, segments }
+    return segments
   }
 
   async open(segment: SegmentRef): Promise<OpenSegment> {

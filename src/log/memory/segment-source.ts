@@ -5,6 +5,7 @@ import { SegmentError } from '../segment-error.ts'
 import type {
   HighestSeq,
   LogListing,
+  OpenRecords,
   OpenSegment,
   QuarantineNote,
   Salvage,
@@ -98,6 +99,13 @@ export class MemorySegmentSource implements SegmentSource {
   async highestSeq(logName: string): Promise<HighestSeq> {
     const seq = this.#storage.logs.get(logName)?.highestSeq ?? -1
     return seq < 0 ? {} : { seq }
+  }
+
+  async openRecords(): Promise<readonly OpenRecords[]> {
+    const segments = [...this.#storage.logs.values()].flatMap((log) => log.segments)
+    return segments.flatMap(({ logName, seq, incarnation, state, frames }) =>
+      state === 'open' ? [{ logName, seq, incarnation, records: recordsOf(frames) }] : [],
+    )
   }
 
   async watch(onSealed: (logName: string | null) => void): Promise<() => void> {

@@ -16,6 +16,7 @@ import type { Db, Tx } from '../store.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import { addToJobs } from './late-segments.ts'
+import { recoverLoss } from './losses.ts'
 import { findMovedFiles, type MovedFiles } from './moved-files.ts'
 
 /**
@@ -63,6 +64,7 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
   if (inserted === undefined) return 'known'
   await raiseCommittedSeq(db, commit)
   await countCommit(db, node_id)
+  await recoverLoss(db, commit, uploadedAt)
   await insertDlqFiles(db, commit, uploadedAt)
   await addViewOutcomes(db, endpoint_id, commit.views, uploadedAt)
   await addCommitToSeries(db, commit, uploadedAt)
@@ -129,6 +131,43 @@ export async function findEndpointCommit(db: Db, endpoint_id: string, id: string
 export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record<string, number>> {
   const rows = await db.selectFrom('committed_seqs').select(['endpoint_id', 'seq']).where('node_id', '=', node_id).execute()
   return Object.fromEntries(rows.map(({ endpoint_id, seq }) => [endpoint_id, seq]))
+}
+
+/** Has a node continue each log so far above what it reported to hold, as if that was committed. */
+export async function skipSeqs(db: Tx, node_id: string, more: number): Promise<void> {
+  await db
+    .insertInto('committed_seqs')
+    .columns(['node_id', 'endpoint_id', 'seq'])
+    .expression(({ selectFrom }) =>
+      selectFrom('endpoint_lags')
+        .select(['node_id', 'endpoint_id'])
+        .select(sql<number>`last_seq + cast(${more} as bigint)`.as('seq'))
+        .where('node_id', '=', node_id)
+        .where('last_seq', 'is not', null),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['node_id', 'endpoint_id'])
+        .doUpdateSet(({ ref }) => ({ seq: ref('excluded.seq') }))
+        .whereRef('committed_seqs.seq', '<', 'excluded.seq'),
+    )
+    .execute()
+}
+
+/** Returns the commits of a log right before and after a seq that has none. */
+export async function findNeighbours(
+  db: Db,
+  endpoint_id: string,
+  { node_id, seq }: SegmentOfNode,
+): Promise<{ readonly before: number | undefined; readonly after: number | undefined }> {
+  const commits = db
+    .selectFrom('commits')
+    .select('uploaded_at')
+    .where(({ and }) => and({ endpoint_id, node_id }))
+    .limit(1)
+  const before = await commits.where('seq', '<', seq).orderBy('seq', 'desc').executeTakeFirst()
+  const after = await commits.where('seq', '>', seq).orderBy('seq').executeTakeFirst()
+  return { before: before?.uploaded_at, after: after?.uploaded_at }
 }
 
 /** Returns the number of commits of a node that were ever recorded here. It is lower than before only if the database went back. */

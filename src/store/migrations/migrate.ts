@@ -54,6 +54,7 @@ import * as duplicatesOfViews from './0045-duplicates-of-views.ts'
 import * as shadows from './0046-shadows.ts'
 import * as adoptedCredentials from './0047-adopted-credentials.ts'
 import * as rowsInSeries from './0048-rows-in-series.ts'
+import * as losses from './0049-losses.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -107,6 +108,7 @@ const released: readonly Migration[] = [
   { version: 46, name: 'shadows', up: shadows.up },
   { version: 47, name: 'adopted-credentials', up: adoptedCredentials.up },
   { version: 48, name: 'rows-in-series', up: rowsInSeries.up },
+  { version: 49, name: 'losses', up: losses.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -131,6 +131,7 @@ function readLogs(logs: ReturnType<typeof selectLogs>, page: PageQuery): Promise
       .select('endpoints.name as endpoint_name')
       .select(['reported.endpoint_id', 'endpoints.account_id', 'endpoints.desired_state', 'endpoints.deleted_at'])
       .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
+      .select(['endpoint_lags.records', 'endpoint_lags.first_seq'])
       .select(['oldest_sealed_at', 'blocked_by', 'closed', 'scrub_findings', 'scrub_finding', 'blocked_logs.reason'])
       .orderBy('reported.endpoint_id'),
     page,
@@ -144,6 +145,8 @@ function readLogs(logs: ReturnType<typeof selectLogs>, page: PageQuery): Promise
       parked_segments: row.parked_segments ?? 0,
       quarantined_segments: row.quarantined_segments ?? 0,
       bytes: row.undelivered_bytes ?? 0,
+      records: row.records,
+      first_segment_seq: row.first_seq,
       oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at),
       blocked_by: row.blocked_by,
       append_blocked_by: row.reason,

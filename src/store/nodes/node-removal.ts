@@ -3,17 +3,23 @@
  *
  * Owns: what that abandons, and which nodes are removed only by force. Does not own: to whom the id belongs afterwards
  * (node-credentials.ts).
- * Law: nothing that was delivered is forgotten. Commits stay, and so do the highest seqs: a node that comes back joins again, continues its
+ * Law: nothing that was delivered is forgotten, and nothing that was lost (commits/losses.ts). Commits stay, and so do the highest seqs: a node that comes back joins again, continues its
  * log and delivers what it still holds.
  */
 import { AppError } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeRemoval } from '#model/node.ts'
+import { skipSeqs } from '../commits/commits.ts'
+import { recordLosses } from '../commits/losses.ts'
 import type { Db, Tx } from '../store.ts'
-import { deleteNode } from './node-credentials.ts'
+import { deleteNode, revokeNodeCredential } from './node-credentials.ts'
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
+import { forgetLags } from './node-reports.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
+
+/** Segments that a node may have begun after its last report. */
+const seqsSkipped = 1_000
 
 export type PlannedRemoval = {
   readonly removal: NodeRemoval
@@ -28,7 +34,16 @@ export async function planRemoval(db: Db, id: string, now: number): Promise<Plan
   const segments = await sumNodeSegments(db, id)
   const { items: logs, total: endpoints } = await listHeldLogs(db, id, { limit: nodeLimits.removedLogsMax, offset: 0 })
   const reported_at = node.delivery?.last_seen_at ?? null
-  const removal = { node_id: id, region: node.region, reported_at, segments, endpoints, logs, note: describeTrust(node, now) }
+  const removal = {
+    node_id: id,
+    region: node.region,
+    reported_at,
+    segments,
+    endpoints,
+    logs,
+    losses: 0,
+    note: describeTrust(node, now),
+  }
   return { removal, obstacle: findObstacle(node, removal, now) }
 }
 
@@ -36,8 +51,21 @@ export async function planRemoval(db: Db, id: string, now: number): Promise<Plan
 export async function removeNode(db: Tx, id: string, force: boolean, now: number): Promise<NodeRemoval> {
   const { removal, obstacle } = await planRemoval(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
+  const losses = await recordLosses(db, id, now)
   await deleteNode(db, id, now)
-  return removal
+  return { ...removal, losses }
+}
+
+/**
+ * Gives the id of a node up, because its disk is lost: any node may register under it. What the disk held is a loss, and its seqs are not used
+ * again: a receipt must not name two segments. Throws not_found.
+ */
+export async function releaseNodeId(db: Tx, id: string, now: number): Promise<number> {
+  const losses = await recordLosses(db, id, now)
+  await skipSeqs(db, id, seqsSkipped)
+  await forgetLags(db, id)
+  await revokeNodeCredential(db, id, true, now)
+  return losses
 }
 
 function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: NodeRemoval, now: number): string | undefined {

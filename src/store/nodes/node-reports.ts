@@ -149,6 +149,9 @@ async function writeLags(
           parked_segments: ref('excluded.parked_segments'),
           quarantined_segments: ref('excluded.quarantined_segments'),
           undelivered_bytes: ref('excluded.undelivered_bytes'),
+          records: ref('excluded.records'),
+          first_seq: ref('excluded.first_seq'),
+          last_seq: ref('excluded.last_seq'),
           oldest_sealed_at: ref('excluded.oldest_sealed_at'),
           blocked_by: ref('excluded.blocked_by'),
           failing_view_id: ref('excluded.failing_view_id'),
@@ -171,6 +174,16 @@ async function removeForeign(db: Tx, node_id: string, reported: Map<string, LagR
     if (endpoints.has(id) || (failing_view_id !== null && views.has(failing_view_id))) reported.delete(id)
 }
 
+/** Forgets what the node reported to hold. Its next report must have all logs. */
+export async function forgetLags(db: Tx, node_id: string): Promise<void> {
+  await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).execute()
+  await db
+    .updateTable('node_processes')
+    .set({ lag_version: null })
+    .where(({ and }) => and({ node_id, process: 'delivery' }))
+    .execute()
+}
+
 export async function replaceBlockedLogs(db: Tx, node_id: string, blocked: readonly BlockedLog[]): Promise<void> {
   await db.deleteFrom('blocked_logs').where('node_id', '=', node_id).execute()
   const rows = new Map(
@@ -187,10 +200,13 @@ function isSame(stored: LagRow, reported: LagRow | undefined): boolean {
 
 function toLagRow(
   node_id: string,
-  { closed, oldest_sealed_at, blocked_by, failing_view, scrub_finding, ...lag }: EndpointLag,
+  { closed, oldest_sealed_at, blocked_by, failing_view, scrub_finding, records, first_seq, last_seq, ...lag }: EndpointLag,
 ): LagRow {
   return {
     ...lag,
+    records: records ?? null,
+    first_seq: first_seq ?? null,
+    last_seq: last_seq ?? null,
     node_id,
     oldest_sealed_at: fromTimeOrNull(oldest_sealed_at),
     blocked_by: blocked_by === null ? null : toStorableText(blocked_by),

@@ -12,6 +12,7 @@ import { EndpointCharts } from '../../shell/endpoint-charts.tsx'
 import { RangeTabs } from '../../shell/range-tabs.tsx'
 import { Reason } from '../../shell/reason.tsx'
 import { useMay } from '../../shell/session.tsx'
+import { EndpointLosses } from './endpoint-losses.tsx'
 import style from './endpoints.module.css'
 import { nextStep } from './next-step.ts'
 import { useEndpoint } from './use-endpoint.ts'
@@ -23,6 +24,7 @@ export function EndpointOverview() {
   return (
     <div className={style.stack}>
       <StatusReport account={account} endpoint={endpoint} />
+      <EndpointLosses account={account} endpoint={endpoint} />
       <Card>
         <Lag endpoint={endpoint} />
       </Card>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type Commit, type Endpoint, receiptCommitQuery } from '../../api/endpoints.ts'
+import { type Commit, type Endpoint, receiptCommitQuery, receiptQuery } from '../../api/endpoints.ts'
 import { slowMs } from '../../api/intervals.ts'
 import { recordsQuery } from '../../api/records.ts'
 import { Badge } from '../../design/badge.tsx'
@@ -22,9 +22,14 @@ export function FollowedEvent({ account, endpoint, sent }: FollowedEventProps) {
   const { node, segment, after, at } = sent
   const commit = useQuery(receiptCommitQuery(account, endpoint.id, { node_id: node, segment_seq: segment }))
   const delivered = commit.data ?? undefined
+  const receipt = useQuery({
+    ...receiptQuery(account, endpoint.id, { node_id: node, segment_seq: segment }),
+    enabled: delivered === undefined,
+  })
+  const loss = delivered === undefined && receipt.data?.state === 'lost' ? receipt.data : undefined
   return (
     <Section
-      title={delivered === undefined ? 'On its way' : 'In your bucket'}
+      title={delivered !== undefined ? 'In your bucket' : loss === undefined ? 'On its way' : 'Lost'}
       about="This page can be left and opened again: its address has the receipt."
     >
       <Card>
@@ -35,9 +40,18 @@ export function FollowedEvent({ account, endpoint, sent }: FollowedEventProps) {
               and synced its disk before it answered.
             </p>
           </Step>
-          <Step mark={delivered === undefined ? 'none' : 'good'} title="Delivered" aside={<Waited at={at} commit={delivered} />}>
+          <Step
+            mark={delivered !== undefined ? 'good' : loss === undefined ? 'none' : 'warn'}
+            title="Delivered"
+            aside={loss === undefined && <Waited at={at} commit={delivered} />}
+          >
             {commit.isError && <Failure error={commit.error} onRetry={() => void commit.refetch()} />}
-            {delivered === undefined ? (
+            {loss !== undefined && (
+              <Callout kind="bad" title="The record was lost">
+                <p>{loss.reason}.</p>
+              </Callout>
+            )}
+            {loss !== undefined ? null : delivered === undefined ? (
               <WhyItWaits account={account} endpoint={endpoint} at={at} />
             ) : (
               <Delivered account={account} commit={delivered} />

@@ -39,7 +39,7 @@ function Revoke({ node }: { readonly node: Node }) {
       </Bullets>
       <CheckboxField
         label="Also release its id"
-        hint="For a machine whose disk was lost: a new one may join under the same id."
+        hint="For a machine whose disk was lost: a new one may join under the same id. Accounts see what was lost."
         checked={release}
         onChange={setRelease}
       />
@@ -79,6 +79,9 @@ function Remove({ node }: { readonly node: Node }) {
             Its disk is not touched. It holds {formatBytes(node.segments.bytes)} that are not in a bucket
             {node.segments.bytes > 0 && ': another machine can adopt them with inlet node --adopt'}.
           </li>
+          {node.segments.bytes > 0 && (
+            <li>Accounts see this as a loss of their endpoints, until it is delivered after all or they confirm it.</li>
+          )}
         </Bullets>
       </Confirm>
     </>

@@ -88,6 +88,7 @@ const columns: readonly TableColumn<NodeLog>[] = [
   { title: 'Sealed', cell: ({ sealed_segments }) => formatCount(sealed_segments), figure: true },
   { title: 'Parked', cell: ({ parked_segments }) => formatCount(parked_segments), figure: true, minor: true },
   { title: 'Quarantined', cell: ({ quarantined_segments }) => formatCount(quarantined_segments), figure: true, minor: true },
+  { title: 'Records', cell: ({ records }) => (records === null ? '–' : formatCount(records)), figure: true, minor: true },
   { title: 'Bytes', cell: ({ bytes }) => formatBytes(bytes), figure: true },
   {
     title: 'Oldest',

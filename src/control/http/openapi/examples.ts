@@ -11,6 +11,7 @@ import { destinationsExamples } from './examples/destinations.ts'
 import { endpointsExamples } from './examples/endpoints.ts'
 import { jobsExamples } from './examples/jobs.ts'
 import { keysExamples } from './examples/keys.ts'
+import { lossesExamples } from './examples/losses.ts'
 import { nodesExamples } from './examples/nodes.ts'
 import { peopleExamples } from './examples/people.ts'
 import { queriesExamples } from './examples/queries.ts'
@@ -32,6 +33,7 @@ const examples: Examples = {
   ...shadowsExamples,
   ...dataQualityExamples,
   ...jobsExamples,
+  ...lossesExamples,
   ...queriesExamples,
   ...seriesExamples,
   ...peopleExamples,

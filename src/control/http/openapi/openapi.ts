@@ -30,6 +30,7 @@ import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
+import { Loss } from '#model/loss.ts'
 import { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
 import { ObjectStoreSettings } from '#model/object-store.ts'
 import {
@@ -46,6 +47,7 @@ import {
 import { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewItem, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { QueriedTable, QueryResult, RunQuery } from '#model/query.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
+import { ReceiptOutcome } from '#model/receipt.ts'
 import { NodeRegion, NodeRegions } from '#model/region.ts'
 import { CreateSecret, RotateSecret, Secret } from '#model/secret.ts'
 import { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries } from '#model/series.ts'
@@ -148,6 +150,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { Backfill, Job, JobDetail, Redrive },
   { CreatedJoinToken, CreateJoinToken, JoinToken },
   { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals },
+  { Loss },
   { ObjectStoreSettings },
   { AcceptInvitation, ChangePerson, CreatedInvitation, Invitation, Invite, Membership, OpenSession, Person, Session },
   { DefinitionWarning, PreviewColumn, PreviewIssue, PreviewItem, PreviewRequest, PreviewResult },
@@ -158,6 +161,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries },
   { Shadow, StartShadow },
   { SuggestedColumn, Suggestion, SuggestRequest },
+  { ReceiptOutcome },
   { SendTestEvent, TestEvent },
   { AccessToken, ExchangeToken },
   { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage },

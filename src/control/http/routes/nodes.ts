@@ -11,7 +11,7 @@ const SegmentsQuery = PageQuery.extend({ owner: LogOwner.optional() })
 const RevokeQuery = z.strictObject({
   release: z.enum(['true', 'false']).default('false').meta({
     description:
-      '`true` also releases the id: any node with a join token or the join secret may register under it, for example after its disk was lost',
+      '`true` also releases the id: any node with a join token or the join secret may register under it, for example after its disk was lost. What the node last reported to hold is then a loss (`GET /v1/losses`)',
   }),
 })
 
@@ -55,7 +55,9 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
         'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out.',
       query: RevokeQuery,
       response: { 204: Empty, 404: problem('there is no such node') },
-      run: ({ params, query }) => inventory.revokeCredential(params.id, query.release === 'true'),
+      run: async ({ params, query }) => {
+        await inventory.revokeCredential(params.id, query.release === 'true')
+      },
     })
   })
 }

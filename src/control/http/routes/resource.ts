@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { AppError } from '#errors.ts'
 import { CommitId } from '#model/commit.ts'
 import { Id } from '#model/id.ts'
+import { ReceiptId } from '#model/receipt.ts'
 import type { problem } from '../openapi/openapi.ts'
 import type { RouteScope } from '../requests/authenticate.ts'
 import type { RequestShares } from '../requests/request-shares.ts'
@@ -113,9 +114,11 @@ function addRoute<Route extends string, Query, Body, Declared extends Responses>
   })
 }
 
-/** Commits are named after their segments, all else has a UUID. */
+/** Named after their segments. All else has a UUID. */
+const otherIds: Readonly<Record<string, z.ZodType>> = { commit_id: CommitId, receipt_id: ReceiptId }
+
 function paramsOf(url: string): z.ZodType | undefined {
-  const names = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => [name, name === 'commit_id' ? CommitId : Id] as const)
+  const names = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => [name, otherIds[name] ?? Id] as const)
   return names.length === 0 ? undefined : z.object(Object.fromEntries(names))
 }
 

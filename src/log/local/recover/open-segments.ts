@@ -118,6 +118,12 @@ export class OpenSegments {
   }
 }
 
+/** Returns the segments of the last list; undefined without one that can be read. */
+export async function readOpenSegments(files: Files, directory: string): Promise<readonly NotedSegment[] | undefined> {
+  const bytes = await files.read(join(directory, openSegmentsName)).catch(() => undefined)
+  return bytes === undefined ? undefined : parseList(bytes)?.segments
+}
+
 function checksumOf(text: string): string {
   return crc32(text).toString(16).padStart(8, '0')
 }

@@ -33,13 +33,15 @@ const nodeLog = {
     account_id: ids.account,
     owner: 'active',
     ...totals,
+    records: 4310,
+    first_segment_seq: 42,
     oldest_sealed_at: at,
   },
   ...{ blocked_by: null, append_blocked_by: null, closed: false, scrub_findings: 0, scrub_finding: null },
 }
 
 const nodeRemoval = {
-  ...{ node_id: ids.node, region: 'fra', reported_at: at, segments: totals, endpoints: 1, logs: [nodeLog] },
+  ...{ node_id: ids.node, region: 'fra', reported_at: at, segments: totals, endpoints: 1, logs: [nodeLog], losses: 1 },
   note: `the node is silent since ${at}: what it accepted after its last report is not counted`,
 }
 

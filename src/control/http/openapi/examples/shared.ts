@@ -19,6 +19,7 @@ export const ids = {
   node: id('f1'),
   account: id('ac'),
   job: id('51'),
+  loss: id('10'),
   joinToken: id('70'),
   person: id('9e'),
   invitation: id('1f'),

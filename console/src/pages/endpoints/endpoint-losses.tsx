@@ -1,0 +1,57 @@
+import { useQuery } from '@tanstack/react-query'
+import { type Endpoint, endpointQuery } from '../../api/endpoints.ts'
+import { confirmLoss, type Loss, openLossesQuery } from '../../api/losses.ts'
+import { Callout } from '../../design/callout.tsx'
+import { formatBytes, formatCount } from '../../design/format.ts'
+import { Bullets } from '../../design/layout.tsx'
+import { Time } from '../../design/time.tsx'
+import { AskingButton } from '../../shell/asking-button.tsx'
+import { useMay } from '../../shell/session.tsx'
+
+type EndpointLossesProps = { readonly account: string; readonly endpoint: Endpoint }
+
+/** Losses with removed nodes, until somebody of the account confirms it. Nothing while there is none. */
+export function EndpointLosses({ account, endpoint }: EndpointLossesProps) {
+  const losses = useQuery(openLossesQuery(account, endpoint.id))
+  return losses.data?.items.map((loss) => <OpenLoss key={loss.id} account={account} loss={loss} />)
+}
+
+function OpenLoss({ account, loss }: { readonly account: string; readonly loss: Loss }) {
+  const { node_id, records, bytes, recorded_at, reported_at, first_segment_seq, recovered, is_node_back } = loss
+  const mayConfirm = useMay('member')
+  const amount = records === null ? `Records in ${formatBytes(bytes)}` : `Up to ${formatCount(records)} records`
+  return (
+    <Callout
+      kind="bad"
+      title={`${amount} were lost with a node`}
+      action={mayConfirm && <ConfirmLoss account={account} loss={loss} />}
+    >
+      <p>
+        Node <code title={node_id}>{node_id.slice(0, 8)}</code> was removed <Time at={recorded_at} />. It had acknowledged them,
+        and not delivered, as it last reported <Time at={reported_at} />
+        {first_segment_seq !== null && `: segment ${first_segment_seq} and later ones`}.
+      </p>
+      <p>
+        {is_node_back
+          ? `The node is back, and delivers what it still has: ${formatCount(recovered.records)} records so far.`
+          : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
+      </p>
+    </Callout>
+  )
+}
+
+function ConfirmLoss({ account, loss: { id, endpoint_id } }: { readonly account: string; readonly loss: Loss }) {
+  const changes = [openLossesQuery(account, endpoint_id).queryKey, endpointQuery(account, endpoint_id).queryKey]
+  return (
+    <AskingButton
+      title="Confirm this loss?"
+      action="Confirm loss"
+      change={{ call: () => confirmLoss(id), changes, said: 'Loss confirmed' }}
+    >
+      <Bullets>
+        <li>The status of the endpoint no longer names it. It stays in the list of losses, and in the audit trail.</li>
+        <li>If the disk comes back all the same, its records are delivered.</li>
+      </Bullets>
+    </AskingButton>
+  )
+}

@@ -1,0 +1,103 @@
+/**
+ * Says what became of acknowledged records, by the receipt that ingest returned.
+ *
+ * Law: `lost` needs a fact: the node was removed, the endpoint was deleted, or the node said, after it delivered later segments, that it does
+ * not have this one. So the report of the node is read before the commits. A disk that comes back makes it `waiting` again.
+ */
+import { AppError } from '#errors.ts'
+import { countNoun } from '#lib/count-noun.ts'
+import { isMarkerKind } from '#model/artifact.ts'
+import type { Commit } from '#model/commit.ts'
+import type { Principal } from '#model/principal.ts'
+import { parseReceiptId, type ReceiptOutcome } from '#model/receipt.ts'
+import { findNeighbours, listSegmentCommits, type SegmentOfNode } from '#store/commits/commits.ts'
+import { findLossOf } from '#store/commits/losses.ts'
+import { findMissingSinceOf } from '#store/commits/missing-commits.ts'
+import { assertEverExisted, findEndpoint } from '#store/endpoints/endpoints.ts'
+import { findLogHolder, type LogHolder } from '#store/nodes/log-holder.ts'
+import type { Db, Store } from '#store/store.ts'
+
+export type Receipts = ReturnType<typeof receiptService>
+
+type Undelivered = Pick<ReceiptOutcome, 'state' | 'reason' | 'loss_id'>
+
+/** A report that arrived so much later than a commit was made after it. */
+const reportLaterMs = 10_000
+
+export function receiptService({ store }: { readonly store: Store }) {
+  return {
+    /** Throws not_found for the endpoint, and for a segment of which nothing is known. */
+    async get({ account_id }: Principal, endpoint_id: string, receipt_id: string): Promise<ReceiptOutcome> {
+      const { db } = store
+      await assertEverExisted(db, account_id, endpoint_id)
+      const receipt = parseReceiptId(receipt_id)
+      if (receipt === undefined) throw new AppError('not_found', 'this is no receipt: it is <node_id>-<segment_seq>')
+      const { node_id, segment_seq } = receipt
+      const segment = { node_id, seq: segment_seq }
+      const holder = await findLogHolder(db, endpoint_id, node_id)
+      const [commit] = await listSegmentCommits(db, endpoint_id, segment)
+      if (commit !== undefined) return { ...receipt, ...describeDelivery(commit) }
+      const rest = { commit_id: null, delivered_at: null, keys: [] }
+      const missing = await findMissingSinceOf(db, account_id, endpoint_id)
+      if (missing !== null) return { ...receipt, ...rest, ...mayBeMissing(missing) }
+      return { ...receipt, ...rest, ...(await explainUndelivered(db, account_id, endpoint_id, segment, holder)) }
+    },
+  }
+}
+
+function describeDelivery(commit: Commit): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
+  const { id, uploaded_at, artifacts, records_damaged } = commit
+  const files = Object.entries(artifacts).filter(([kind]) => !isMarkerKind(kind))
+  const keys = new Set(files.map(([, { key, moved_to }]) => moved_to?.key ?? key))
+  const damage = `${countNoun(records_damaged, 'record')} of the segment or more were lost to damage on the node`
+  const reason = records_damaged === 0 ? null : damage
+  return { state: 'delivered', reason, commit_id: id, delivered_at: uploaded_at, keys: [...keys], loss_id: null }
+}
+
+function mayBeMissing(since: string): Undelivered {
+  const reason = `commits since ${since} may be missing: the database went back to an older state, and the operator has to run inlet commits rebuild`
+  return { state: 'waiting', reason, loss_id: null }
+}
+
+async function explainUndelivered(
+  db: Db,
+  account_id: string,
+  endpoint_id: string,
+  segment: SegmentOfNode,
+  holder: LogHolder,
+): Promise<Undelivered> {
+  const { node_id, seq } = segment
+  const { node, held, reported_at } = holder
+  if (held !== undefined && (held.first_seq === null || held.first_seq <= seq))
+    return { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null }
+  const found = await findLossOf(db, endpoint_id, segment)
+  // A node that is back, or another one under its id, continues the log above what was lost.
+  const loss = node !== 'registered' || (found?.last_seq != null && seq <= found.last_seq) ? found : undefined
+  const lost = (reason: string): Undelivered => ({ state: 'lost', reason, loss_id: loss?.id ?? null })
+  const waiting = { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null } as const
+  if (node === 'registered' && reported_at === undefined) return waiting
+  if (loss !== undefined && loss.state !== 'recovered')
+    return lost(`the node was removed at ${loss.recorded_at}, before it delivered the segment`)
+  const { before, after } = await findNeighbours(db, endpoint_id, segment)
+  const isReportLater = after !== undefined && reported_at !== undefined && Date.parse(reported_at) >= after + reportLaterMs
+  if (node === 'registered' && after !== undefined && !isReportLater) return waiting
+  // Commits are kept for a time, and the oldest go first. An unknown node never delivered anything.
+  if (after === undefined ? node === 'unknown' && before === undefined : before === undefined) throw unknownSegment()
+  if (node !== 'registered') return lost('the node was removed before it delivered the segment')
+  if (after !== undefined) return lost('the node delivered later segments, and does not have this one any more')
+  const endpoint = await findEndpoint(db, account_id, endpoint_id)
+  return endpoint === undefined ? lost('the endpoint was deleted before the segment was delivered') : waiting
+}
+
+function explainWait(node_id: string, { held, reported_at }: LogHolder): string {
+  if (reported_at === undefined) return `delivery of node ${node_id} has not reported yet`
+  if (held?.blocked_by != null) return `node ${node_id}, as it reported at ${reported_at}: ${held.blocked_by}`
+  return `node ${node_id} has not delivered the segment, as it reported at ${reported_at}`
+}
+
+function unknownSegment(): AppError {
+  return new AppError(
+    'not_found',
+    'nothing is known of this segment: no node acknowledged it for this endpoint, or its commit is older than commits are kept',
+  )
+}

@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { Id } from './id.ts'
+import { PageQuery } from './page.ts'
+import { Timestamp } from './timestamp.ts'
+
+/** `open` until every segment of it is delivered after all (`recovered`), or the owner of the endpoint accepts it (`confirmed`). */
+export const LossState = z.enum(['open', 'recovered', 'confirmed'])
+export type LossState = z.infer<typeof LossState>
+
+/** Records of one endpoint that were acknowledged, and not delivered when their node was removed. */
+export const Loss = z.object({
+  id: Id,
+  endpoint_id: Id,
+  endpoint_name: z.string(),
+  node_id: Id,
+  region: z.string(),
+  state: LossState.meta({
+    description:
+      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all; `confirmed`: somebody of the account accepted it',
+  }),
+  first_segment_seq: z.int().min(0).nullable().meta({
+    description: 'receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say',
+  }),
+  last_segment_seq: z
+    .int()
+    .min(0)
+    .nullable()
+    .meta({ description: 'the last segment that the node reported; null if it did not say' }),
+  segments: z.int().min(0).meta({ description: 'as the node last reported, without those that were delivered since' }),
+  records: z.int().min(0).nullable().meta({
+    description:
+      'at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted',
+  }),
+  bytes: z.int().min(0).meta({ description: 'size of these segments on the disk of the node, at most' }),
+  reported_at: Timestamp.meta({ description: 'when the node last reported what its disk held' }),
+  recorded_at: Timestamp.meta({ description: 'when the node was removed' }),
+  is_node_back: z.boolean().meta({
+    description: 'whether the node joined again, as when its disk was adopted: it delivers what it still has',
+  }),
+  recovered: z
+    .object({ segments: z.int().min(0), records: z.int().min(0), bytes: z.int().min(0) })
+    .meta({ description: 'delivered since the node was removed' }),
+  recovered_at: Timestamp.nullable().meta({ description: 'when the last segment of it was delivered' }),
+  confirmed_at: Timestamp.nullable(),
+  confirmed_by: z
+    .string()
+    .nullable()
+    .meta({ description: '`key:<id>` or `person:<id>`', examples: ['key:4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'] }),
+})
+export type Loss = z.infer<typeof Loss>
+
+export const LossesQuery = PageQuery.extend({
+  state: LossState.optional().meta({ description: 'only losses in this state' }),
+  endpoint_id: Id.optional().meta({ description: 'only losses of this endpoint' }),
+})
+export type LossesQuery = z.infer<typeof LossesQuery>

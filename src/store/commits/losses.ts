@@ -1,0 +1,262 @@
+/**
+ * The ledger of loss: what was acknowledged and not delivered when a node was removed.
+ *
+ * Owns: the rows, from the removal until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts).
+ * Law: a row is an upper bound as of the last report of the node. A segment counts as missing until its commit is recorded, whoever
+ * delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers.
+ */
+import { sql } from 'kysely'
+import { AppError } from '#errors.ts'
+import type { SegmentCommit } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import type { Loss, LossesQuery, LossState } from '#model/loss.ts'
+import type { Page } from '#model/page.ts'
+import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
+import { inChunks } from '../chunks.ts'
+import { toTime, toTimeOrNull } from '../columns.ts'
+import { readPage } from '../page.ts'
+import { addTo, subtractFrom, sumOf } from '../safe-sums.ts'
+import type { Database } from '../schema.ts'
+import type { Db, Tx } from '../store.ts'
+
+type LossRow = Database['losses']
+
+/**
+ * Records what the removal of a node loses, and tells the accounts in their audit trails. Call it before the node is deleted. Logs whose
+ * endpoint was deleted or is unknown have no owner to tell. Returns the number of losses.
+ */
+export async function recordLosses(db: Tx, node_id: string, now: number): Promise<number> {
+  const held = await listHeld(db, node_id)
+  const delivered = await countDelivered(db, node_id)
+  const rows = held.flatMap(({ node_region, open_segments, undelivered_segments, parked_segments, ...log }): LossRow[] => {
+    const { endpoint_id, account_id, first_seq, last_seq, records, quarantined_segments, last_seen_at } = log
+    const held = open_segments + undelivered_segments + parked_segments
+    // Some may have been delivered after the report. Each seq is that of one segment.
+    const range = first_seq === null || last_seq === null ? held : last_seq - first_seq + 1 - (delivered.get(endpoint_id) ?? 0)
+    const segments = Math.max(0, Math.min(held, range)) + quarantined_segments
+    if (segments === 0) return []
+    const bounds = { first_seq, last_seq, segments, segments_missing: segments, records, bytes: log.undelivered_bytes }
+    const times = { reported_at: last_seen_at ?? now, recorded_at: now, recovered_at: null, confirmed_at: null }
+    const recovered = { records_recovered: 0, bytes_recovered: 0 }
+    return [
+      {
+        id: newId(),
+        account_id,
+        endpoint_id,
+        node_id,
+        region: node_region,
+        ...bounds,
+        ...recovered,
+        ...times,
+        confirmed_by: null,
+      },
+    ]
+  })
+  for (const some of inChunks(rows)) await db.insertInto('losses').values(some).execute()
+  for (const account_id of new Set(rows.map((row) => row.account_id))) {
+    const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: node_id } as const
+    await insertAuditEvent(db, eventOutsideApi(event, now))
+  }
+  return rows.length
+}
+
+/** Returns the logs of the node with segments, whose endpoints exist. */
+function listHeld(db: Db, node_id: string) {
+  return db
+    .selectFrom('endpoint_lags')
+    .innerJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
+    .innerJoin('nodes', 'nodes.id', 'endpoint_lags.node_id')
+    .leftJoin('node_processes', (join) =>
+      join.onRef('node_processes.node_id', '=', 'endpoint_lags.node_id').on('node_processes.process', '=', 'delivery'),
+    )
+    .select(['endpoint_lags.endpoint_id', 'endpoints.account_id', 'nodes.region as node_region', 'node_processes.last_seen_at'])
+    .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
+    .select(['endpoint_lags.records', 'endpoint_lags.first_seq', 'endpoint_lags.last_seq'])
+    .where('endpoint_lags.node_id', '=', node_id)
+    .where('endpoints.deleted_at', 'is', null)
+    .execute()
+}
+
+/** Returns how many of the seqs that the node reported have a commit, by endpoint. */
+async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom('endpoint_lags')
+    .innerJoin('commits', (join) =>
+      join
+        .onRef('commits.endpoint_id', '=', 'endpoint_lags.endpoint_id')
+        .onRef('commits.node_id', '=', 'endpoint_lags.node_id')
+        .onRef('commits.seq', '>=', 'endpoint_lags.first_seq')
+        .onRef('commits.seq', '<=', 'endpoint_lags.last_seq'),
+    )
+    .select('endpoint_lags.endpoint_id')
+    .select(({ fn }) => fn.count<number>('commits.seq').distinct().as('seqs'))
+    .where('endpoint_lags.node_id', '=', node_id)
+    .groupBy('endpoint_lags.endpoint_id')
+    .execute()
+  return new Map(rows.map(({ endpoint_id, seqs }) => [endpoint_id, Number(seqs)]))
+}
+
+/** Counts a commit that is new in this database as recovered, if it is of a segment that was lost. */
+export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
+  const { node_id, endpoint_id, seq, records, wal_bytes } = commit
+  await db
+    .updateTable('losses')
+    .set(({ ref, val }) => ({
+      segments_missing: subtractFrom(ref('segments_missing'), 1),
+      records_recovered: addTo(ref('records_recovered'), val(records)),
+      bytes_recovered: addTo(ref('bytes_recovered'), val(wal_bytes)),
+      recovered_at: sql<number | null>`case when segments_missing <= 1 then cast(${now} as bigint) else null end`,
+    }))
+    .where(({ and }) => and({ endpoint_id, node_id }))
+    .where('segments_missing', '>', 0)
+    .where(({ eb, or }) => or([eb('first_seq', 'is', null), eb('first_seq', '<=', seq)]))
+    .where(({ eb, or }) => or([eb('last_seq', 'is', null), eb('last_seq', '>=', seq)]))
+    .execute()
+}
+
+/** Returns one page of the losses of an account, newest first. */
+export async function listLosses(db: Db, account_id: string, { state, endpoint_id, ...page }: LossesQuery): Promise<Page<Loss>> {
+  let losses = selectLosses(db).where('losses.account_id', '=', account_id)
+  if (endpoint_id !== undefined) losses = losses.where('losses.endpoint_id', '=', endpoint_id)
+  if (state === 'recovered') losses = losses.where('recovered_at', 'is not', null)
+  else if (state !== undefined)
+    losses = losses.where('recovered_at', 'is', null).where('confirmed_at', state === 'open' ? 'is' : 'is not', null)
+  return readPage(losses.orderBy('recorded_at', 'desc').orderBy('losses.id'), page, toLoss)
+}
+
+/** Accepts a loss. One that was confirmed before keeps its time. Throws not_found. */
+export async function confirmLoss(db: Tx, account_id: string, id: string, by: string, now: number): Promise<Loss> {
+  await db
+    .updateTable('losses')
+    .set({ confirmed_at: now, confirmed_by: by })
+    .where(({ and }) => and({ account_id, id }))
+    .where('confirmed_at', 'is', null)
+    .execute()
+  const row = await selectLosses(db)
+    .where(({ and }) => and({ 'losses.account_id': account_id, 'losses.id': id }))
+    .executeTakeFirst()
+  if (row === undefined) throw new AppError('not_found', 'no such loss')
+  return toLoss(row)
+}
+
+/** Loss that neither was recovered nor confirmed. */
+export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'records' | 'bytes' | 'first_seq'> & {
+  readonly recorded_at: string
+  readonly is_node_back: boolean
+}
+
+/** Returns the open losses of these endpoints. */
+export async function listOpenLosses(db: Db, endpointIds: readonly string[]): Promise<readonly OpenLoss[]> {
+  const losses: OpenLoss[] = []
+  for (const ids of inChunks(endpointIds)) {
+    const rows = await selectOpen(db).where('losses.endpoint_id', 'in', ids).orderBy('recorded_at').orderBy('losses.id').execute()
+    losses.push(...rows.map(toOpenLoss))
+  }
+  return losses
+}
+
+/** Returns the same for all endpoints of an account. */
+export async function listOpenLossesOfAccount(db: Db, account_id: string): Promise<readonly OpenLoss[]> {
+  const rows = await selectOpen(db)
+    .where('losses.account_id', '=', account_id)
+    .orderBy('recorded_at')
+    .orderBy('losses.id')
+    .execute()
+  return rows.map(toOpenLoss)
+}
+
+export type FoundLoss = {
+  readonly id: string
+  readonly state: LossState
+  readonly recorded_at: string
+  readonly last_seq: number | null
+}
+
+/** Returns the newest loss that a segment may belong to: from its first one on, whatever its state. */
+export async function findLossOf(
+  db: Db,
+  endpoint_id: string,
+  { node_id, seq }: { readonly node_id: string; readonly seq: number },
+): Promise<FoundLoss | undefined> {
+  const row = await db
+    .selectFrom('losses')
+    .select(['id', 'last_seq', 'recorded_at', 'recovered_at', 'confirmed_at'])
+    .where(({ and }) => and({ endpoint_id, node_id }))
+    .where(({ eb, or }) => or([eb('first_seq', 'is', null), eb('first_seq', '<=', seq)]))
+    .orderBy('recorded_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row && { id: row.id, state: stateOf(row), recorded_at: toTime(row.recorded_at), last_seq: row.last_seq }
+}
+
+export type LossTotals = { readonly losses: number; readonly records: number; readonly bytes: number }
+
+/** Returns what is lost and not confirmed, over all accounts, of endpoints that are not deleted. */
+export async function sumOpenLosses(db: Db): Promise<LossTotals> {
+  return db
+    .selectFrom('losses')
+    .innerJoin('endpoints', (join) =>
+      join.onRef('endpoints.id', '=', 'losses.endpoint_id').on('endpoints.deleted_at', 'is', null),
+    )
+    .select(sql<number>`cast(count(*) as bigint)`.as('losses'))
+    .select(sql<number>`coalesce(${sumOf(sql<number>`losses.records`)}, 0)`.as('records'))
+    .select(sql<number>`coalesce(${sumOf(sql<number>`losses.bytes`)}, 0)`.as('bytes'))
+    .where('recovered_at', 'is', null)
+    .where('confirmed_at', 'is', null)
+    .executeTakeFirstOrThrow()
+}
+
+/** Removes losses that ended before `before` (epoch ms). Open ones stay. */
+export async function removeLossesEndedBefore(db: Db, before: number): Promise<void> {
+  await db
+    .deleteFrom('losses')
+    .where(({ eb, or }) => or([eb('recovered_at', '<', before), eb('confirmed_at', '<', before)]))
+    .execute()
+}
+
+function selectLosses(db: Db) {
+  return db
+    .selectFrom('losses')
+    .innerJoin('endpoints', 'endpoints.id', 'losses.endpoint_id')
+    .leftJoin('nodes', 'nodes.id', 'losses.node_id')
+    .selectAll('losses')
+    .select(['endpoints.name as endpoint_name', 'nodes.id as present_node'])
+}
+
+function selectOpen(db: Db) {
+  return db
+    .selectFrom('losses')
+    .leftJoin('nodes', 'nodes.id', 'losses.node_id')
+    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'records', 'bytes', 'first_seq', 'recorded_at'])
+    .select('nodes.id as present_node')
+    .where('recovered_at', 'is', null)
+    .where('confirmed_at', 'is', null)
+}
+
+type OpenRow = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'records' | 'bytes' | 'first_seq' | 'recorded_at'> & {
+  readonly present_node: string | null
+}
+
+function toOpenLoss({ present_node, recorded_at, ...row }: OpenRow): OpenLoss {
+  return { ...row, recorded_at: toTime(recorded_at), is_node_back: present_node !== null }
+}
+
+function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 'confirmed_at'>): LossState {
+  if (recovered_at !== null) return 'recovered'
+  return confirmed_at === null ? 'open' : 'confirmed'
+}
+
+function toLoss(row: LossRow & { readonly endpoint_name: string; readonly present_node: string | null }): Loss {
+  const { id, endpoint_id, endpoint_name, node_id, region, segments, segments_missing, records, bytes, confirmed_by } = row
+  return {
+    ...{ id, endpoint_id, endpoint_name, node_id, region, state: stateOf(row) },
+    ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes },
+    reported_at: toTime(row.reported_at),
+    recorded_at: toTime(row.recorded_at),
+    is_node_back: row.present_node !== null,
+    recovered: { segments: segments - segments_missing, records: row.records_recovered, bytes: row.bytes_recovered },
+    recovered_at: toTimeOrNull(row.recovered_at),
+    confirmed_at: toTimeOrNull(row.confirmed_at),
+    confirmed_by,
+  }
+}

@@ -1,0 +1,24 @@
+/** The table of losses with removed nodes (commits/losses.ts). */
+export type LossTables = {
+  /** Acknowledged and not delivered when the node was removed. `segments_missing` have no commit yet. */
+  losses: {
+    id: string
+    account_id: string
+    endpoint_id: string
+    node_id: string
+    region: string
+    first_seq: number | null
+    last_seq: number | null
+    segments: number
+    segments_missing: number
+    records: number | null
+    bytes: number
+    records_recovered: number
+    bytes_recovered: number
+    reported_at: number
+    recorded_at: number
+    recovered_at: number | null
+    confirmed_at: number | null
+    confirmed_by: string | null
+  }
+}

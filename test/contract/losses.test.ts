@@ -1,0 +1,259 @@
+/** What is lost with a removed node: the ledger, and what receipts then say. */
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import { clientOf, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+const operator = () => clientOf(control().call, operatorToken)
+const remove = (id: string) => operator().delete(`/v1/nodes/${id}?force=true`)
+const silence = () => control().clock.advance(16_000)
+
+async function inhabited() {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, name: 'checkout' })
+  const node = await TestNode.register(control(), region)
+  await node.snapshot()
+  const receipt = async (seq: number, node_id = node.id) => account.get(`/v1/endpoints/${endpoint.id}/receipts/${node_id}-${seq}`)
+  const losses = async (query = '') => (await account.get(`/v1/losses${query}`)).body.items
+  const reasons = async (): Promise<string> => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join()
+  const commit = async (...seqs: readonly number[]) => {
+    const commits = seqs.map((seq) => aCommit(node.id, endpoint.id, seq, { records_damaged: 0 }))
+    expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+  }
+  /** Reports an open segment and sealed ones, from one seq to another. */
+  const hold = async (first_seq: number, last_seq: number, more: Partial<EndpointLag> = {}) => {
+    const segments = { open_segments: 1, undelivered_segments: last_seq - first_seq }
+    const counts = { undelivered_bytes: 91_204, records: 285, first_seq, last_seq }
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { ...segments, ...counts, ...more })] })
+  }
+  return { account, region, endpoint, node, receipt, losses, reasons, commit, hold }
+}
+
+describe('GET /v1/losses', () => {
+  test('200 has nothing while nodes deliver, and what was held once one is removed', async () => {
+    const { account, region, endpoint, node, losses, reasons, hold } = await inhabited()
+    await hold(42, 43)
+    expect(await losses()).toEqual([])
+    silence()
+    const removal = await remove(node.id)
+    expect(removal.body).toMatchObject({ losses: 1, logs: [{ records: 285, first_segment_seq: 42 }] })
+    const [loss] = await losses()
+    expect(loss).toMatchObject({
+      ...{ endpoint_id: endpoint.id, endpoint_name: 'checkout', node_id: node.id, region, state: 'open' },
+      ...{ first_segment_seq: 42, last_segment_seq: 43, segments: 2, records: 285, bytes: 91_204, is_node_back: false },
+      ...{ recovered: { segments: 0, records: 0, bytes: 0 }, recovered_at: null, confirmed_at: null, confirmed_by: null },
+    })
+    expect(Date.parse(loss.recorded_at) - Date.parse(loss.reported_at)).toBeGreaterThanOrEqual(16_000)
+    expect(await reasons()).toContain(
+      `up to 285 acknowledged records of node ${node.id}, from segment 42 on, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR), or confirm the loss (inlet losses confirm ${loss.id})`,
+    )
+    const { items } = (await account.get('/v1/audit-events?operation=recordLosses')).body
+    expect(items).toMatchObject([{ actor: 'inlet', resource_id: node.id, account_id: account.account_id }])
+    const filtered = await Promise.all(
+      [`?endpoint_id=${endpoint.id}`, `?endpoint_id=${newId()}`, '?state=open', '?state=recovered', '?state=confirmed'].map(
+        losses,
+      ),
+    )
+    expect(filtered.map(({ length }) => length)).toEqual([1, 0, 1, 0, 0])
+  })
+
+  test('200 leaves out what was delivered after the last report, and logs without an owner', async () => {
+    const { endpoint, node, losses, hold, commit } = await inhabited()
+    await hold(1, 3)
+    await commit(1, 2)
+    const deleted = newId()
+    await node.heartbeat({}, { lag: [aLag(deleted), aLag(endpoint.id, { records: 9, first_seq: 1, last_seq: 3 })] })
+    expect((await remove(node.id)).body).toMatchObject({ endpoints: 2, losses: 1 })
+    expect(await losses()).toMatchObject([{ segments: 1, records: 9 }])
+    const whole = await inhabited()
+    await whole.hold(0, 1)
+    await whole.commit(0, 1)
+    expect((await remove(whole.node.id)).body).toMatchObject({ losses: 0 })
+    expect(await whole.losses()).toEqual([])
+  })
+
+  test('200 has nothing that is not known for a node of the release before', async () => {
+    const { endpoint, node, losses, reasons, receipt } = await inhabited()
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_bytes: 70 })] })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([
+      { first_segment_seq: null, last_segment_seq: null, segments: 1, records: null, bytes: 70 },
+    ])
+    expect(await reasons()).toContain(`70 bytes of acknowledged records of node ${node.id} were not delivered`)
+    expect((await receipt(5)).body).toMatchObject({ state: 'lost' })
+  })
+
+  test('401, 403, 422; and nothing of another account', async () => {
+    const { account, node, hold } = await inhabited()
+    await hold(0, 0)
+    await remove(node.id)
+    expect(await account.as('nobody').get('/v1/losses')).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get('/v1/losses')).toMatchObject({ status: 403 })
+    expect(await account.get('/v1/losses?state=perhaps')).toMatchObject({ status: 422 })
+    const other = await control().newAccount()
+    expect((await other.get('/v1/losses')).body.items).toEqual([])
+  })
+})
+
+describe('POST /v1/losses/{id}/confirm', () => {
+  test('200 ends the reason, is in the audit trail, and changes nothing the second time', async () => {
+    const { account, node, endpoint, losses, reasons, receipt, hold } = await inhabited()
+    await hold(0, 0)
+    await remove(node.id)
+    const [{ id }] = await losses()
+    const confirmed = await account.post(`/v1/losses/${id}/confirm`)
+    expect(confirmed).toMatchObject({
+      status: 200,
+      body: { id, state: 'confirmed', confirmed_by: `key:${account.key_id}`, confirmed_at: expect.stringMatching(/Z$/) },
+    })
+    expect(await reasons()).not.toContain('confirm')
+    control().clock.advance(1_000)
+    expect((await account.post(`/v1/losses/${id}/confirm`)).body).toEqual(confirmed.body)
+    const { items } = (await account.get('/v1/audit-events?operation=confirmLoss')).body
+    expect(items[0]).toMatchObject({ resource_id: id, result: 'succeeded' })
+    expect((await receipt(0)).body).toMatchObject({ state: 'lost', loss_id: id })
+    expect((await account.get(`/v1/endpoints?status=degraded`)).body.items).not.toMatchObject([{ id: endpoint.id }])
+  })
+
+  test('403, 404', async () => {
+    const { account, node, losses, hold } = await inhabited()
+    await hold(0, 0)
+    await remove(node.id)
+    const [{ id }] = await losses()
+    expect(await account.as('metrics').post(`/v1/losses/${id}/confirm`)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/losses/${newId()}/confirm`)).toMatchObject({ status: 404 })
+    const other = await control().newAccount()
+    expect(await other.post(`/v1/losses/${id}/confirm`)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
+  test('200 waits, then has the keys', async () => {
+    const { node, receipt, hold, commit } = await inhabited()
+    await hold(7, 7)
+    expect(await receipt(7)).toMatchObject({
+      status: 200,
+      body: {
+        ...{ node_id: node.id, segment_seq: 7, state: 'waiting', commit_id: null, keys: [], loss_id: null },
+        reason: expect.stringContaining(`node ${node.id} has not delivered the segment`),
+      },
+    })
+    await commit(7)
+    expect((await receipt(7)).body).toMatchObject({
+      ...{ state: 'delivered', reason: null, commit_id: expect.stringContaining(node.id) },
+      ...{ keys: [expect.stringMatching(/\.parquet$/)], delivered_at: expect.stringMatching(/Z$/) },
+    })
+  })
+
+  test('200 says which records of a delivered segment were damaged, and what blocks one that waits', async () => {
+    const { endpoint, node, receipt, hold } = await inhabited()
+    await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
+    expect((await receipt(0)).body.reason).toBe('3 records of the segment or more were lost to damage on the node')
+    await hold(1, 2, { blocked_by: 'the bucket lake does not exist' })
+    expect((await receipt(1)).body.reason).toMatch(/: the bucket lake does not exist$/)
+  })
+
+  test('200 is lost for what a removed node did not deliver, also after its last report', async () => {
+    const { node, losses, receipt, hold, commit } = await inhabited()
+    await commit(1)
+    await hold(2, 3)
+    await remove(node.id)
+    const [{ id }] = await losses()
+    expect((await receipt(1)).body).toMatchObject({ state: 'delivered' })
+    for (const seq of [2, 3, 4]) expect((await receipt(seq)).body).toMatchObject({ state: 'lost', loss_id: id })
+  })
+
+  test('200 is lost for a segment that the node gave up, once it has reported so', async () => {
+    const { node, receipt, hold, commit } = await inhabited()
+    await commit(1)
+    await hold(2, 4, { parked_segments: 1 })
+    await commit(3, 4)
+    expect((await receipt(2)).body).toMatchObject({ state: 'waiting' })
+    await node.heartbeat({}, { lag: [] })
+    // This report may be older than the commits.
+    expect((await receipt(2)).body).toMatchObject({ state: 'waiting' })
+    control().clock.advance(11_000)
+    await hold(5, 5)
+    expect((await receipt(2)).body).toMatchObject({ state: 'lost', loss_id: null })
+    expect((await receipt(5)).body).toMatchObject({ state: 'waiting' })
+    expect((await receipt(6)).body).toMatchObject({ state: 'waiting' })
+  })
+
+  test('200 is lost for what a forced deletion of the endpoint abandoned', async () => {
+    const { account, endpoint, node, receipt, hold } = await inhabited()
+    await hold(0, 0)
+    await account.delete(`/v1/endpoints/${endpoint.id}?force=true`)
+    expect((await receipt(0)).body).toMatchObject({ state: 'waiting' })
+    await node.heartbeat()
+    expect((await receipt(0)).body).toMatchObject({ state: 'lost', reason: expect.stringContaining('the endpoint was deleted') })
+  })
+
+  test('404 for another endpoint, what is no receipt, an unknown node, and what is older than commits are kept', async () => {
+    const { account, receipt, endpoint, commit } = await inhabited()
+    await commit(5)
+    control().clock.advance(11_000)
+    expect(await account.get(`/v1/endpoints/${newId()}/receipts/${newId()}-1`)).toMatchObject({ status: 404 })
+    expect(await account.get(`/v1/endpoints/${endpoint.id}/receipts/perhaps`)).toMatchObject({ status: 404 })
+    expect(await receipt(1, newId())).toMatchObject({ status: 404 })
+    const { node, hold, ...other } = await inhabited()
+    await other.commit(5)
+    control().clock.advance(11_000)
+    await hold(6, 6)
+    expect(await other.receipt(4)).toMatchObject({ status: 404, body: { detail: expect.stringContaining('older than commits') } })
+    expect(node.id).not.toBe('')
+  })
+})
+
+describe('a disk that comes back', () => {
+  test('makes the loss recovered once its segments are delivered, and receipts wait meanwhile', async () => {
+    const { node, losses, reasons, receipt, hold, commit } = await inhabited()
+    await hold(2, 3)
+    await remove(node.id)
+    await node.join()
+    expect(await losses()).toMatchObject([{ state: 'open', is_node_back: true }])
+    expect(await reasons()).toContain('the node is back, and delivers what it still has')
+    expect((await receipt(2)).body).toMatchObject({ state: 'waiting' })
+    await hold(2, 4)
+    expect((await receipt(4)).body).toMatchObject({ state: 'waiting' })
+    await commit(2)
+    expect(await losses()).toMatchObject([{ state: 'open', recovered: { segments: 1, records: 10, bytes: 1000 } }])
+    await commit(3, 4)
+    const [loss] = await losses()
+    expect(loss).toMatchObject({ state: 'recovered', recovered: { segments: 2, records: 20 } })
+    expect(loss.recovered_at).toMatch(/Z$/)
+    expect(await reasons()).not.toContain('confirm')
+    expect((await receipt(3)).body).toMatchObject({ state: 'delivered' })
+  })
+
+  test('leaves the loss open if it has not all of it, and a confirmed one is recovered all the same', async () => {
+    const { account, node, losses, receipt, hold, commit } = await inhabited()
+    await hold(2, 3)
+    await remove(node.id)
+    await node.join()
+    await commit(3)
+    control().clock.advance(11_000)
+    await node.heartbeat()
+    expect((await receipt(2)).body).toMatchObject({ state: 'lost' })
+    const [{ id }] = await losses('?state=open')
+    await account.post(`/v1/losses/${id}/confirm`)
+    await commit(2)
+    expect(await losses()).toMatchObject([{ state: 'recovered', confirmed_by: `key:${account.key_id}` }])
+  })
+})
+
+test('an id that is released for another disk records the loss, and its seqs are not used again', async () => {
+  const { endpoint, node, losses, receipt, hold } = await inhabited()
+  await hold(2, 3)
+  expect(await operator().delete(`/v1/nodes/${node.id}/credential?release=true`)).toMatchObject({ status: 204 })
+  expect(await losses()).toMatchObject([{ state: 'open', segments: 2 }])
+  await node.join()
+  expect((await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id]).toBe(1_003)
+  await hold(1_004, 1_004)
+  expect((await receipt(2)).body).toMatchObject({ state: 'lost' })
+  expect((await receipt(1_004)).body).toMatchObject({ state: 'waiting' })
+  expect((await remove(node.id)).body).toMatchObject({ losses: 1 })
+})
