@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { json, text as streamText } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { anAccessToken } from '../support/access-token.ts'
 import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf, useIngest } from '../support/ingest-node.ts'
 import { RawClient } from '../support/raw-http.ts'
 
@@ -148,14 +148,9 @@ describe('202', () => {
   })
 
   test('accepts an access token, and an API key as Bearer', async () => {
-    const signer = await newSigningKey(Date.now())
-    const issuer = 'https://control.test'
     const key = aKey()
-    const principal = { account_id: accountId('a'), key_id: key.id, scopes: ['ingest' as const], endpoint_ids: null }
-    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
-    await using node = await IngestNode.start({
-      snapshot: aSnapshot({ keys: [key], jwks: publicKeys([signer]), token_issuer: issuer }),
-    })
+    const { token, issued } = await anAccessToken({ key_id: key.id })
+    await using node = await IngestNode.start({ snapshot: aSnapshot({ keys: [key], ...issued }) })
     for (const bearer of [token, token, secretOf('a')]) {
       const sent = await post(node, '1', { headers: { 'x-api-key': null, authorization: `Bearer ${bearer}` } })
       expect(sent.status).toBe(202)
@@ -166,14 +161,9 @@ describe('202', () => {
 describe('a key that is limited to endpoints', () => {
   test('is accepted only there, and so is a token of it', async () => {
     const [own, other] = [anEndpoint(), anEndpoint()]
-    const signer = await newSigningKey(Date.now())
-    const issuer = 'https://control.test'
     const key = aKey({ endpoint_ids: [own.id] })
-    const principal = { account_id: key.account_id, key_id: key.id, scopes: key.scopes, endpoint_ids: key.endpoint_ids }
-    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
-    await using node = await IngestNode.start({
-      snapshot: aSnapshot({ keys: [key], endpoints: [own, other], jwks: publicKeys([signer]), token_issuer: issuer }),
-    })
+    const { token, issued } = await anAccessToken({ key_id: key.id, endpoint_ids: key.endpoint_ids })
+    await using node = await IngestNode.start({ snapshot: aSnapshot({ keys: [key], endpoints: [own, other], ...issued }) })
     for (const headers of [{}, { 'x-api-key': null, authorization: `Bearer ${token}` }]) {
       expect((await post(node, '1', { headers })).status).toBe(202)
       expect((await post(node, '1', { headers, query: `?endpoint=${own.id}` })).status).toBe(202)
@@ -280,12 +270,9 @@ describe('the endpoint', () => {
 
   test('403 while its account is suspended, whatever the request names; other accounts are not affected', async () => {
     const suspended = [first, second].map((one) => ({ ...one, account_suspended: true }))
-    const signer = await newSigningKey(Date.now())
-    const issuer = 'http://control.test'
-    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['ingest' as const], endpoint_ids: null }
-    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    const { token, issued } = await anAccessToken()
     const oldToken = { 'x-api-key': null, authorization: `Bearer ${token}` }
-    const base = { ...many, jwks: publicKeys([signer]), token_issuer: issuer }
+    const base = { ...many, ...issued }
     await using node = await IngestNode.start({ snapshot: base })
     expect(await post(node, '1', { query: `?endpoint=${first.id}`, headers: oldToken })).toMatchObject({ status: 202 })
     await node.publish({ ...base, epoch: 2, endpoints: [...suspended, foreign] })
@@ -373,10 +360,9 @@ describe('401', () => {
     ['other token', { sends: 'token', of: secretOf('b'), tokensLastMs: null, status: 202 }],
   ])('for a key that is revoked while the body arrives: sent with %s: %o', async (_, how) => {
     const { sends, of: secret = secretOf('a'), tokensLastMs, status } = { of: undefined, ...how }
-    const [signer, issuer, other] = [await newSigningKey(Date.now()), 'https://control.test', aKey({ secret: secretOf('b') })]
-    const before = { ...snapshot, jwks: publicKeys([signer]), token_issuer: issuer, keys: [aKey(), other] }
-    const principal = { account_id: accountId('a'), key_id: aKey({ secret }).id, scopes: ['ingest' as const], endpoint_ids: null }
-    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    const other = aKey({ secret: secretOf('b') })
+    const { token, issued } = await anAccessToken({ key_id: aKey({ secret }).id })
+    const before = { ...snapshot, ...issued, keys: [aKey(), other] }
     await using node = await IngestNode.start({ snapshot: before })
     await using client = await RawClient.connect(node.url)
     const sender = sends === 'token' ? `Authorization: Bearer ${token}` : `X-API-Key: ${secret}`
@@ -395,12 +381,9 @@ describe('401', () => {
 
 describe('403', () => {
   test('for a key or token without the scope ingest', async () => {
-    const signer = await newSigningKey(Date.now())
-    const issuer = 'https://control.test'
-    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['admin' as const], endpoint_ids: null }
-    const token = await signAccessToken(signer, { principal, scope: 'admin', issuer, ttlSeconds: 60, now: Date.now() })
+    const { token, issued } = await anAccessToken({}, 'admin')
     await using node = await IngestNode.start({
-      snapshot: aSnapshot({ keys: [aKey({ scopes: ['admin', 'metrics'] })], jwks: publicKeys([signer]), token_issuer: issuer }),
+      snapshot: aSnapshot({ keys: [aKey({ scopes: ['admin', 'metrics'] })], ...issued }),
     })
     expect(await post(node, '1')).toMatchObject({ status: 403, body: { error: 'forbidden' } })
     const bearer = { 'x-api-key': null, authorization: `Bearer ${token}` }

@@ -2,8 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { anAccessToken } from '../support/access-token.ts'
 import { aKey, anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions, secretOf } from '../support/ingest-node.ts'
 import { MqttNode, mqttEndpoint } from '../support/mqtt-node.ts'
 
@@ -99,12 +99,9 @@ describe('HTTP', () => {
   })
 
   test('a token has the name of its key, also while it outlives the key', async () => {
-    const issuer = 'http://control.test'
-    const signer = await newSigningKey(Date.now())
-    const principal = { account_id: key.account_id, key_id: key.id, scopes: ['ingest'], endpoint_ids: null } as const
-    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    const { token, issued } = await anAccessToken({ account_id: key.account_id, key_id: key.id })
     const endpoint = anEndpoint({ kept_fields: ['key_name'] })
-    const snapshot = aSnapshot({ keys: [key], endpoints: [endpoint], jwks: publicKeys([signer]), token_issuer: issuer })
+    const snapshot = aSnapshot({ keys: [key], endpoints: [endpoint], ...issued })
     await using at = await start([], { endpoint, snapshot })
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-ndjson' }
     const send = async () => {

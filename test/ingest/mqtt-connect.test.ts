@@ -183,6 +183,8 @@ describe('0x05, 0x87 not authorized', () => {
   const others = mqttEndpoint({ account_id: accountId('b') })
   outcome('the account has no endpoint here', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [others] }))
   const two = aSnapshot({ endpoints: [endpoint, mqttEndpoint()] })
+  const ofNobody = { properties: { userProperties: { endpoint: '&x=1' } } }
+  outcome('an endpoint that is no id', { 4: 5, 5: 0x87 }, ofNobody, two)
   outcome('several endpoints and none named', { 4: 5, 5: 0x87 }, {}, two)
   test('lists the endpoints if several could be meant', async () => {
     await using node = await start(two)
@@ -278,6 +280,14 @@ describe('other refusals', () => {
     expect(code(await connack(over, { will: large }))).toBe(version === 4 ? undefined : 0x95)
     expect(code(await connack(over, { will: { ...large, payload: Buffer.alloc(8 * 1024) } }))).toBe(0)
   })
+  test('a will and its properties that are too large together', async () => {
+    await using node = await start()
+    const properties = { userProperties: { p: 'x'.repeat(4_200) } }
+    const will = { topic: 'will', payload: Buffer.alloc(4_000), qos: 0, retain: false, properties } as const
+    expect((await connack({ port: portOf(node), version: 5 }, { will }))?.reasonCode).toBe(0x95)
+  })
+  const wildcards = { topic: 'a/#', payload: Buffer.from(''), qos: 0, retain: false } as const
+  outcome('a will topic with wildcards', { 4: 5, 5: 0x90 }, { will: wildcards })
   test('a CONNECT longer than 16 KiB closes the connection', async () => {
     await using node = await start()
     expect(await connack({ port: portOf(node) }, { password: Buffer.alloc(16 * 1024) })).toBeUndefined()
@@ -305,6 +315,9 @@ describe('0x81, 0x82: a CONNECT that violates the standard', () => {
   const key = text(secretOf('a'))
   const will = (more = '') => [properties(more), text('w'), text('gone')]
 
+  test('a password without a user name in 3.1.1 [MQTT-3.1.2-22]', async () => {
+    expect(await answerTo(4, 0b0100_0010, text('c'), key)).toBeUndefined()
+  })
   test.each([
     ['the reserved flag [MQTT-3.1.2-3]', 0b1100_0011],
     ['QoS of a will without a will [MQTT-3.1.2-11]', 0b1100_1010],
@@ -461,9 +474,10 @@ describe('the endpoint is found', () => {
     await using node = await start(snapshot)
     await isAt(node, ws(node, { headers: { host: 'def.loc.inlet.test:443' } }), {}, other)
   })
-  test('by ?endpoint=', async () => {
+  test('by ?endpoint=, which wins over the user property', async () => {
     await using node = await start(snapshot)
-    await isAt(node, ws(node, { path: `/mqtt?endpoint=${other.id}` }), {}, other)
+    const packet = { properties: { userProperties: { endpoint: hosted.id } } }
+    await isAt(node, ws(node, { path: `/mqtt?endpoint=${other.id}`, version: 5 }), packet, other)
   })
   test('by the user property `endpoint` in CONNECT of 5', async () => {
     await using node = await start(snapshot)

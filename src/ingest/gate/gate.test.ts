@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import { assert, InvariantError } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
-import { LogError } from '#log/log-error.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { aGate, aSender } from '../../../test/support/gate.ts'
@@ -34,60 +33,8 @@ function outcomeOf(work: () => unknown): unknown {
 }
 
 describe('the endpoint that a sender is admitted to', () => {
-  test('is the one that the principal may send to', () => {
-    expect(open(gate, principal, route)).toBe(endpoint)
-  })
-
-  test.each([
-    ['forbidden', 'without the scope ingest', { ...principal, scopes: ['metrics'] as const }, route],
-    [
-      'unknown_endpoint',
-      'for the endpoint of another account',
-      { ...principal, account_id: 'other' },
-      { ...route, query: `endpoint=${endpoint.id}` },
-    ],
-    ['unknown_endpoint', 'for an endpoint that does not exist', principal, { ...route, query: 'endpoint=none' }],
-    ['invalid_route', 'for an unknown parameter', principal, { ...route, query: 'endpont=none' }],
-  ])('rejects as %s %s', (outcome, _, sender, to) => {
-    expect(outcomeOf(() => open(gate, sender, to))).toBe(outcome)
-  })
-
-  describe('for a key that is limited to endpoints', () => {
-    const other = anEndpoint({ account_id: 'account' })
-    const both = aGate({ endpoints: [endpoint, other] })
-    const limited = { ...principal, endpoint_ids: [endpoint.id] }
-    const to = (id: string) => ({ ...route, query: `endpoint=${id}` })
-
-    test('returns its only endpoint, which the sender need not name', () => {
-      expect(open(both, limited, route)).toBe(endpoint)
-      expect(open(both, limited, to(endpoint.id))).toBe(endpoint)
-      expect(outcomeOf(() => open(both, principal, route))).toBe('invalid_route')
-    })
-
-    test('rejects every other endpoint of the account', () => {
-      expect(outcomeOf(() => open(both, limited, to(other.id)))).toBe('forbidden')
-      expect(outcomeOf(() => open(both, { ...limited, endpoint_ids: ['deleted'] }, route))).toBe('invalid_route')
-    })
-  })
-
-  test('rejects paused and draining endpoints', () => {
-    const outcome = (desired_state: 'paused' | 'draining') => {
-      const other = { ...endpoint, desired_state }
-      return outcomeOf(() => open(aGate({ endpoints: [other] }), principal, { ...route, query: `endpoint=${other.id}` }))
-    }
-    expect([outcome('paused'), outcome('draining')]).toEqual(['endpoint_paused', 'unknown_endpoint'])
-  })
-
-  test('rejects every sender of a suspended account before it looks for the endpoint', () => {
-    const suspended = aGate({ endpoints: [{ ...endpoint, account_suspended: true }] })
-    for (const query of ['', `endpoint=${endpoint.id}`, 'endpoint=none'])
-      expect(outcomeOf(() => open(suspended, principal, { ...route, query }))).toBe('account_suspended')
-    expect(outcomeOf(() => open(suspended, { ...principal, account_id: 'other' }, route))).toBe('invalid_route')
-  })
-
-  test('rejects every sender until the first configuration', () => {
-    expect(outcomeOf(() => open(aGate(), principal, route))).toBe('not_configured')
-    expect(aGate().notReadyReasons()).toEqual(['no configuration yet'])
+  test('is none for a key whose endpoints are all gone', () => {
+    expect(outcomeOf(() => open(gate, { ...principal, endpoint_ids: ['deleted'] }, route))).toBe('invalid_route')
   })
 
   test('reads the route only after the scope was checked', () => {
@@ -124,16 +71,6 @@ describe('admit', () => {
 })
 
 describe('the outcome of a failed append', () => {
-  test('is not_stored for an error of the log; the message hides the cause', () => {
-    const rejection = gate.rejectionOf(new LogError('disk_full', '/var/lib is full'))
-    expect(rejection).toMatchObject({ outcome: 'not_stored', retryAfterSeconds: 2 })
-    expect(rejection.message).not.toContain('/var/lib')
-  })
-
-  test('is failed for an unexpected error', () => {
-    expect(gate.rejectionOf(new TypeError('a bug'))).toMatchObject({ outcome: 'failed' })
-  })
-
   test('ends the process for a broken invariant', async () => {
     const thrown = Promise.withResolvers<unknown>()
     const listeners = process.listeners('uncaughtException')

@@ -1,34 +1,11 @@
-import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
-import { forEachRecord } from '#log/records.ts'
+import { anyCuts, anyJson, anySpace, readBody } from '../../../../test/support/body-records.ts'
 import { runs } from '../../../../test/support/thorough.ts'
 import { JsonBatch } from './json-batch.ts'
 
-function firstProblem(chunks: readonly Buffer[], found: JsonBatch) {
-  for (const chunk of chunks) {
-    const problem = found.push(chunk)
-    if (problem !== undefined) return problem
-  }
-  return undefined
-}
-
-/** Reads a body in chunks. Returns its records, or why it is refused. */
-function read(body: string, cuts: readonly number[] = []) {
-  const bytes = Buffer.from(body)
-  const found = new JsonBatch()
-  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
-  const chunks = places.slice(1).map((end, index) => Buffer.from(bytes.subarray(places[index], end)))
-  const problem = firstProblem(chunks, found) ?? found.end(chunks)
-  if (problem !== undefined) return { refused: problem.message.replace(/; (send|none) .*/, ''), code: problem.code }
-  const payload = Buffer.concat(chunks)
-  expect(payload).toHaveLength(bytes.length)
-  const records: string[] = []
-  forEachRecord({ layout: found.layout, payload }, (start, end) => records.push(payload.toString('utf8', start, end)))
-  expect(records).toHaveLength(found.records)
-  return { layout: found.layout, records }
-}
+const read = (body: string, cuts: readonly number[] = []) => readBody(new JsonBatch(), body, cuts)
 
 describe('a batch', () => {
   test.each([
@@ -75,16 +52,11 @@ describe('a batch', () => {
   })
 })
 
-const space = fc.string({ unit: fc.constantFrom(' ', '\t', '\r', '\n'), maxLength: 3 })
-const cuts = fc.array(fc.nat(), { maxLength: 6 })
-const value = fc
-  .tuple(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'))
-  .map(([some, indent]) => JSON.stringify(some, null, indent))
-const member = fc.tuple(fc.string(), value).filter(([name]) => name !== 'batch')
+const member = fc.tuple(fc.string(), anyJson).filter(([name]) => name !== 'batch')
 
 test('the events are those that a JSON parser finds, byte for byte, wherever its chunks are cut', () => {
   fc.assert(
-    fc.property(fc.array(member), fc.array(member), fc.array(value), space, cuts, (before, after, events, gap, at) => {
+    fc.property(fc.array(member), fc.array(member), fc.array(anyJson), anySpace, anyCuts, (before, after, events, gap, at) => {
       const batch = `"batch"${gap}:${gap}[${events.map((event) => `${gap}${event}${gap}`).join(',')}]`
       const print = ([name, some]: readonly [string, string]) => `${JSON.stringify(name)}${gap}:${gap}${some}`
       const members = [...before.map(print), batch, ...after.map(print)]

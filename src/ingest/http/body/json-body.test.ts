@@ -3,34 +3,11 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { forEachRecord } from '#log/records.ts'
+import { anyCuts, anyJson, anySpace, readBody } from '../../../../test/support/body-records.ts'
 import { runs } from '../../../../test/support/thorough.ts'
 import { JsonBody } from './json-body.ts'
 
-function firstProblem(chunks: readonly Buffer[], found: JsonBody) {
-  for (const chunk of chunks) {
-    const problem = found.push(chunk)
-    if (problem !== undefined) return problem
-  }
-  return undefined
-}
-
-/** Reads a body in chunks. Returns its records, or why it is refused. */
-function read(body: string | Buffer, cuts: readonly number[] = []) {
-  const bytes = Buffer.from(body)
-  const found = new JsonBody()
-  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
-  const chunks = places.slice(1).map((end, index) => Buffer.from(bytes.subarray(places[index], end)))
-  const problem = firstProblem(chunks, found) ?? found.end(chunks)
-  if (problem !== undefined) return { refused: problem.message.replace(/; (send|none) .*/, ''), code: problem.code }
-  const payload = Buffer.concat(chunks)
-  expect(payload).toHaveLength(bytes.length)
-  const records: string[] = []
-  if (found.records > 0 || found.layout !== 'single') {
-    forEachRecord({ layout: found.layout, payload }, (start, end) => records.push(payload.toString('utf8', start, end)))
-  }
-  expect(records).toHaveLength(found.records)
-  return { layout: found.layout, records }
-}
+const read = (body: string, cuts: readonly number[] = []) => readBody(new JsonBody(), body, cuts)
 
 describe('a body that is one document', () => {
   test.each([
@@ -166,16 +143,10 @@ test.each([
   expect(read(body, [1, 6, 7, 8])).toEqual({ code: 'validation_error', refused })
 })
 
-const space = fc.string({ unit: fc.constantFrom(' ', '\t', '\r', '\n'), maxLength: 3 })
-const cuts = fc.array(fc.nat(), { maxLength: 6 })
-
 describe('whatever is sent', () => {
   test('an array has the elements that a JSON parser finds, byte for byte, wherever its chunks are cut', () => {
-    const element = fc
-      .tuple(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'))
-      .map(([value, indent]) => JSON.stringify(value, null, indent))
     fc.assert(
-      fc.property(fc.array(fc.tuple(space, element, space)), space, space, cuts, (elements, before, after, at) => {
+      fc.property(fc.array(fc.tuple(anySpace, anyJson, anySpace)), anySpace, anySpace, anyCuts, (elements, before, after, at) => {
         const body = `${before}[${elements.map((parts) => parts.join('')).join(',')}]${after}`
         const expected = elements.map(([, text]) => text)
         expect(read(body, at)).toMatchObject({ records: expected })
@@ -205,7 +176,7 @@ describe('whatever is sent', () => {
       '\uFEFF',
     )
     fc.assert(
-      fc.property(fc.array(part, { maxLength: 12 }), cuts, (parts, at) => {
+      fc.property(fc.array(part, { maxLength: 12 }), anyCuts, (parts, at) => {
         const body = parts.join('')
         const whole = read(body)
         const cut = read(body, at)

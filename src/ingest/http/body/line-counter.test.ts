@@ -13,25 +13,6 @@ function count(chunks: readonly (string | Buffer)[]): Counted {
 }
 
 describe('records of lines', () => {
-  test.each([
-    ['', 0],
-    ['{}', 1],
-    ['{}\n', 1],
-    ['{}\r\n{}\r\n', 2],
-    ['{}\n\n \t\r\n{}', 2],
-    ['\n\n\n', 0],
-    ['\r\r\n \t ', 0],
-    ['\uFEFF{}\n', 1],
-    ['\0\n\0', 2],
-    ['  {}  \n', 1],
-  ])('%j has %i', (body, records) => {
-    expect(count([body])).toMatchObject({ fits: true, records })
-  })
-
-  test('invalid UTF-8 is a record like any other', () => {
-    expect(count([Buffer.from([0xff, 0xfe, 10, 0xc3, 10])])).toMatchObject({ records: 2 })
-  })
-
   test.each(['\n', '\r\n', '1\n'])('lines of %j are counted without a search for each', (line) => {
     const chunk = Buffer.from(line.repeat(10_000))
     const search = vi.spyOn(chunk, 'indexOf')
