@@ -388,29 +388,6 @@ describe('the status of an endpoint', () => {
     })
   })
 
-  test('degraded without a destination and with one that is not valid', async () => {
-    const { account, endpoint, node, read } = await served()
-    await node.heartbeat()
-    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
-    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('no destination')] })
-    const { id: destination_id } = await aDestination(account, 'pending')
-    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id })
-    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('not validated')] })
-  })
-
-  test('degraded if delivery is blocked, lags, is unhealthy or sends no heartbeat', async () => {
-    const { endpoint, node, read } = await served()
-    const lag = (more: object) => ({ lag: [aLag(endpoint.id, more)] })
-    await node.heartbeat({}, lag({ blocked_by: 'view events fails: out of memory' }))
-    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: ['view events fails: out of memory'] })
-    await node.heartbeat({}, lag({ oldest_sealed_at: new Date(Date.now() - 400_000).toISOString() }))
-    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringMatching(/is 4\d\d s behind/)] })
-    await node.heartbeat({}, { healthy: false, reasons: ['the disk is full'] })
-    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('the disk is full')] })
-    await node.heartbeat()
-    expect(await read()).toMatchObject({ status: 'active' })
-  })
-
   test('degraded if its log cannot be written to on a node that is healthy, and listed as such', async () => {
     const { account, endpoint, node, read } = await served()
     const reason = '000000000007-abcdefghij.open cannot be read (EIO)'
@@ -496,76 +473,5 @@ describe('the status of an endpoint', () => {
     expect((await read()).lag).toMatchObject({ ...kinds, undelivered_segments: 6 })
     expect(shown.oldest_age_seconds).toBeGreaterThanOrEqual(60)
     expect(shown.oldest_age_seconds).toBeLessThan(90)
-  })
-
-  test('degraded if one of two nodes is not healthy, with the addresses of the other', async () => {
-    const { region, node, read } = await served()
-    const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
-    await node.heartbeat()
-    await other.heartbeat()
-    expect(await read()).toMatchObject({ status: 'active' })
-    await other.heartbeat({ healthy: false, reasons: ['fsync failed'] })
-    expect(await read()).toMatchObject({
-      status: 'degraded',
-      dns_ipv4: ['127.0.0.1'],
-      status_reasons: [expect.stringContaining('fsync')],
-    })
-  })
-
-  test('degraded when its only node stops sending heartbeats, failed after nine seconds, active again when they resume', async () => {
-    await using own = await newControl()
-    const account = await own.newAccount()
-    const { id: destination_id } = await aDestination(account)
-    await account.post(`/v1/destinations/${destination_id}/validate`)
-    const { id } = await made(account, { destination_id })
-    const node = await TestNode.register(own, 'loc')
-    const status = async () => (await account.get(`/v1/endpoints/${id}`)).body.status
-    await node.heartbeat()
-    expect(await status()).toBe('active')
-    own.clock.advance(8_000)
-    expect(await status()).toBe('degraded')
-    own.clock.advance(2_000)
-    expect(await status()).toBe('failed')
-    await node.heartbeat()
-    expect(await status()).toBe('active')
-    // A node without a heartbeat for an hour is no longer counted.
-    const replaced = await TestNode.register(own, 'loc')
-    await replaced.heartbeat()
-    own.clock.advance(3_601_000)
-    await node.heartbeat()
-    const { body } = await own.call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'metrics' })
-    const authorization = `Bearer ${body.access_token}`
-    expect(await own.call('GET', `/v1/endpoints/${id}`, undefined, { authorization })).toMatchObject({
-      body: { status: 'active' },
-    })
-  })
-
-  test('deploying for five minutes if its node was never healthy, then failed', async () => {
-    await using own = await newControl()
-    const account = await own.newAccount()
-    const node = await TestNode.register(own, 'loc')
-    const sick = { healthy: false, reasons: ['the disk is full'] }
-    await node.heartbeat(sick)
-    const { id } = await made(account)
-    const statusAfter = async (ms: number) => {
-      own.clock.advance(ms)
-      await node.heartbeat(sick)
-      return (await account.get(`/v1/endpoints/${id}`)).body.status
-    }
-    expect(await statusAfter(1_000)).toBe('deploying')
-    expect(await statusAfter(10_000)).toBe('deploying')
-    expect(await statusAfter(280_000)).toBe('deploying')
-    expect(await statusAfter(10_000)).toBe('failed')
-    await node.heartbeat()
-    expect((await account.get(`/v1/endpoints/${id}`)).body.status).toBe('degraded')
-  })
-
-  test('failed if no node ever registered', async () => {
-    await using own = await newControl()
-    const account = await own.newAccount()
-    const { id } = await made(account, { region: 'xyz' })
-    own.clock.advance(301_000)
-    const { body } = await account.get(`/v1/endpoints/${id}`)
-    expect(body).toMatchObject({ status: 'failed', status_reasons: ['no node serves region xyz'] })
   })
 })
