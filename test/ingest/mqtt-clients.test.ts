@@ -1,18 +1,12 @@
 /** Real MQTT clients work as documented in their manuals. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { connect as connectTls } from 'node:tls'
 import mqtt from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { freePort } from '../../tools/services/processes.ts'
 import { secretOf } from '../support/ingest-node.ts'
-import { ManualClock } from '../support/manual-clock.ts'
 import { MqttNode, mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'
 import { until } from '../support/until.ts'
 
@@ -159,99 +153,4 @@ describe.skipIf(!hasMosquitto)('mosquitto_pub', () => {
     expect(said).toMatch(/bad user name or password|not authori[sz]ed/i)
     expect(child.exitCode).not.toBe(0)
   })
-})
-
-const broker = '/usr/sbin/mosquitto'
-const hasBroker = hasMosquitto && existsSync(broker)
-if (!hasBroker) process.stdout.write('mosquitto is not installed: its test as a bridge is left out\n')
-
-test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
-  'mosquitto as a bridge forwards its messages over TLS, %s, and queues them while the node is away',
-  async (version) => {
-    await using node = await start('mqtts')
-    const directory = await mkdtemp(join(tmpdir(), 'inlet-bridge-'))
-    const port = await freePort()
-    const late = await freePort()
-    const settings = [
-      `listener ${port} 127.0.0.1`,
-      'allow_anonymous true',
-      'max_packet_size 1048576',
-      'connection inlet',
-      `address localhost:${late}`,
-      `bridge_cafile ${fixture('first.crt')}`,
-      `bridge_protocol_version ${version}`,
-      'remote_clientid plant-north',
-      'remote_username plant-north',
-      `remote_password ${secretOf('a')}`,
-      'topic plant/# out 1',
-      'notifications false',
-      'cleansession false',
-      'restart_timeout 1 1',
-    ]
-    await writeFile(join(directory, 'bridge.conf'), settings.join('\n'))
-    const child = spawn(broker, ['-c', join(directory, 'bridge.conf')], { stdio: 'ignore' })
-    // At first nothing listens at the address that the bridge connects to.
-    const relay = createServer((inner) => {
-      const outer = connect(node.node.mqttPort ?? 0, '127.0.0.1')
-      for (const socket of [inner, outer]) socket.on('error', () => undefined)
-      inner.pipe(outer).pipe(inner)
-    })
-    try {
-      const publish = (n: number) =>
-        mqtt.connectAsync(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 0 }).then(async (client) => {
-          await client.publishAsync(`plant/${n}`, `{"n":${n}}`, { qos: 2 })
-          await client.endAsync()
-          return true
-        })
-      await until('mosquitto to listen', () => publish(1).catch(() => false))
-      await publish(2)
-      relay.listen(late, '127.0.0.1')
-      await until('the bridge', async () => (await node.connections()) === 1, 15_000)
-      await publish(3)
-      await until('all of them', async () => (await node.node.metric('inlet_mqtt_accepted_bytes_total')) >= 21)
-      const frames = await node.node.frames(node.endpoint.id)
-      expect(frames.map(({ topic, client_id }) => [topic, client_id])).toEqual(
-        [1, 2, 3].map((n) => [`plant/${n}`, 'plant-north']),
-      )
-    } finally {
-      const exited = once(child, 'exit')
-      child.kill()
-      await exited
-      relay.close()
-      await rm(directory, { recursive: true })
-    }
-  },
-)
-
-test('a renewed certificate is served to new connections; open ones stay', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'inlet-renewal-'))
-  const place = async (name: string) => {
-    await copyFile(fixture(`${name}.crt`), join(directory, 'crt'))
-    await copyFile(fixture(`${name}.key`), join(directory, 'key'))
-  }
-  try {
-    await place('first')
-    const clock = new ManualClock()
-    await using node = await MqttNode.start({
-      clock,
-      environment: { INLET_TLS_CERTIFICATE_FILE: join(directory, 'crt'), INLET_TLS_KEY_FILE: join(directory, 'key') },
-    })
-    const nameAt = async (port: number) => {
-      const socket = connectTls({ port, host: 'localhost', rejectUnauthorized: false })
-      await once(socket, 'secureConnect')
-      const { CN } = socket.getPeerCertificate().subject
-      socket.destroy()
-      return CN
-    }
-    const ports = [node.node.mqttPort ?? 0, Number(new URL(node.node.url).port)]
-    for (const port of ports) expect(await nameAt(port)).toBe('first.inlet.test')
-    const old = await node.connect({ ...node.over('tcp', 5), transport: 'tls' })
-    await place('renewed')
-    clock.advance(60_000)
-    for (const port of ports) await until('the new one', async () => (await nameAt(port)) === 'renewed.inlet.test')
-    old.publish('x')
-    expect(await old.next()).toMatchObject({ cmd: 'puback' })
-  } finally {
-    await rm(directory, { recursive: true })
-  }
 })
