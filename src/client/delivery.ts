@@ -109,7 +109,12 @@ export class Delivery {
     const backoff = new Backoff(delays)
     const { body, encoding } = await this.#encode(lines)
     let mayBeStored = false
-    const giveUp = (cause: unknown) => new DeliveryError(cause, { mayBeStored, idempotencyKey })
+    let failure: unknown
+    // If the time is over, the failure before it says more.
+    const giveUp = (error: unknown) => {
+      const cause = error instanceof TimeoutError ? (failure ?? error) : error
+      return new DeliveryError(cause, { mayBeStored, idempotencyKey })
+    }
     for (;;) {
       try {
         return await this.#attempt(bound, body, encoding, idempotencyKey, lines.length)
@@ -121,6 +126,7 @@ export class Delivery {
         this.#notBefore = Math.max(this.#notBefore, performance.now() + askedMs)
         const delayMs = Math.max(backoff.next(), this.#restMs)
         if (delayMs >= bound.remainingMs) throw giveUp(error)
+        failure = error
         this.#options.onRetry?.(error, delayMs)
         await bound.pause(delayMs).catch((reason: unknown) => Promise.reject(giveUp(reason)))
       }

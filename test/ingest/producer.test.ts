@@ -211,7 +211,7 @@ describe('faults', () => {
   })
 
   test('nobody listens: rejects after its time, and says why', async () => {
-    const producer = createProducer({ url: await unusedUrl(), apiKey: 'x', lingerMs: 0, deliveryTimeoutMs: 300 })
+    const producer = createProducer({ url: await unusedUrl(), apiKey: 'x', lingerMs: 0, deliveryTimeoutMs: 2_000 })
     const failure = await producer.send('x').catch((thrown: DeliveryError) => thrown)
     expect((failure as DeliveryError).cause).toBeInstanceOf(ConnectionError)
     expect((failure as DeliveryError).message).toContain('ECONNREFUSED')
