@@ -40,7 +40,7 @@ import { findRole } from '#store/accounts/people.ts'
 import { announceChanges } from '#store/cluster/changes.ts'
 import { createDatabaseWatch } from '#store/cluster/database-watch.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
-import { EpochFeed, registerEpochMetric } from '#store/cluster/epoch-feed.ts'
+import { EpochFeed, registerEpochMetrics } from '#store/cluster/epoch-feed.ts'
 import { createLeadership, registerLeadershipMetric } from '#store/cluster/leadership.ts'
 import { listCertificates } from '#store/naming/certificates.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
@@ -197,7 +197,7 @@ export async function composeControl(
     downloadLinks,
     delivered,
     bucketFiles: new BucketFiles({ store, objectStores, logger }),
-    access: nodeAccess({ store, joinSecret: secrets.join, clock, logger }),
+    access: nodeAccess({ store, joinSecret: secrets.join, registry, clock, logger }),
     dns: openDns(config, ports, core),
     rootCertificate() {
       const { cert } = certificates.nodeApi?.options ?? {}
@@ -256,7 +256,7 @@ function registerMetrics(
   registerLossMetrics(registry, { store })
   registerWorkerMetrics(registry, { preview: () => previewWorkers.pids, query: () => queryWorkers.pids })
   registerLeadershipMetric(registry, leadership)
-  registerEpochMetric(registry, feed)
+  registerEpochMetrics(registry, feed)
   if (certificateName !== undefined)
     registerCertificateMetrics(registry, { readCertificates: () => listCertificates(store.db), clock })
   registerTlsMetrics(registry, { control, node_api: nodeApi }, clock)

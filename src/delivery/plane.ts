@@ -130,7 +130,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   })
   const scrubber = openScrubber(config, { ...ports, outbox, feed })
   const jobs = composeJobs(ports, { ...conversion, scratch: paths.scratch }, feed)
-  const report = new DeliveryReport({ ...ports, endpoints, feed, pipeline, scrubber, recordedCommits })
+  const report = new DeliveryReport({ ...ports, endpoints, feed, outbox, pipeline, scrubber, recordedCommits })
   const hasSegments = async (logName: string) =>
     (await segments.readLog(logName)).segments.some(({ state }) => state !== 'quarantined')
   const assignments = new Assignments({ directory: paths.assignments, endpoints, hasSegments, files, clock, logger })

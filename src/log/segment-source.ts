@@ -101,6 +101,7 @@ export interface OpenSegment {
   readonly header: SegmentRef
   readonly footer: {
     readonly records: number
+    readonly firstReceivedAtMicros: number
     readonly sealedAtMicros: number
     /** Acknowledged records that were lost to damage before the segment was salvaged: at least so many. */
     readonly damagedRecords: number

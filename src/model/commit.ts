@@ -76,6 +76,8 @@ export const SegmentCommit = z.object({
   /** Acknowledged records of the segment that were lost to damage on the node: at least so many. Missing in commits from older nodes. */
   records_damaged: ReportedCount.default(0),
   wal_bytes: ReportedCount,
+  /** When the first of its records was received. Missing in commits from older nodes. */
+  first_received_at: Timestamp.optional(),
   sealed_at: Timestamp,
   uploaded_at: Timestamp,
   /** From the start of the build to the last upload. */

@@ -231,6 +231,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     memory: ProcessMemory.optional(),
     /** Unless the scrub is off. */
     scrub: ScrubReport.optional(),
+    /** Commits that control has not recorded, or whose segment is not removed, and how long the oldest of them has waited. */
+    outbox: z.strictObject({ commits: ReportedCount, oldest_seconds: z.number().min(0) }).optional(),
     /** After control was out of reach: what the node remembers, for control to compare; null for nothing. */
     recorded: RecordedCommits.nullable().optional(),
     ...lagReport,

@@ -64,6 +64,7 @@ describe('Outbox', () => {
     await before.outbox.start()
     for (const seq of [1, 2, 3]) await before.outbox.add(aCommit({ seq }))
     await until('a failed attempt', () => before.sent.length > 0)
+    await until('the oldest to be as old as it waits', () => before.outbox.oldestMs > 1)
     await before.outbox.stop(AbortSignal.abort())
     expect(before.recorded).toEqual([])
 
@@ -71,7 +72,7 @@ describe('Outbox', () => {
     await after.outbox.start()
     await after.outbox.stop(inTime())
     expect(after.recorded).toEqual([1, 2, 3].map((seq) => aCommit({ seq }).id))
-    expect(after.outbox.size).toBe(0)
+    expect([after.outbox.size, after.outbox.oldestMs]).toEqual([0, 0])
   })
 
   test.each([422, 500])(

@@ -48,7 +48,8 @@ export class Outbox implements Service {
   readonly #files: OutboxFiles
   /** By endpoint id. The endpoint that waits longest is first. */
   readonly #queues = new Map<string, OutboxQueue>()
-  readonly #ids = new Set<string>()
+  /** When each was added, or found at the start, on the monotonic clock. The oldest is first. */
+  readonly #addedAt = new Map<string, number>()
   readonly #outage: Backoff
   readonly #stopping = new AbortController()
   #wake: () => void = () => undefined
@@ -76,11 +77,17 @@ export class Outbox implements Service {
   }
 
   has(id: string): boolean {
-    return this.#ids.has(id)
+    return this.#addedAt.has(id)
   }
 
   get size(): number {
-    return this.#ids.size
+    return this.#addedAt.size
+  }
+
+  /** How long the oldest commit has been here, since the start of this process at most; 0 if there is none. */
+  get oldestMs(): number {
+    const [addedAt] = this.#addedAt.values()
+    return addedAt === undefined ? 0 : this.#options.clock.monotonic() - addedAt
   }
 
   /** Whether commits of the endpoint wait for control. */
@@ -109,7 +116,7 @@ export class Outbox implements Service {
       new OutboxQueue({ remove: (recorded) => this.#remove(recorded), clock, random, logger })
     this.#queues.set(entry.endpoint_id, queue)
     queue.add(entry)
-    this.#ids.add(entry.id)
+    if (!this.#addedAt.has(entry.id)) this.#addedAt.set(entry.id, clock.monotonic())
   }
 
   async #sendAll(): Promise<void> {
@@ -151,7 +158,7 @@ export class Outbox implements Service {
 
   #forgetLost(entry: OutboxEntry): void {
     this.#queues.get(entry.endpoint_id)?.drop(entry)
-    this.#ids.delete(entry.id)
+    this.#addedAt.delete(entry.id)
     this.#forgetIfEmpty(entry.endpoint_id)
     this.#options.onLost(entry)
   }
@@ -200,7 +207,7 @@ export class Outbox implements Service {
   async #remove(entry: OutboxEntry): Promise<void> {
     await this.#options.onRecorded(entry)
     await this.#files.remove(entry)
-    this.#ids.delete(entry.id)
+    this.#addedAt.delete(entry.id)
   }
 
   #forgetIfEmpty(endpointId: string): void {

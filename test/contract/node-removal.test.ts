@@ -42,6 +42,9 @@ describe('DELETE /v1/nodes/{id}', () => {
     })
     expect(await nodeIds()).not.toContain(node.id)
     expect(await node.askSnapshot()).toMatchObject({ status: 401, body: { fence: 'node_removed' } })
+    expect((await control().call('GET', '/metrics')).body).toMatch(
+      /^inlet_node_calls_refused_total\{[^}]*node_removed[^}]*\} [1-9]/m,
+    )
     expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
     await node.heartbeat()
   })

@@ -400,7 +400,13 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
         expect(await rig.states()).toEqual(['0 sealed', '1 open'])
         const opened = await rig.engine.source().open(segment)
         expect(opened).toMatchObject({ header: { logName: 'log', seq: 0 }, bytes: segment.bytes })
-        expect(opened.footer).toMatchObject({ records: 2, damagedRecords: 0, sealedAtMicros: rig.engine.clock.now() * 1_000 })
+        const sealedAtMicros = rig.engine.clock.now() * 1_000
+        const [first] = (await Array.fromAsync(opened.frames(1_000))).flat()
+        expect(first).toBeDefined()
+        expect(opened.footer).toMatchObject({
+          ...{ records: 2, damagedRecords: 0, sealedAtMicros },
+          firstReceivedAtMicros: first?.receivedAtMicros,
+        })
         await opened.close()
         const [, open] = await rig.segments()
         await rig.pass(5_000)

@@ -5,10 +5,12 @@
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
  */
+import type { Registry } from 'prom-client'
 import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
 import { AppError, type Fence } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
+import { observableMetrics } from '#lib/metrics.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
 import type { Adopt, Join, Joined } from '#model/node-protocol.ts'
@@ -29,6 +31,7 @@ import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 
 export type NodeAccessOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
+  readonly registry: Registry
   /** Secret that a node of this installation presents to join, instead of a join token. */
   readonly joinSecret: string
 }
@@ -50,7 +53,14 @@ class Refused extends Error {
   }
 }
 
-export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptions) {
+export function nodeAccess({ store, joinSecret, registry, clock, logger }: NodeAccessOptions) {
+  const refused = new Map<string, number>([...Object.keys(fenceTexts), unknown].map((reason) => [reason, 0]))
+  const refusals = 'calls of nodes whose credential this process refused, by reason'
+  observableMetrics(registry).counters('inlet_node_calls_refused_total', refusals, 'reason', () => refused)
+  const refuse = (fence?: Fence): AppError => {
+    refused.set(fence ?? unknown, (refused.get(fence ?? unknown) ?? 0) + 1)
+    return notValid(fence)
+  }
   // Many calls share a query that begins after they arrived.
   const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
   /** Returns why a credential that the node had is refused. Undefined if it never had it: a stranger learns nothing about ids. */
@@ -72,11 +82,11 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
     /** Throws unauthorized. */
     async verify(credential: string): Promise<NodeIdentity> {
       const presented = parseNodeCredential(credential)
-      if (presented === undefined || !isUuid(presented.node_id)) throw notValid()
+      if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
       const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
       const hash = hashApiKey(presented.secret)
       const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
-      if (!isCurrent) throw notValid(await findFence(presented.node_id, hash, stored))
+      if (!isCurrent) throw refuse(await findFence(presented.node_id, hash, stored))
       return { id: presented.node_id, region: stored.region }
     },
 
@@ -124,6 +134,8 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
   }
 }
 
+/** The reason of a refusal, in metrics, if the credential was never known. */
+const unknown = 'unknown'
 const fenceTexts: Readonly<Record<Fence, string>> = {
   node_removed: 'an operator removed this node',
   node_revoked: 'an operator revoked the credential of this node',

@@ -43,6 +43,7 @@ export type DeliveredMetricsOptions = {
 export class DeliveredMetrics {
   readonly #clock: Clock
   readonly #delays = new Durations(delayBounds)
+  readonly #waits = new Durations(delayBounds)
   readonly #deliveries = new Durations(deliveryBounds)
   readonly #objectBytes = new Map<string, number>()
   readonly #rowsByOutcome = new Map<string, number>(outcomes.map((outcome) => [outcome, 0]))
@@ -74,6 +75,11 @@ export class DeliveredMetrics {
       'acknowledged records that were lost to damage on the disk of a node, at least so many',
       () => this.#damagedRecords,
     )
+    histogram(
+      'inlet_ack_to_commit_seconds',
+      'time from the first record of a segment until its commit was recorded: no record of it waited longer',
+      this.#waits,
+    )
     histogram('inlet_commit_delay_seconds', 'time from the seal of a segment until its commit was recorded', this.#delays)
     histogram(
       'inlet_delivery_duration_seconds',
@@ -103,11 +109,13 @@ export class DeliveredMetrics {
   }
 
   /** Counts a commit that was recorded for the first time. */
-  add({ records, records_damaged, wal_bytes, sealed_at, duration_ms, artifacts, views }: SegmentCommit): void {
+  add(commit: SegmentCommit): void {
+    const { records, records_damaged, wal_bytes, first_received_at, sealed_at, duration_ms, artifacts, views } = commit
     this.#commits += 1
     this.#records += records
     this.#damagedRecords += records_damaged
     this.#walBytes += wal_bytes
+    if (first_received_at !== undefined) this.#waits.observe(this.#clock.now() - Date.parse(first_received_at))
     this.#delays.observe(this.#clock.now() - Date.parse(sealed_at))
     this.#deliveries.observe(duration_ms)
     for (const [kind, { bytes }] of Object.entries(artifacts))

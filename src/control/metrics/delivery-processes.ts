@@ -62,6 +62,18 @@ export class DeliveryProcesses {
       'node_id',
       byNode(({ cpu_seconds }) => cpu_seconds),
     )
+    gauges(
+      'inlet_delivery_outbox_commits',
+      'commits of a node that control has not recorded, or whose segment is not removed yet',
+      'node_id',
+      byNode(({ outbox }) => outbox?.commits),
+    )
+    gauges(
+      'inlet_delivery_outbox_oldest_seconds',
+      'how long the oldest of these commits has waited, since the start of the delivery process at most',
+      'node_id',
+      byNode(({ outbox }) => outbox?.oldest_seconds),
+    )
     for (const [name, field, help] of scrubs)
       gauges(
         `inlet_delivery_scrub_${name}`,

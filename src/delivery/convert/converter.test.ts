@@ -70,7 +70,11 @@ function aConverter(listed: readonly SnapshotEndpoint[], slots = 4) {
     has: async () => true,
     async open(header): Promise<OpenSegment> {
       return {
-        ...{ header, footer: { records: 1, sealedAtMicros: clock.now() * 1000, damagedRecords: 0 }, bytes: 100 },
+        ...{
+          header,
+          footer: { records: 1, firstReceivedAtMicros: 0, sealedAtMicros: clock.now() * 1000, damagedRecords: 0 },
+          bytes: 100,
+        },
         async *frames() {},
         async *content() {},
         close: async () => undefined,

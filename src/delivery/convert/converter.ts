@@ -60,13 +60,14 @@ export class Converter {
     const { logName, incarnation, seq } = segment
     const reader = await segments.open(segment)
     try {
-      const { sealedAtMicros, records, damagedRecords } = reader.footer
+      const { firstReceivedAtMicros, sealedAtMicros, records, damagedRecords } = reader.footer
       return {
         id,
         name: { endpointId: logName, nodeId, incarnation, seq, sealedAtMicros },
         records,
         recordsDamaged: damagedRecords,
         walBytes: reader.bytes,
+        firstReceivedAt: isoTimestamp(Math.floor(firstReceivedAtMicros / 1000)),
         sealedAt: isoTimestamp(Math.floor(sealedAtMicros / 1000)),
       }
     } finally {

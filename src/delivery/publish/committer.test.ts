@@ -21,6 +21,7 @@ const facts: SegmentFacts = {
   records: 3,
   recordsDamaged: 2,
   walBytes: 99,
+  firstReceivedAt: isoTimestamp(new ManualClock().now() - 65_000),
   sealedAt: isoTimestamp(new ManualClock().now() - 35_000),
 }
 const target = {

@@ -77,7 +77,7 @@ export class Committer {
   }
 
   #describe(
-    { id, name, records, recordsDamaged, walBytes, sealedAt }: SegmentFacts,
+    { id, name, records, recordsDamaged, walBytes, firstReceivedAt, sealedAt }: SegmentFacts,
     { artifacts, views, startedAt }: Uploaded,
     { target }: BoundDestination,
   ): SegmentCommit {
@@ -92,6 +92,7 @@ export class Committer {
       records,
       records_damaged: recordsDamaged,
       wal_bytes: walBytes,
+      first_received_at: firstReceivedAt,
       sealed_at: sealedAt,
       uploaded_at: isoTimestamp(clock.now()),
       duration_ms: Math.round(clock.monotonic() - startedAt),

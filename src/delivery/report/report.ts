@@ -13,6 +13,7 @@ import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
 import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
+import type { Outbox } from '#node/outbox.ts'
 import type { RecordedCommits } from '#node/recorded-commits.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { Scrubber } from '../scrub/scrubber.ts'
@@ -27,6 +28,7 @@ export type DeliveryReportOptions = {
   readonly conversionPool: { readonly pids: readonly number[] }
   readonly endpoints: Endpoints
   readonly feed: SnapshotFeed
+  readonly outbox: Pick<Outbox, 'size' | 'oldestMs'>
   readonly pipeline: Pipeline
   readonly scrubber: Scrubber
   readonly recordedCommits: RecordedCommits
@@ -82,7 +84,7 @@ export class DeliveryReport implements Service {
   }
 
   #message(): Message {
-    const { nodeId, conversionPool, endpoints, feed, pipeline, scrubber, recordedCommits } = this.#options
+    const { nodeId, conversionPool, endpoints, feed, outbox, pipeline, scrubber, recordedCommits } = this.#options
     this.#sentLags = scrubber.addTo(pipeline.lag(), (id) => endpoints.find(id) !== undefined)
     const scrub = scrubber.report()
     return {
@@ -94,6 +96,7 @@ export class DeliveryReport implements Service {
       memory: readProcessMemory(conversionPool.pids),
       node_id: nodeId,
       ...feed.inUse(pipeline.scannedEpoch),
+      outbox: { commits: outbox.size, oldest_seconds: outbox.oldestMs / 1000 },
       ...recordedCommits.toCompare(),
       healthy: pipeline.problem === null,
       reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),

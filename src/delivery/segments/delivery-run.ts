@@ -41,6 +41,7 @@ export type SegmentFacts = {
   /** Acknowledged records that were lost to damage: at least so many. */
   readonly recordsDamaged: number
   readonly walBytes: number
+  readonly firstReceivedAt: string
   readonly sealedAt: string
 }
 

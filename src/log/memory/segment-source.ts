@@ -40,7 +40,12 @@ export class MemorySegmentSource implements SegmentSource {
     const { frames, sealedAtMicros, damagedRecords, bytes } = segment
     return {
       header: ref,
-      footer: { records: recordsOf(frames), sealedAtMicros, damagedRecords },
+      footer: {
+        records: recordsOf(frames),
+        firstReceivedAtMicros: frames[0]?.receivedAtMicros ?? sealedAtMicros,
+        sealedAtMicros,
+        damagedRecords,
+      },
       bytes,
       async *frames() {
         for (const frame of frames) {

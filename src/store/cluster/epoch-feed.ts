@@ -9,6 +9,8 @@ import { Gauge, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
 import type { Clock } from '#lib/clock.ts'
+import { Durations } from '#lib/durations.ts'
+import { observableMetrics } from '#lib/metrics.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -20,6 +22,9 @@ export type EpochFeedOptions = {
   readonly logger: Logger
 }
 
+/** In seconds. */
+const readBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+
 type Waiter = { readonly isDue: () => boolean; readonly resolve: () => void }
 
 export class EpochFeed implements Service {
@@ -29,6 +34,8 @@ export class EpochFeed implements Service {
   readonly #listeners: ((epoch: number) => Promise<void>)[] = []
   readonly #polling: Periodic
   #epoch = -1
+  /** How long reads of the epoch took, at least one a second. */
+  readonly readSeconds = new Durations(readBounds)
   readonly #refresh = batchCalls<undefined, number>(() => this.#read())
   #stopped = false
 
@@ -105,7 +112,10 @@ export class EpochFeed implements Service {
   }
 
   async #read(): Promise<number> {
-    const epoch = await this.#options.readEpoch()
+    const { readEpoch, clock } = this.#options
+    const askedAt = clock.monotonic()
+    const epoch = await readEpoch()
+    this.readSeconds.observe(clock.monotonic() - askedAt)
     if (epoch !== this.#epoch) {
       // The epoch is stored only after every listener succeeded, so that a failed listener is called again.
       for (const listener of this.#listeners) await listener(epoch)
@@ -116,7 +126,13 @@ export class EpochFeed implements Service {
   }
 }
 
-export function registerEpochMetric(registry: Registry, feed: Pick<EpochFeed, 'current'>): void {
+/** Registers the epoch, and how fast the database answers. */
+export function registerEpochMetrics(registry: Registry, feed: Pick<EpochFeed, 'current' | 'readSeconds'>): void {
+  observableMetrics(registry).histogram(
+    'inlet_database_read_seconds',
+    'duration of a small read of the database, once a second',
+    feed.readSeconds,
+  )
   new Gauge({
     name: 'inlet_epoch',
     help: 'changes that nodes must apply, as this control process last read from the database',

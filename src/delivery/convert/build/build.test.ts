@@ -72,7 +72,7 @@ async function build(frames: readonly Frame[], options: Partial<BuildOptions> = 
     directory: await mkdtemp(join(scratch, 'build-')),
     segment: {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
-      footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
+      footer: { records, firstReceivedAtMicros: 0, sealedAtMicros: 0, damagedRecords: 0 },
       bytes: 0,
       frames: async function* () {
         for (const each of frames) yield [each]
@@ -376,7 +376,7 @@ describe('views that fail', () => {
   test('an optional view whose file cannot be written fails the whole build: the node is at fault, not the view', async () => {
     const segment = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
-      footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+      footer: { records: 1, firstReceivedAtMicros: 0, sealedAtMicros: 0, damagedRecords: 0 },
       bytes: 0,
       frames: async function* () {
         const [directory = ''] = await readdir(scratch)
@@ -433,7 +433,7 @@ describe('views that fail', () => {
   test('a damaged segment fails the build with its error', async () => {
     const damaged = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 1 },
-      footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+      footer: { records: 1, firstReceivedAtMicros: 0, sealedAtMicros: 0, damagedRecords: 0 },
       bytes: 0,
       content,
       frames: async function* () {

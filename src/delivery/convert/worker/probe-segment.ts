@@ -14,7 +14,7 @@ export function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'bytes' 
   }
   return {
     header: { logName: 'probe', incarnation: 'probe', seq: 0 },
-    footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+    footer: { records: 1, firstReceivedAtMicros: 0, sealedAtMicros: 0, damagedRecords: 0 },
     bytes: 0,
     async *frames() {
       yield [frame]

@@ -45,7 +45,7 @@ async function build(payload: Buffer, of: typeof views, database?: RecordDatabas
   const envelope = encodeEnvelope({ protocol: 'mqtt', topic: `t${payload.length}` })
   const segment = {
     header: { logName: 'log', incarnation: 'log', seq: 7 },
-    footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
+    footer: { records, firstReceivedAtMicros: 0, sealedAtMicros: 0, damagedRecords: 0 },
     bytes: payload.length,
     async *frames() {
       yield [{ layout, receivedAtMicros: 0, recordCount: records, envelope, payload } as const]
