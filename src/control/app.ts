@@ -38,6 +38,7 @@ import { warnAboutLocalBuckets } from './local-buckets.ts'
 import { type ControlCore, type ControlPlane, type ControlPorts, composeControl, composeCore } from './plane.ts'
 import { type Bootstrapped, bootstrap } from './resources/bootstrap.ts'
 import { comparedOptions, reportSettingDifferences } from './setting-differences.ts'
+import type { RebuildRegion } from './upkeep/lost-commits.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -46,6 +47,8 @@ export type AppHooks = {
   readonly usesDatabaseClock?: boolean
   /** Called once, at the startup that creates the first account. */
   readonly onBootstrap: (made: Bootstrapped) => void | Promise<void>
+  /** Reads the buckets for commits that the database lost. Without, an operator has to (inlet commits rebuild). */
+  readonly rebuildRegion?: RebuildRegion
   /** Whether somebody at a terminal starts this process. */
   readonly isAtTerminal?: boolean
   /** Called with a one-time link into the console as long as nobody has signed in. */
@@ -110,6 +113,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     signInProvider: signInProviderOf(config),
     previewWorkers: new PreviewWorkers({ clock, logger, sandbox }),
     queryWorkers: new QueryWorkers({ clock, logger, sandbox, directory: config.paths.queries }),
+    rebuildRegion: hooks.rebuildRegion,
   }
   const core = composeCore(config, ports, await newestHeartbeat(store.db))
   const certificates = await openCertificates(

@@ -56,6 +56,12 @@ export const controlLimits = {
   rowsRemovedAtOnce: 1_000,
   /** Each has up to ten thousand files. */
   compactionsRemovedAtOnce: 10,
+  /** How often it is looked whether the database lost commits. After an attempt that did not read every bucket the pause doubles. */
+  lostCommitsCheckMs: 2_000,
+  recoveryDelayMsMin: 60_000,
+  recoveryDelayMsMax: 3_600_000,
+  /** Problems in one line of the log. */
+  problemsLogged: 10,
   /** How often endpoints that compact by themselves are checked, and how many are read at once. */
   compactionCheckMs: 60_000,
   compactionEndpointsAtOnce: 1_000,

@@ -99,6 +99,7 @@ import { createCanaryStops } from './upkeep/canaries.ts'
 import { createCheckpoints } from './upkeep/checkpoints.ts'
 import { createDrainRemoval } from './upkeep/drains.ts'
 import { createHousekeeping } from './upkeep/housekeeping.ts'
+import { createCommitRecovery, type RebuildRegion } from './upkeep/lost-commits.ts'
 import { createNewEndpointChecks } from './upkeep/new-endpoints.ts'
 import { createSettlements } from './upkeep/settlements.ts'
 
@@ -118,6 +119,7 @@ export type ControlPorts = {
   readonly previewWorkers: PreviewWorkers
   readonly queryWorkers: QueryWorkers
   readonly registry: Registry
+  readonly rebuildRegion: RebuildRegion | undefined
 }
 
 export type ControlConfig = {
@@ -388,7 +390,7 @@ function composeApiServices(
 
 function listServices(
   config: ControlConfig,
-  { store, clock, logger, registry, previewWorkers, queryWorkers }: ControlPorts,
+  { store, clock, logger, registry, objects, rebuildRegion: rebuild, previewWorkers, queryWorkers }: ControlPorts,
   { applyChange, auditTrail, databaseWatch, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
   certificates: Certificates,
   { dns }: Parts,
@@ -397,6 +399,8 @@ function listServices(
   const defaultNames = config.dnsProvider === 'route53' ? checkLimits.billedNamesMax : checkLimits.namesMax
   const dnsNamesPerSecond = config.dnsNamesPerSecond ?? defaultNames
   const publisher = dns?.publisher
+  const keptMs = config.commitsKeptDays * dayMs
+  const { stores } = objects
   return [
     ...certificates.services,
     tokens,
@@ -404,7 +408,8 @@ function listServices(
     leadership,
     ...(databaseWatch === undefined ? [] : [databaseWatch]),
     ...createCheckpoints(store, { clock, logger }),
-    createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
+    createHousekeeping({ store, auditTrail, commitsKeptMs: keptMs, leadership, clock, logger }),
+    ...(rebuild === undefined ? [] : [createCommitRecovery({ store, stores, rebuild, keptMs, leadership, clock, logger })]),
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),

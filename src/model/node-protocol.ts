@@ -233,7 +233,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     scrub: ScrubReport.optional(),
     /** Commits that control has not recorded, or whose segment is not removed, and how long the oldest of them has waited. */
     outbox: z.strictObject({ commits: ReportedCount, oldest_seconds: z.number().min(0) }).optional(),
-    /** After control was out of reach: what the node remembers, for control to compare; null for nothing. */
+    /** After control was out of reach, and once a minute: what the node remembers, for control to compare; null for nothing. */
     recorded: RecordedCommits.nullable().optional(),
     ...lagReport,
   }),

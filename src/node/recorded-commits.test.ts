@@ -8,16 +8,17 @@ import { RecordedCommits } from './recorded-commits.ts'
 const database = newId()
 
 function made() {
+  const clock = new ManualClock()
   const known = new RecordedCommits({
     path: '/nowhere',
     files: systemFiles,
-    clock: new ManualClock(),
+    clock,
     logger: createLogger('test', 'silent'),
   })
   const says = (commits: number) => known.compared({ database, commits })
   const send = (added: number, commits: number, of = database) =>
     known.whenSent(async () => ({ new: added, total: { database: of, commits } }))
-  return { known, says, send }
+  return { known, says, send, clock }
 }
 
 test('is compared after control was out of reach', async () => {
@@ -30,6 +31,18 @@ test('is compared after control was out of reach', async () => {
   expect(known.toCompare()).toEqual({})
   known.lostContact()
   expect(known.toCompare()).toEqual({ recorded: { database, commits: 9 } })
+})
+
+test('is compared once a minute: control may have moved to an older database without being out of reach', async () => {
+  const { known, says, send, clock } = made()
+  says(5)
+  clock.advance(59_999)
+  expect(known.toCompare()).toEqual({})
+  await send(1, 6)
+  clock.advance(1)
+  expect(known.toCompare()).toEqual({ recorded: { database, commits: 6 } })
+  says(6)
+  expect(known.toCompare()).toEqual({})
 })
 
 test('new commits do not hide that the database lost others', async () => {

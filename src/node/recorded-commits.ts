@@ -18,6 +18,8 @@ import { type CommitsRecorded, RecordedCommits as Recorded } from '#model/node-p
 
 /** The number is written again after so long at most: a write costs two fsyncs. */
 const intervalMs = 10_000
+/** Control compares the number so often at least: it may have moved to an older database while it was in reach. */
+const comparisonMs = 60_000
 
 /** With a checksum: a flipped bit in the number would report a loss, or hide one. */
 const Content = z
@@ -39,8 +41,9 @@ export class RecordedCommits implements Service {
   readonly #writes: Periodic
   #known: Recorded | undefined
   #written = ''
-  /** Whether control has compared the number since it was last out of reach. */
+  /** Whether control has compared the number since it was last out of reach, and when, by the monotonic clock. */
   #isCompared = false
+  #comparedAt = 0
 
   constructor(options: RecordedCommitsOptions) {
     const { clock, logger } = options
@@ -78,9 +81,10 @@ export class RecordedCommits implements Service {
     )
   }
 
-  /** Returns what the next heartbeat says, for control to compare: only after control was out of reach. */
+  /** Returns what the next heartbeat says, for control to compare: after control was out of reach, and once a minute. */
   toCompare(): { readonly recorded?: Recorded | null } {
-    return this.#isCompared ? {} : { recorded: this.#known ?? null }
+    const isRecent = this.#options.clock.monotonic() - this.#comparedAt < comparisonMs
+    return this.#isCompared && isRecent ? {} : { recorded: this.#known ?? null }
   }
 
   /** Control compared, and says what it has. */
@@ -89,6 +93,7 @@ export class RecordedCommits implements Service {
     // Also if it is lower: control noted the loss, and must not note it again.
     this.#known = recorded
     this.#isCompared = true
+    this.#comparedAt = this.#options.clock.monotonic()
   }
 
   /** Control may be another one now, or have another database. */

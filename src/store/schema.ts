@@ -4,6 +4,7 @@
  * Law: only types that SQLite and Postgres return alike. Ids and JSON are text, times are whole milliseconds since 1970, booleans
  * are 0 or 1. JSON is text on Postgres too: jsonb rejects the character U+0000, which a definition may contain.
  */
+import type { ColumnType } from 'kysely'
 import type { BindingTables } from './binding-tables.ts'
 import type { LossTables } from './loss-tables.ts'
 import type { SecretTables } from './secret-tables.ts'
@@ -15,7 +16,8 @@ export type Database = OtherTables & {
   /** `version` is a random id of the last change. */
   /** `generation` is when the database was last said to be the right one (epoch ms); 0 for never. */
   epoch: { id: number; value: number; version: string; database_id: string; generation: number }
-  missing_commits: { region: string; since: number; noted_at: number }
+  /** `automatic` says whether control records them again by itself. */
+  missing_commits: { region: string; since: number; noted_at: number; automatic: ColumnType<number, number | undefined> }
   snapshot_sections: { region: string; section: string; version: string }
   accounts: {
     id: string

@@ -5,17 +5,27 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
+import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
+import { encodeMarker, withMarker } from '#delivery/publish/marker.ts'
 import { must } from '#lib/assert.ts'
+import { system } from '#lib/system.ts'
+import { objectKey } from '#model/artifact.ts'
+import type { SegmentCommit } from '#model/commit.ts'
+import type { DestinationTarget } from '#model/destination.ts'
+import { DirectoryStores } from '#objects/directory.ts'
+import { insertDestination } from '#store/endpoints/destinations.ts'
 import { databaseErrorKind } from '#store/engines/database-error.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import { prepareDatabase } from '#store/migrations/prepare.ts'
 import { openStore } from '#store/store.ts'
 import { type Postgres, startPostgres } from '../../tools/services/postgres.ts'
+import { aDestination } from '../store/fixtures.ts'
 import { runCli } from '../support/cli.ts'
 import { type Answer, newControl, newRegion, type TestControl } from '../support/control.ts'
 import { postgresUrl, type TestDatabase } from '../support/databases.ts'
 import { secretKey } from '../support/keyring.ts'
-import { TestNode } from '../support/test-node.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
 function expectUnavailable(answer: Answer): void {
@@ -37,6 +47,25 @@ const leads = async (control: TestControl) => (await metric(control, /^inlet_con
 const olderServers = (control: TestControl) => metric(control, /^inlet_database_servers\{[^}]*state="older"[^}]*\} (\d)$/m)
 
 const kept = (url: string): TestDatabase => ({ url, [Symbol.asyncDispose]: async () => undefined })
+
+/** Writes the marker of a commit to its bucket, as a node does. Returns the commit. */
+async function delivered(directory: string, target: DestinationTarget, commit: SegmentCommit) {
+  const { id, bucket, region, prefix } = target
+  const { endpoint_id: endpointId, node_id: nodeId, log: incarnation, seq, sealed_at } = commit
+  const sealedAtMicros = Date.parse(sealed_at) * 1000
+  const name = { endpointId, nodeId, incarnation, seq, sealedAtMicros }
+  const key = objectKey(prefix, name, { type: 'marker' })
+  const file = { bytes: 10, rows: 10, sha256: 'ab' }
+  const placed = {
+    ...commit,
+    destination: { id, bucket, region },
+    artifacts: { parquet: { key: objectKey(prefix, name, { type: 'parquet' }), ...file } },
+  }
+  const marker = encodeMarker(placed)
+  const store = new DirectoryStores({ ...system, root: join(directory, 'buckets') }).open(target)
+  await store.put(key, marker, { contentType: 'application/json', metadata: {} })
+  return withMarker(placed, key, marker)
+}
 
 /** A standby takes no writes until then, so no store can be opened on it. */
 async function promote({ url }: Postgres): Promise<void> {
@@ -200,6 +229,50 @@ describe.skipIf(postgresUrl === undefined)(
         expect(rows[0]?.port).toBe(Number(second.port))
         await store.close()
       }
+    })
+
+    test('commits that an asynchronous standby lacked are recorded again by themselves, and shown until they are', async () => {
+      const { primary, standby, url } = must(servers, 'servers')
+      const { promise: mayRead, resolve: letRead } = Promise.withResolvers<void>()
+      const rebuild: RebuildRegion = (options) => mayRead.then(() => rebuildRegion(options))
+      await using control = await newControl({ database: kept(url), rebuildRegion: rebuild })
+      const [account, region] = [await control.newAccount(), newRegion()]
+      const destination = await insertDestination(control.store.db, account.account_id, aDestination(), Date.now())
+      const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+      const node = await TestNode.register(control, region)
+      await node.heartbeat()
+      const deliver = async (seq: number) => {
+        const commit = await delivered(control.directory, destination, aCommit(node.id, endpoint.id, seq))
+        const { status, body } = await node.call('POST', 'commits', { commits: [commit] })
+        expect(status).toBe(200)
+        return body.total
+      }
+      await deliver(1)
+      await replicated(primary)
+      // The connection between the two is lost, and then the primary.
+      await rowsIn(standby, `alter system set primary_conninfo = ''`)
+      await rowsIn(standby, 'select pg_reload_conf()')
+      await until('no replication', async () => (await rowsIn(primary, 'select 1 from pg_stat_replication')).length === 0)
+      await deliver(2)
+      const recorded = await deliver(3)
+      expect(recorded.commits).toBe(3)
+      await primary.kill()
+      await promote(standby)
+      await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
+      const commits = async () => (await account.get(`/v1/endpoints/${endpoint.id}/commits`)).body
+      expect((await commits()).items).toHaveLength(1)
+      await node.heartbeat({}, { recorded })
+      expect((await commits()).may_lack_commits_since).not.toBeNull()
+      expect((await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join()).toContain(
+        'control records them again from the buckets',
+      )
+      expect(await metric(control, /^inlet_commits_missing_regions\{[^}]*\} (\d)$/m)).toBe(1)
+      letRead()
+      await until('all commits', async () => (await commits()).items.length === 3)
+      await until('nothing to be missing', async () => (await commits()).may_lack_commits_since === null)
+      await node.heartbeat({}, { recorded })
+      expect((await commits()).may_lack_commits_since).toBeNull()
+      expect(await metric(control, /^inlet_commits_missing_regions\{[^}]*\} (\d)$/m)).toBe(0)
     })
 
     test('a database that forbids to ask for timelines works, and says that an old primary is not recognised', async () => {

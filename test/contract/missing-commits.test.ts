@@ -77,7 +77,7 @@ describe('what a node remembers of the database', () => {
       const { status, body } = await account.post(job, job.endsWith('backfill') ? { endpoint_id: endpoint.id } : {})
       expect([status, body.detail], job).toEqual([
         409,
-        expect.stringContaining(`may lack commits since ${since}: the operator has to run inlet commits rebuild first`),
+        expect.stringContaining(`may lack commits since ${since}: control records them again from the buckets`),
       ])
     }
     const lookup = async () => (await node.call('POST', 'commits/lookup', { ids: ['unknown'] })).body

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
-import { clearMissingCommits, findMissingSince, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { clearMissingCommits, findMissing, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { applyRestore, writeRestored } from '#store/commits/restored.ts'
 import { transact } from '#store/store.ts'
 import { describeStores, iso, t0 } from './fixtures.ts'
@@ -26,10 +26,10 @@ describeStores('a restored database', (test) => {
     expect(await applyRestore(store, systemFiles, path, t0)).toBe(true)
     const restored = await currentPosition(store.db)
     expect(restored).toEqual({ ...before, generation: t0, epoch: before.epoch + 1, version: expect.any(String) })
-    expect(await findMissingSince(store.db, ['loc', 'fra'])).toEqual(
+    expect(await findMissing(store.db, ['loc', 'fra'])).toEqual(
       new Map([
-        ['loc', t0 - 5_000],
-        ['fra', t0 - 5_000],
+        ['loc', { since: t0 - 5_000, isAutomatic: false }],
+        ['fra', { since: t0 - 5_000, isAutomatic: false }],
       ]),
     )
     // The start was interrupted before the file was removed.
@@ -50,7 +50,7 @@ describeStores('a restored database', (test) => {
     await writeRestored(systemFiles, path, { begun_at: iso(t0 - 5_000) }, t0)
     expect(await applyRestore(store, systemFiles, path, t0)).toBe(true)
     expect(await currentPosition(store.db)).toMatchObject({ generation: t0 + 60_001 })
-    expect(await findMissingSince(store.db, ['loc'])).toEqual(new Map([['loc', t0 - 5_000]]))
+    expect(await findMissing(store.db, ['loc'])).toEqual(new Map([['loc', { since: t0 - 5_000, isAutomatic: false }]]))
   })
 
   test('what is noted while commits are rebuilt stays noted', async ({ store }) => {
@@ -61,6 +61,23 @@ describeStores('a restored database', (test) => {
     const begun = await listMissingCommits(store.db)
     await note('loc', t0 - 5, t0 + 1)
     await clearMissingCommits(store.db, begun)
-    expect(await listMissingCommits(store.db)).toEqual([{ region: 'loc', since: t0 - 10, noted_at: t0 + 1 }])
+    expect(await listMissingCommits(store.db)).toEqual([{ region: 'loc', since: t0 - 10, noted_at: t0 + 1, automatic: 0 }])
+  })
+
+  test('control records again what only the numbers of nodes put in doubt; any other doubt is left to the operator', async ({
+    store,
+  }) => {
+    const note = (region: string | null, isAutomatic: boolean) =>
+      transact(store, (db) => noteMissingCommits(db, region, t0, t0, { isAutomatic }))
+    const isAutomatic = async () => (await findMissing(store.db, ['loc'])).get('loc')?.isAutomatic
+    await note('loc', true)
+    await note('loc', true)
+    expect(await isAutomatic()).toBe(true)
+    await note(null, false)
+    expect(await isAutomatic()).toBe(false)
+    await clearMissingCommits(store.db, await listMissingCommits(store.db))
+    await note('loc', false)
+    await note('loc', true)
+    expect(await isAutomatic()).toBe(false)
   })
 })

@@ -6,6 +6,7 @@ import { test } from 'vitest'
 import { newApiKey, newExternalId } from '#auth/secrets.ts'
 import { type App, startControl } from '#control/app.ts'
 import type { Bootstrapped } from '#control/resources/bootstrap.ts'
+import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
 import { must } from '#lib/assert.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -76,6 +77,7 @@ export type ControlOptions = {
   readonly isAtTerminal?: boolean
   readonly database?: TestDatabase
   readonly directory?: string
+  readonly rebuildRegion?: RebuildRegion
   /** Gets each line of the log. */
   readonly onLog?: (line: string) => void
 }
@@ -116,7 +118,8 @@ export async function newControl({
   const onBootstrap = (made: Bootstrapped) => {
     bootstrapped = made
   }
-  const app = await startControl(config, { logger, clock, onBootstrap, isAtTerminal })
+  const recovery = given.rebuildRegion && { rebuildRegion: given.rebuildRegion }
+  const app = await startControl(config, { logger, clock, onBootstrap, isAtTerminal, ...recovery })
   const store = await openStore(database.url)
   const call = callOf(app)
   return {

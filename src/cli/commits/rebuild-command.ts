@@ -1,12 +1,11 @@
 import type { Config } from '#config/config.ts'
-import { errorMessage } from '#lib/error-message.ts'
 import { system } from '#lib/system.ts'
 import { dayMs } from '#lib/time-units.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
-import { hasCommitsIn, listMarkerFolders, type MarkerFolder } from '#store/commits/marker-folders.ts'
+import { listMarkerFolders, type MarkerFolder } from '#store/commits/marker-folders.ts'
 import { clearMissingCommits, listMissingCommits } from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../operator/audited.ts'
@@ -14,7 +13,7 @@ import { openCommandStore } from '../operator/store.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { Progress } from '../terminal/progress.ts'
-import { countMarkers, rebuildFolder, type Tally } from './rebuild.ts'
+import { rebuildFolders } from './rebuild-folders.ts'
 
 const problemLinesMax = 100
 
@@ -73,52 +72,21 @@ async function rebuild(
 ): Promise<{ readonly isComplete: boolean; readonly allRead: boolean }> {
   // With --json, standard output has only the result.
   const output = json ? context.process.stderr : context.process.stdout
-  const now = () => context.clock.now()
-  const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
-  const problems: string[] = []
-  const unreadable = new Set<string>()
-  const empty = new Set<string>()
-  const reportUnreadable = ({ id, bucket }: MarkerFolder['target'], error: unknown) => {
-    unreadable.add(id)
-    problems.push(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
-  }
-  // The other folders of the bucket may be whole.
-  const reportEmpty = ({ endpoint_id, target: { id, bucket } }: MarkerFolder) => {
-    empty.add(id)
-    problems.push(`bucket ${bucket} has no marker of endpoint ${endpoint_id}, which delivered to it: is its disk mounted?`)
-  }
-  const counted: { readonly folder: MarkerFolder; readonly markers: number }[] = []
   output.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
-  for (const folder of folders) {
-    // A bucket that failed for one endpoint would fail for the others.
-    if (unreadable.has(folder.target.id)) continue
-    try {
-      const markers = await countMarkers(stores.open(folder.target), folder)
-      if (markers > 0) counted.push({ folder, markers })
-      else if (await hasCommitsIn(store.db, folder)) reportEmpty(folder)
-    } catch (error) {
-      reportUnreadable(folder.target, error)
-    }
-  }
-  const total = counted.reduce((sum, { markers }) => sum + markers, 0)
-  const progress = new Progress({ output, label: 'markers', total })
-  let done = 0
-  for (const { folder } of counted) {
-    const { bucket, id } = folder.target
-    if (unreadable.has(id)) continue
-    try {
-      await rebuildFolder(stores.open(folder.target), folder, tally, {
-        ...{ store, now, keptMs: commitsKeptDays * dayMs, dryRun },
-        onProgress: (markers) => {
-          done += markers
-          progress.show(done, `${done} of ${total}`)
-        },
-        onRejected: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
-      })
-    } catch (error) {
-      reportUnreadable(folder.target, error)
-    }
-  }
+  let progress: Progress | undefined
+  let [done, total] = [0, 0]
+  const { tally, problems, allRead } = await rebuildFolders(folders, {
+    ...{ store, stores, now: () => context.clock.now(), keptMs: commitsKeptDays * dayMs, dryRun },
+    onCounted: (markers) => {
+      total = markers
+      progress = new Progress({ output, label: 'markers', total })
+    },
+    onProgress: (markers) => {
+      if (markers === 0) return
+      done += markers
+      progress?.show(done, `${done} of ${total}`)
+    },
+  })
   const what = dryRun ? 'to record' : 'recorded'
   const expired = tally.expired === 0 ? '' : `, ${tally.expired} left out: older than INLET_COMMITS_KEPT_DAYS`
   const lines = [
@@ -127,5 +95,5 @@ async function rebuild(
     ...(problems.length > problemLinesMax ? [`  … and ${problems.length - problemLinesMax} more`] : []),
   ]
   printResult(context, { json }, { ...tally, dry_run: dryRun, problems }, `${lines.join('\n')}\n`)
-  return { isComplete: problems.length === 0, allRead: unreadable.size + empty.size === 0 }
+  return { isComplete: problems.length === 0, allRead }
 }

@@ -83,12 +83,14 @@ async function checkServers({ servers }: Store): Promise<readonly Finding[]> {
 }
 
 async function checkCommits({ db }: Store): Promise<readonly Finding[]> {
-  return (await listMissingCommits(db)).map(({ region, since }) => {
+  return (await listMissingCommits(db)).map(({ region, since, automatic }) => {
     const where = region === '*' ? '' : ` in region ${region}`
     return fail(
       'commits',
       `those since ${isoTimestamp(since)} may be missing${where}`,
-      'record them again: inlet commits rebuild',
+      automatic === 1
+        ? 'wait until control has recorded them again; if it takes long: inlet commits rebuild'
+        : 'record them again: inlet commits rebuild',
     )
   })
 }

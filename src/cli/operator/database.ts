@@ -18,7 +18,9 @@ export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<
   await using store = await openCommandStore(this, { mayBeOlder: true })
   const { servers, problems } = await examineServers(this, store)
   const { database, generation, epoch } = await currentPosition(store.db)
-  const missing = (await listMissingCommits(store.db)).map(({ region, since }) => ({ region, since: isoTimestamp(since) }))
+  const missing = (await listMissingCommits(store.db)).map(({ region, since, automatic }) => ({
+    ...{ region, since: isoTimestamp(since), automatic: automatic === 1 },
+  }))
   const refusing = (await listAll((page) => listNodeInventories(store.db, page))).flatMap(keptOf)
   const accepted_at = generation === 0 ? null : isoTimestamp(generation)
   const lines = [
@@ -31,7 +33,11 @@ export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<
     ),
     ...(refusing.length === 0 ? [] : ['Put the right database in its place, or accept this one: inlet database accept']),
     ...missing.map(({ region, since }) => `commits since ${since} may be missing${region === '*' ? '' : ` in region ${region}`}`),
-    ...(missing.length === 0 ? [] : ['Record them again: inlet commits rebuild']),
+    ...(missing.length === 0
+      ? []
+      : missing.every(({ automatic }) => automatic)
+        ? ['Control records them again. If it takes long: inlet commits rebuild']
+        : ['Record them again: inlet commits rebuild']),
   ]
   const shown = {
     servers: servers.map(({ host, state, standing, isUsed }) => ({

@@ -1,5 +1,6 @@
 /** The commands that run processes. Each imports its process on demand, so that it does not load libraries of the others. */
 import type { Config } from '#config/config.ts'
+import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
 import type { Clock } from '#lib/clock.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -70,7 +71,10 @@ export function control(this: CliContext): Promise<void> {
     }
     // A child of the supervisor has its output.
     const isAtTerminal = stdout.isTTY === true
-    return () => startControl(config, { ...hooks, onBootstrap, onFirstLink, isAtTerminal, usesDatabaseClock: true })
+    // Loaded once it is needed: it reads markers as delivery writes them.
+    const rebuildRegion: RebuildRegion = async (options) => (await import('../commits/rebuild-region.ts')).rebuildRegion(options)
+    const more = { rebuildRegion, isAtTerminal, usesDatabaseClock: true }
+    return () => startControl(config, { ...hooks, ...more, onBootstrap, onFirstLink })
   })
 }
 

@@ -28,7 +28,7 @@ import type {
 import { readValuesOfView } from '#store/accounts/secrets.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commits/commit-additions.ts'
 import { lockCommits } from '#store/commits/commits.ts'
-import { findMissingSince } from '#store/commits/missing-commits.ts'
+import { findMissing } from '#store/commits/missing-commits.ts'
 import { findDestination } from '#store/endpoints/destinations.ts'
 import { getView } from '#store/endpoints/views.ts'
 import { markCompactionFailed, recordRemoval } from '#store/jobs/compactions.ts'
@@ -89,7 +89,7 @@ export class JobLeases {
     if (request.max === 0) return { units, held, more }
     const running = (await this.#readRunning(region)).get(region) ?? []
     // Units wait: they would read files that were merged and removed, and leave out segments.
-    if (running.length > 0 && (await findMissingSince(store.db, [region])).size > 0) return { units, held, more }
+    if (running.length > 0 && (await findMissing(store.db, [region])).size > 0) return { units, held, more }
     for (const id of running) {
       const wanted = request.max - units.length
       if (wanted === 0) return { units, held, more: true }

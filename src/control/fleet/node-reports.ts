@@ -135,8 +135,9 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
   }
 }
 
-const wentBack =
-  'the database went back to an older state: commits may be missing; record them again (inlet commits rebuild). docs/how-to/lost-database.md'
+const wentBack = 'the database went back to an older state: commits may be missing'
+const remedy = 'inlet commits rebuild: docs/how-to/lost-database.md'
+const ownRemedy = 'control records them again by itself'
 
 type Compared = { readonly recorded?: RecordedCommits; readonly noted?: object }
 
@@ -156,9 +157,14 @@ async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<C
   const beginsToRefuse = kept_position !== undefined && before?.isRefusing !== true
   if (lost === 0 && !beginsToRefuse) return recorded ?? {}
   const since = before?.last_seen_at ?? 0
-  await noteMissingCommits(db, await getNodeRegion(db, node_id), since, now)
+  // A node that refuses the configuration may be right about more than commits: an operator decides.
+  const isAutomatic = kept_position === undefined
+  await noteMissingCommits(db, await getNodeRegion(db, node_id), since, now, { isAutomatic })
   return {
     ...recorded,
-    noted: { commits_lost: lost, since: new Date(since).toISOString(), kept: kept_position, database: position },
+    noted: {
+      ...{ commits_lost: lost, since: new Date(since).toISOString(), kept: kept_position, database: position },
+      remedy: isAutomatic ? ownRemedy : remedy,
+    },
   }
 }

@@ -14,7 +14,7 @@ import { type HostOptions, ingestHost } from '#naming/ingest-host.ts'
 import { type ControlOutages, discountControlOutages } from '#naming/outages.ts'
 import { servingNodes } from '#naming/serving-nodes.ts'
 import { listOpenLosses, listOpenLossesOfAccount } from '#store/commits/losses.ts'
-import { findMissingSince } from '#store/commits/missing-commits.ts'
+import { findMissing, type Missing } from '#store/commits/missing-commits.ts'
 import { findEndpointsWithViews } from '#store/endpoints/bindings.ts'
 import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
 import { type DnsCheck, listDnsChecks } from '#store/naming/dns-checks.ts'
@@ -57,8 +57,8 @@ export type Observation = {
   readonly seen: Seen
   /** Regions that have nodes; empty if each observed region has some. */
   readonly otherRegions: readonly string[]
-  /** Regions whose commits may be missing, and since when (epoch ms). */
-  readonly missing: ReadonlyMap<string, number>
+  /** Regions whose commits may be missing. */
+  readonly missing: ReadonlyMap<string, Missing>
 }
 
 const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
@@ -85,7 +85,7 @@ export class EndpointStates {
     const byRegion = Map.groupBy(nodes, ({ region }) => region)
     const empty = regions.filter((region) => !byRegion.has(region))
     const otherRegions = empty.length === 0 ? [] : (await listNodeRegions(store.db)).filter((region) => !empty.includes(region))
-    const missing = await findMissingSince(store.db, regions)
+    const missing = await findMissing(store.db, regions)
     return { nowMs, nodes: byRegion, largestLags, seen, otherRegions, missing }
   }
 
@@ -197,8 +197,8 @@ export class EndpointStates {
         diskCauses: new Map(),
         naming,
         otherRegions: [],
-        missingSince: missing.get(endpoint.region),
         losses: losses.get(endpoint.id) ?? [],
+        missingCommits: missing.get(endpoint.region),
       }
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
@@ -229,14 +229,14 @@ export class EndpointStates {
 
   #computeState(
     endpoint: StoredEndpoint,
-    reports: Omit<Reports, 'diskCauses' | 'otherRegions' | 'missingSince'>,
+    reports: Omit<Reports, 'diskCauses' | 'otherRegions' | 'missingCommits'>,
     observation: Observation,
   ): EndpointState {
     const { nowMs, largestLags, otherRegions, missing } = observation
     const nodes = observation.nodes.get(endpoint.region) ?? []
     const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
-    const missingSince = missing.get(endpoint.region)
-    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses, otherRegions, missingSince }, nowMs)
+    const missingCommits = missing.get(endpoint.region)
+    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses, otherRegions, missingCommits }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     // A name that Inlet publishes has a bounded number of addresses, and not all that a node reports.
     const publishes = this.#options.dnsKeeper === 'inlet'

@@ -12,6 +12,7 @@ import { nodeLimits } from '#model/limits.ts'
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
 import { hasRecentHeartbeat, servingNodes } from '#naming/serving-nodes.ts'
 import type { OpenLoss } from '#store/commits/losses.ts'
+import type { Missing } from '#store/commits/missing-commits.ts'
 import type { EndpointFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/nodes/node-reports.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
@@ -35,8 +36,8 @@ export type Reports = {
   readonly naming: NamingFacts
   /** Regions that have nodes, for an endpoint whose region has none. */
   readonly otherRegions: readonly string[]
-  /** Since when commits may be missing in the database (epoch ms); undefined if it has all. */
-  readonly missingSince?: number | undefined
+  /** Commits that may be missing in the database; undefined if it has all. */
+  readonly missingCommits?: Missing | undefined
   /** Losses with removed nodes that are neither recovered nor confirmed. */
   readonly losses?: readonly OpenLoss[]
 }
@@ -44,7 +45,7 @@ export type Reports = {
 export function computeStatus(
   endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
-  { lags, blocked, diskCauses, naming: namingFacts, otherRegions, missingSince, losses = [] }: Reports,
+  { lags, blocked, diskCauses, naming: namingFacts, otherRegions, missingCommits, losses = [] }: Reports,
   nowMs: number,
 ): ComputedStatus {
   const blockedReasons = blocked
@@ -67,7 +68,7 @@ export function computeStatus(
     const reasons = nodes.length === 0 ? [describeEmptyRegion(endpoint.region, otherRegions)] : missing
     return {
       status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs),
-      reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...listMissingReasons(missingSince), ...held],
+      reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...listMissingReasons(missingCommits), ...held],
     }
   }
   const naming = judgeNaming(serving, namingFacts, nowMs)
@@ -76,7 +77,7 @@ export function computeStatus(
     ...naming.reasons,
     ...listDestinationReasons(endpoint.destination_status),
     ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
-    ...listMissingReasons(missingSince),
+    ...listMissingReasons(missingCommits),
     ...held,
   ]
   if (reasons.length === 0) return { status: 'active', reasons }
@@ -155,10 +156,14 @@ function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
     : [...reasons, `${losses.length - lossReasonsMax} more losses are not confirmed`]
 }
 
-function listMissingReasons(since: number | undefined): readonly string[] {
-  if (since === undefined) return []
-  const what = `commits since ${isoTimestamp(since)} may be missing in lists, counters and queries`
-  return [`${what}: the database went back to an older state, and the operator has to run inlet commits rebuild`]
+function listMissingReasons(missing: Missing | undefined): readonly string[] {
+  if (missing === undefined) return []
+  const what = `commits since ${isoTimestamp(missing.since)} may be missing in lists, counters and queries: the database went back to an older state`
+  return [
+    missing.isAutomatic
+      ? `${what}, and control records them again from the buckets; if it takes long, the operator has to run inlet commits rebuild`
+      : `${what}, and the operator has to run inlet commits rebuild`,
+  ]
 }
 
 function listDestinationReasons(status: DestinationStatus | null): readonly string[] {

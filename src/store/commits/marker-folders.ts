@@ -7,12 +7,16 @@ import type { Db } from '../store.ts'
 /** An endpoint and a destination of its account. The endpoint may have delivered to any of them. */
 export type MarkerFolder = { readonly account_id: string; readonly endpoint_id: string; readonly target: DestinationTarget }
 
-export type MarkerFolderFilter = { readonly endpoint_id?: string | undefined; readonly destination_id?: string | undefined }
+export type MarkerFolderFilter = {
+  readonly endpoint_id?: string | undefined
+  readonly destination_id?: string | undefined
+  readonly region?: string | undefined
+}
 
 /** Includes deleted endpoints: their DLQ files and metrics remain visible. */
 export async function listMarkerFolders(
   db: Db,
-  { endpoint_id, destination_id }: MarkerFolderFilter,
+  { endpoint_id, destination_id, region }: MarkerFolderFilter,
 ): Promise<readonly MarkerFolder[]> {
   let query = db
     .selectFrom('endpoints')
@@ -30,6 +34,7 @@ export async function listMarkerFolders(
     ])
   if (endpoint_id !== undefined) query = query.where('endpoints.id', '=', endpoint_id)
   if (destination_id !== undefined) query = query.where('destinations.id', '=', destination_id)
+  if (region !== undefined) query = query.where('endpoints.region', '=', region)
   const rows = await query.orderBy('destinations.id').orderBy('endpoints.created_at').orderBy('endpoints.id').execute()
   return rows.map(({ account_id, endpoint_id, id, bucket, prefix, region, ...access }) => ({
     account_id,

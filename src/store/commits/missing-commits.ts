@@ -2,10 +2,11 @@
  * Commits that were delivered and may not be in this database, because it went back to an older state.
  *
  * Owns: since when they may be missing, by region. Does not own: who finds out (a restore, nodes), and who brings them back
- * (`inlet commits rebuild`).
+ * (`inlet commits rebuild`; control, if nothing else is in doubt than commits of nodes: control/upkeep/lost-commits.ts).
  * Law: what one node claims concerns its own region. While commits may be missing, no job begins: it would leave out segments, or read files
  * that were merged and removed.
  */
+import { type Selectable, sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import { toTime } from '../columns.ts'
 import type { Database } from '../schema.ts'
@@ -14,13 +15,25 @@ import type { Db, Tx } from '../store.ts'
 /** A restore concerns the nodes of every region. */
 const everyRegion = '*'
 
-export type MissingCommits = Database['missing_commits']
+export type MissingCommits = Selectable<Database['missing_commits']>
 
-/** Notes that commits delivered at `since` (epoch ms) or later may be missing, in one region or, for null, in all. */
-export async function noteMissingCommits(db: Tx, region: string | null, since: number, now: number): Promise<void> {
+/** Since when commits of a region may be missing (epoch ms), and whether control records them again by itself. */
+export type Missing = { readonly since: number; readonly isAutomatic: boolean }
+
+/**
+ * Notes that commits delivered at `since` (epoch ms) or later may be missing, in one region or, for null, in all. `isAutomatic`: control records
+ * them again by itself, unless somebody noted for another reason that an operator has to.
+ */
+export async function noteMissingCommits(
+  db: Tx,
+  region: string | null,
+  since: number,
+  now: number,
+  { isAutomatic = false }: { readonly isAutomatic?: boolean } = {},
+): Promise<void> {
   await db
     .insertInto('missing_commits')
-    .values({ region: region ?? everyRegion, since, noted_at: now })
+    .values({ region: region ?? everyRegion, since, noted_at: now, automatic: isAutomatic ? 1 : 0 })
     .onConflict((conflict) =>
       conflict.column('region').doUpdateSet(({ eb, ref }) => ({
         since: eb
@@ -30,6 +43,7 @@ export async function noteMissingCommits(db: Tx, region: string | null, since: n
           .else(ref('missing_commits.since'))
           .end(),
         noted_at: now,
+        automatic: sql<number>`missing_commits.automatic * excluded.automatic`,
       })),
     )
     .execute()
@@ -39,12 +53,14 @@ export async function listMissingCommits(db: Db): Promise<readonly MissingCommit
   return db.selectFrom('missing_commits').selectAll().orderBy('region').execute()
 }
 
-/** Returns the time (epoch ms) since which commits of each of these regions may be missing; not those that have all. */
-export async function findMissingSince(db: Db, regions: readonly string[]): Promise<ReadonlyMap<string, number>> {
+/** Returns since when commits of each of these regions may be missing; not those that have all. */
+export async function findMissing(db: Db, regions: readonly string[]): Promise<ReadonlyMap<string, Missing>> {
   const rows = await listMissingCommits(db)
   const found = regions.flatMap((region) => {
-    const since = rows.filter((row) => row.region === region || row.region === everyRegion).map((row) => row.since)
-    return since.length === 0 ? [] : [[region, Math.min(...since)] as const]
+    const own = rows.filter((row) => row.region === region || row.region === everyRegion)
+    if (own.length === 0) return []
+    const since = Math.min(...own.map((row) => row.since))
+    return [[region, { since, isAutomatic: own.every(({ automatic }) => automatic === 1) }] as const]
   })
   return new Map(found)
 }
@@ -64,17 +80,20 @@ export async function findMissingSinceOf(db: Db, account_id: string, endpoint_id
     .$if(endpoint_id !== undefined, (query) => query.where('id', '=', endpoint_id ?? ''))
     .execute()
   const regions = rows.map(({ region }) => region)
-  const since = [...(await findMissingSince(db, regions)).values()]
+  const since = [...(await findMissing(db, regions)).values()].map((missing) => missing.since)
   return since.length === 0 ? null : toTime(Math.min(...since))
 }
 
 /** Throws conflict while commits of the region may be missing. */
 export async function requireAllCommits(db: Db, region: string): Promise<void> {
-  const since = (await findMissingSince(db, [region])).get(region)
-  if (since === undefined) return
+  const missing = (await findMissing(db, [region])).get(region)
+  if (missing === undefined) return
+  const remedy = missing.isAutomatic
+    ? 'control records them again from the buckets; try again when the status of the endpoint no longer says so'
+    : 'the operator has to run inlet commits rebuild first'
   throw new AppError(
     'conflict',
-    `the database went back to an older state, and may lack commits since ${toTime(since)}: the operator has to run inlet commits rebuild first`,
+    `the database went back to an older state, and may lack commits since ${toTime(missing.since)}: ${remedy}`,
   )
 }
 

@@ -1,0 +1,15 @@
+/** Records the commits of one region again, for control that does it by itself. */
+import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
+import { listMarkerFolders } from '#store/commits/marker-folders.ts'
+import { rebuildFolders } from './rebuild-folders.ts'
+
+export const rebuildRegion: RebuildRegion = async ({ store, stores, clock, region, keptMs, signal }) => {
+  const { tally, problems, allRead } = await rebuildFolders(await listMarkerFolders(store.db, { region }), {
+    ...{ store, stores, now: () => clock.now(), keptMs, dryRun: false },
+    onCounted: () => undefined,
+    onProgress: () => signal.throwIfAborted(),
+  })
+  // The next leader reads what this process did not.
+  signal.throwIfAborted()
+  return { recorded: tally.recorded, problems, allRead }
+}
