@@ -1,26 +1,22 @@
 /** Accounts that the operator creates are isolated: an id of another account returns 404 in every operation of the API. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { clientOf, createAccount, newRegion, operatorToken, type TestAccount, useControl } from '../support/control.ts'
+import { clientOf, createAccount, operatorToken, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { credentialsOf, newPerson } from '../support/people.ts'
+import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
 const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
-const role_arn = 'arn:aws:iam::123456789012:role/ingest'
 
 async function furnished() {
   const account = await createAccount(control().call)
-  const region = newRegion()
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
-  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
-  await account.post(`/v1/views/${view.id}/publish`)
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+  const view = await aPublishedView(account, 'events', definition)
+  const { region, destination, endpoint, node } = await anEndpointWithNode(control(), account)
   const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
   const { body: shadow } = await account.post(`/v1/endpoints/${endpoint.id}/shadows`, { view_id: view.id })
-  const node = await TestNode.register(control(), region)
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
   const { body: job } = await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
   const { body: secret } = await account.post('/v1/secrets', { name: 'key' })

@@ -14,6 +14,7 @@ import {
   useControl,
 } from '../support/control.ts'
 import { credentialsOf, newPerson } from '../support/people.ts'
+import { aPublishedView } from '../support/set-up.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -61,9 +62,7 @@ describe('GET /v1/audit-events', () => {
   test('200 names bindings, jobs, invitations and people who left, in their own account only', async ({ account }) => {
     const { account_id } = account
     const { body: endpoint } = await account.post('/v1/endpoints', { name: 'shop', region: newRegion() })
-    const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
-    const { body: view } = await account.post('/v1/views', { name: 'sales', definition })
-    await account.post(`/v1/views/${view.id}/publish`)
+    const view = await aPublishedView(account, 'sales')
     await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
     await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
     const owner = await newPerson(control(), { account_id, role: 'owner' })

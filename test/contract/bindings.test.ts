@@ -3,6 +3,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { aPublishedView } from '../support/set-up.ts'
 import { TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -12,8 +13,7 @@ const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event'
 
 async function attachable() {
   const account = await control().newAccount()
-  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
-  await account.post(`/v1/views/${view.id}/publish`)
+  const view = await aPublishedView(account, 'events', definition)
   const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
   return { account, view, endpoint, path: `/v1/endpoints/${endpoint.id}/views` }
 }
@@ -135,8 +135,7 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
       { name: 'sender', type: 'VARCHAR', path: '$$.key_name' },
       { name: 'network', type: 'VARCHAR', value: 'mask_ip($$.address)' },
     ]
-    const { body: view } = await account.post('/v1/views', { name: 'senders', definition: { columns } })
-    await account.post(`/v1/views/${view.id}/publish`)
+    const view = await aPublishedView(account, 'senders', { columns })
     const warningsWith = async (kept_fields: readonly string[]) => {
       const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion(), kept_fields })
       const { body } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })

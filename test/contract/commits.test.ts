@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newRegion, useControl } from '../support/control.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -166,20 +167,14 @@ describe('POST /internal/v1/commits', () => {
 describe('GET /v1/endpoints/{id}/commits/{commit_id}/files', () => {
   async function deliveredFile(key = 'p/1.parquet') {
     const account = await control().newAccount()
-    const region = newRegion()
-    const bucket = `lake-${newId().slice(0, 8)}`
-    const role_arn = 'arn:aws:iam::123456789012:role/ingest'
-    const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu', role_arn })
-    const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-    const node = await TestNode.register(control(), region)
+    const { region, bucket, destination, endpoint, node, place, pathOf } = await anEndpointWithNode(control(), account)
     const commit = aCommit(node.id, endpoint.id, 1, {
-      destination: { id: destination.id, bucket, region: 'eu' },
+      destination: place,
       artifacts: { parquet: { key, bytes: 4, rows: 1, sha256: 'ab' } },
     })
     expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
-    const file = join(control().directory, 'buckets', bucket, key)
     const path = `/v1/endpoints/${endpoint.id}/commits/${commit.id}/files`
-    return { account, region, bucket, destination, endpoint, commit, path, file, key }
+    return { account, region, bucket, destination, endpoint, commit, path, file: pathOf(key), key }
   }
 
   test('200 with a link to each file, which needs no credentials', async () => {

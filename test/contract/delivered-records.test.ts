@@ -1,32 +1,23 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { newRegion, useControl } from '../support/control.ts'
-import { aCommit, TestNode } from '../support/test-node.ts'
+import { useControl } from '../support/control.ts'
+import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
 
 const control = useControl()
 
 /** An endpoint and a view, and files in its bucket that a node reports as delivered. */
 async function furnished() {
   const account = await control().newAccount()
-  const region = newRegion()
-  const bucket = `lake-${newId().slice(0, 8)}`
-  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu', role_arn })
-  const definition = { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] }
-  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-  const node = await TestNode.register(control(), region)
-  const pathOf = (key: string) => join(control().directory, 'buckets', bucket, key)
+  const { destination, endpoint, node, place, pathOf } = await anEndpointWithNode(control(), account)
+  const view = await aPublishedView(account)
   const deliver = async (seq: number, kind: string, key: string, bytes = 1_000) => {
     const file = { key, bytes, rows: 1, sha256: 'ab', ...(kind.startsWith('dlq/') ? { view_id: view.id, view_version: 1 } : {}) }
-    const commit = aCommit(node.id, endpoint.id, seq, {
-      destination: { id: destination.id, bucket, region: 'eu' },
-      artifacts: { [kind]: file },
-    })
+    const commit = aCommit(node.id, endpoint.id, seq, { destination: place, artifacts: { [kind]: file } })
     expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
     await mkdir(dirname(pathOf(key)), { recursive: true })
     return commit

@@ -1,10 +1,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { newRegion, useControl } from '../support/control.ts'
-import { aCommit, TestNode } from '../support/test-node.ts'
+import { useControl } from '../support/control.ts'
+import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
 
 const control = useControl()
 
@@ -13,28 +14,20 @@ const file = gzipSync(`${rows.map((row) => JSON.stringify(row)).join('\n')}\n`)
 
 async function furnished() {
   const account = await control().newAccount()
-  const region = newRegion()
-  const bucket = `lake-${newId()}`
-  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu-central-1', role_arn })
-  const { body: view } = await account.post('/v1/views', {
-    name: 'events',
-    definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
-  })
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-  const node = await TestNode.register(control(), region)
+  const { region, bucket, destination, endpoint, node, place, pathOf: fileOf } = await anEndpointWithNode(control(), account)
+  const view = await aPublishedView(account)
   const keyOf = (seq: number) => `p//q/dlq/events/v1/dt=2026-11-20/ü ${seq}.ndjson.gz`
   const commit = async (first: number, count = 1, endpoint_id = endpoint.id) => {
     const commits = Array.from({ length: count }, (_, index) => {
       const artifact = { key: keyOf(first + index), bytes: file.length, rows: 1, sha256: 'ab', view_id: view.id, view_version: 1 }
       return aCommit(node.id, endpoint_id, first + index, {
-        destination: { id: destination.id, bucket, region: 'eu-central-1' },
+        destination: place,
         artifacts: { 'dlq/events/v1': artifact },
       })
     })
     expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
   }
-  const pathOf = (seq: number) => join(control().directory, 'buckets', bucket, keyOf(seq).replace('//', '/%/'))
+  const pathOf = (seq: number) => fileOf(keyOf(seq).replace('//', '/%/'))
   const write = (seq: number) => {
     mkdirSync(dirname(pathOf(seq)), { recursive: true })
     writeFileSync(pathOf(seq), file)

@@ -2,6 +2,7 @@
 import { describe, expect } from 'vitest'
 import { newControl, newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { aLag, closedLag } from '../support/lags.ts'
+import { aDestination, aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -62,11 +63,7 @@ describe('a paused endpoint', () => {
 describe('DELETE /v1/endpoints/{id}', () => {
   test('204 drains: nodes seal at once, nothing can be attached, and DELETE is idempotent', async ({ account }) => {
     const { id, node } = await received(account)
-    const { body: view } = await account.post('/v1/views', {
-      name: 'events',
-      definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
-    })
-    await account.post(`/v1/views/${view.id}/publish`)
+    const view = await aPublishedView(account)
     expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204, body: '' })
     expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204 })
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ status: 200, body: { status: 'draining' } })
@@ -94,18 +91,9 @@ describe('DELETE /v1/endpoints/{id}', () => {
   test('is removed once its nodes have delivered everything; its history stays', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
-    const { body: destination } = await account.post('/v1/destinations', {
-      name: 'lake',
-      bucket: 'lake',
-      region: 'eu-central-1',
-      role_arn: 'arn:aws:iam::123456789012:role/ingest',
-    })
+    const destination = await aDestination(account)
     const { id, region } = await made(account, { destination_id: destination.id, segment_max_age_seconds: 1 })
-    const { body: view } = await account.post('/v1/views', {
-      name: 'events',
-      definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
-    })
-    await account.post(`/v1/views/${view.id}/publish`)
+    const view = await aPublishedView(account)
     await account.post(`/v1/endpoints/${id}/views`, { view_id: view.id })
     const node = await TestNode.register(own, region)
     await node.snapshot()

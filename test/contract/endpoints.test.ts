@@ -2,20 +2,11 @@ import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { clientOf, newControl, newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { aDestination } from '../support/set-up.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 const test = testWithAccount(control)
-
-async function aDestination(account: TestAccount, name = 'lake') {
-  const { body } = await account.post('/v1/destinations', {
-    name,
-    bucket: 'lake',
-    region: 'eu-central-1',
-    role_arn: 'arn:aws:iam::123456789012:role/ingest',
-  })
-  return body
-}
 
 async function made(account: TestAccount, more: object = {}) {
   const { status, body } = await account.post('/v1/endpoints', { region: 'loc', ...more })
@@ -306,9 +297,9 @@ describe('GET /v1/endpoints by status', () => {
   test('the filter by status returns exactly the endpoints with that status', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
-    const { id: valid } = await aDestination(account, 'valid')
+    const { id: valid } = await aDestination(account, { name: 'valid' })
     await account.post(`/v1/destinations/${valid}/validate`)
-    const { id: pending } = await aDestination(account, 'pending')
+    const { id: pending } = await aDestination(account, { name: 'pending' })
     const failed = await made(account, { region: 'non', destination_id: valid })
     own.clock.advance(301_000)
     const wellNode = await TestNode.register(own, 'wel')

@@ -4,26 +4,21 @@ import { newId } from '#model/id.ts'
 import { jobLimits } from '#model/limits.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
 const definition = { columns: [{ name: 'a', type: 'INTEGER', path: '$.a', required: true }] }
-const role_arn = 'arn:aws:iam::123456789012:role/ingest'
 const at = (seq: number) => `2026-11-20T08:00:${String(seq).padStart(2, '0')}.000Z`
 
 /** Creates an endpoint with one segment per second, delivered with version 1 of a view and one rejected row each, and a published version 2. */
 async function furnished({ segments = 3 } = {}) {
   const account = await control().newAccount()
-  const region = newRegion()
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
-  const { body: first } = await account.post('/v1/views', { name: 'events', definition })
-  await account.post(`/v1/views/${first.id}/publish`)
+  const first = await aPublishedView(account, 'events', definition)
   const { body: second } = await account.post(`/v1/views/${first.id}/versions`)
   await account.post(`/v1/views/${second.id}/publish`)
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-  const node = await TestNode.register(control(), region)
-  const place = { id: destination.id, bucket: 'lake', region: 'eu' }
+  const { destination, endpoint, node, place } = await anEndpointWithNode(control(), account, { bucket: 'lake' })
   const files = (seq: number): Record<string, ArtifactFile> => {
     const file = (folder: string) => ({ key: `old/prefix/${endpoint.id}/${folder}/${seq}`, bytes: 10, rows: 1, sha256: 'ab' })
     const ofView = { view_id: first.id, view_version: 1 }
@@ -255,7 +250,7 @@ describe('the life cycle of a job', () => {
   })
 
   test('a result is counted once, in the job and for its view when it ran, and listed with its commit', async () => {
-    const { account, backfill, worker, second, endpoint } = await furnished()
+    const { destination, account, backfill, worker, second, endpoint } = await furnished()
     const { body: job } = await backfill()
     const { units } = await worker.lease(8)
     expect(units.map((unit: { commit: { seq: number } }) => unit.commit.seq)).toEqual([0, 1, 2])
@@ -263,7 +258,7 @@ describe('the life cycle of a job', () => {
     expect(unit).toMatchObject({
       view: { id: second.id, name: 'events', version: 2, definition },
       source: { kind: 'parquet', artifact: { rows: 1 }, from_version: null },
-      target: { bucket: 'lake', prefix: 'old/prefix', role_arn },
+      target: { bucket: 'lake', prefix: 'old/prefix', role_arn: destination.role_arn },
       lease_ms: leaseLimits.leaseMs,
     })
     expect(await worker.report(unit, done(unit))).toBe('recorded')

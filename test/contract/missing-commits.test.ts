@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { clearMissingCommits, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { newRegion, useControl } from '../support/control.ts'
+import { aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -62,11 +63,7 @@ describe('what a node remembers of the database', () => {
     const receipt = await account.get(`/v1/endpoints/${endpoint.id}/commits?node_id=${newId()}&segment_seq=1`)
     expect(receipt.body).toMatchObject({ items: [], may_lack_commits_since: since })
     expect((await status()).status_reasons.join()).toContain(`commits since ${since} may be missing`)
-    const { body: view } = await account.post('/v1/views', {
-      name: 'orders',
-      definition: { columns: [{ name: 'n', type: 'BIGINT', path: '$.n' }] },
-    })
-    await account.post(`/v1/views/${view.id}/publish`)
+    const view = await aPublishedView(account, 'orders')
     expect((await account.get(`/v1/views/${view.id}/dlq-files`)).body.may_lack_commits_since).toBe(since)
     const query = { sql: `select count(*) from raw."${endpoint.name}"` }
     const { body: answer } = await account.post('/v1/query', query)

@@ -14,32 +14,18 @@ import {
   newRegion,
   nodeToken,
   operatorToken,
-  type TestAccount,
   testWithAccount,
   useControl,
 } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
+import { aDestination, aPublishedView } from '../support/set-up.ts'
 import { everyKind, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 const test = testWithAccount(control)
 
 const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
-
-async function published(account: TestAccount, name = 'events') {
-  const { body } = await account.post('/v1/views', { name, definition })
-  await account.post(`/v1/views/${body.id}/publish`)
-  return body
-}
-
-async function aDestination(account: TestAccount) {
-  const { body } = await account.post('/v1/destinations', {
-    ...{ name: 'lake', bucket: 'lake', prefix: 'p', region: 'eu-central-1' },
-    role_arn: 'arn:aws:iam::123456789012:role/ingest',
-  })
-  return body
-}
 
 describe('the node API', () => {
   test('is reachable only on its own listener, and nothing else is reachable there', async () => {
@@ -277,7 +263,7 @@ describe('GET /internal/v1/destinations/{id}', () => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     await account.post('/v1/endpoints', { region })
-    const { id, external_id } = await aDestination(account)
+    const { id, external_id } = await aDestination(account, { prefix: 'p' })
     const { status, body } = await node.call('GET', `destinations/${id}`)
     expect([status, body]).toEqual([
       200,
@@ -301,8 +287,8 @@ describe('GET /internal/v1/destinations/{id}', () => {
 describe('POST /internal/v1/snapshot', () => {
   test('200 has everything that a node of the region needs, and nothing of another region', async ({ account }) => {
     const region = newRegion()
-    const destination = await aDestination(account)
-    const view = await published(account)
+    const destination = await aDestination(account, { prefix: 'p' })
+    const view = await aPublishedView(account, 'events', definition)
     const { body: endpoint } = await account.post('/v1/endpoints', {
       region,
       destination_id: destination.id,
@@ -403,7 +389,7 @@ describe('POST /internal/v1/snapshot', () => {
     const region = newRegion()
     const node = await TestNode.register(control(), region)
     const { body: endpoint } = await account.post('/v1/endpoints', { region })
-    const view = await published(account)
+    const view = await aPublishedView(account, 'events', definition)
     await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
     await node.snapshot()
     const changed = async () => (await node.update())?.sections.map(({ name }) => name)
@@ -548,7 +534,7 @@ describe('the epoch', () => {
     const { epoch } = await node.snapshot()
     const { id } = await aDestination(owner)
     await owner.post(`/v1/destinations/${id}/validate`)
-    await published(owner)
+    await aPublishedView(owner)
     await owner.post('/v1/endpoints', { region: 'NO' })
     expect((await node.snapshot()).epoch).toBe(epoch)
   })

@@ -5,12 +5,11 @@ import { newId } from '#model/id.ts'
 import { dayOf } from '#model/quota.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
-const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
-const role_arn = 'arn:aws:iam::123456789012:role/ingest'
 const counts = {
   view_name: 'events',
   view_version: 1,
@@ -27,12 +26,8 @@ const counts = {
 /** An account with an endpoint in a region, and a node there. */
 async function inhabited() {
   const account = await control().newAccount()
-  const region = newRegion()
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: newId(), region: 'eu', role_arn })
-  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
-  await account.post(`/v1/views/${view.id}/publish`)
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-  const node = await TestNode.register(control(), region)
+  const view = await aPublishedView(account)
+  const { region, destination, endpoint, node } = await anEndpointWithNode(control(), account)
   await node.snapshot()
   return { account, region, destination, view, endpoint, node }
 }

@@ -7,6 +7,7 @@ import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { type ApiClient, clientOf, createAccount, newRegion, operatorToken, useControl } from '../support/control.ts'
 import { newLink, newPerson, TestBrowser } from '../support/people.ts'
 import { RawClient } from '../support/raw-http.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -192,11 +193,7 @@ describe('a suspended account', () => {
 
   test('is known to its nodes at once; its keys and destinations stay there, and what was delivered is recorded', async () => {
     const account = await createAccount(control().call)
-    const region = newRegion()
-    const role_arn = 'arn:aws:iam::123456789012:role/ingest'
-    const { body: lake } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
-    const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: lake.id })
-    const node = await TestNode.register(control(), region)
+    const { destination: lake, endpoint, node } = await anEndpointWithNode(control(), account)
     const before = await node.snapshot()
     expect(before.endpoints).toMatchObject([{ id: endpoint.id, account_suspended: false }])
 

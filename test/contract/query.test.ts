@@ -1,10 +1,10 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { newId } from '#model/id.ts'
 import { clientOf, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { queryRows } from '../support/parquet.ts'
-import { aCommit, TestNode } from '../support/test-node.ts'
+import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
 
 const control = useControl()
 
@@ -20,16 +20,9 @@ type Delivered = { readonly view?: string; readonly raw?: string }
 /** An account with a published and attached view `orders`, an endpoint `Line 1`, and a function that delivers one segment with these rows. */
 async function furnished() {
   const account = await control().newAccount()
-  const region = newRegion()
-  const bucket = `lake-${newId()}`
-  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu', role_arn })
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, name: 'Line 1', destination_id: destination.id })
-  const { body: view } = await account.post('/v1/views', { name: 'orders', definition })
-  await account.post(`/v1/views/${view.id}/publish`)
+  const { destination, endpoint, node, place, pathOf } = await anEndpointWithNode(control(), account, { name: 'Line 1' })
+  const view = await aPublishedView(account, 'orders', definition)
   await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
-  const node = await TestNode.register(control(), region)
-  const pathOf = (key: string) => join(control().directory, 'buckets', bucket, key)
   let seq = 0
   /** Returns the keys of the files. The segment is committed if `commits` says so. */
   const deliver = async (files: Delivered, commits = true) => {
@@ -43,7 +36,7 @@ async function furnished() {
       else artifacts['views/orders/v1'] = { ...file, view_id: view.id, view_version: 1 }
     }
     const commit = aCommit(node.id, endpoint.id, seq++, {
-      destination: { id: destination.id, bucket, region: 'eu' },
+      destination: place,
       artifacts: artifacts as Record<string, { key: string; bytes: number; rows: number; sha256: string }>,
     })
     if (commits) expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })

@@ -4,6 +4,7 @@ import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { secretLimits } from '#model/limits.ts'
 import { type TestAccount, testWithAccount, useControl } from '../support/control.ts'
+import { aPublishedView } from '../support/set-up.ts'
 
 const control = useControl()
 const test = testWithAccount(control)
@@ -18,8 +19,7 @@ const hashing = (secret: string) => ({
 
 async function published(account: TestAccount, secret = 'email_key') {
   const { body: created } = await account.post('/v1/secrets', { name: secret, value })
-  const { body: view } = await account.post('/v1/views', { name: 'people', definition: hashing(secret) })
-  await account.post(`/v1/views/${view.id}/publish`)
+  const view = await aPublishedView(account, 'people', hashing(secret))
   return { secret: created, view }
 }
 

@@ -3,6 +3,7 @@ import { newId } from '#model/id.ts'
 import { EndpointSection } from '#model/snapshot-sections.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -106,8 +107,7 @@ describe('a shadow', () => {
 
   test('is nothing to a node of the release before: it delivers without it, and nothing is counted', async () => {
     const { account, draft, endpoint, node, path } = await furnished()
-    const { body: view } = await account.post('/v1/views', { name: 'attached', definition })
-    await account.post(`/v1/views/${view.id}/publish`)
+    const view = await aPublishedView(account, 'attached', definition)
     await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
     await account.post(path, { view_id: draft.id })
     const { sections = [] } = (await node.update()) ?? {}

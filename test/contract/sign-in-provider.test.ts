@@ -110,17 +110,6 @@ test('leads to no other site', async () => {
   }
 })
 
-test('takes back nobody who began in another browser', async () => {
-  const { account_id } = await control().newAccount()
-  const email = newEmail()
-  await newLink(control(), { account_id, role: 'viewer', email })
-  const { body } = await newBrowser().send('POST', '/auth/sign-in/provider', { to: '/' })
-  const victim = newBrowser()
-  const { pathname, search } = await provider.signIn(body.url, email)
-  expect(await victim.visit(pathname + search)).toMatch(/error=/)
-  expect(await victim.send('GET', '/v1/session')).toMatchObject({ status: 401 })
-})
-
 test('names the provider for the button', async () => {
   expect(await newBrowser().send('GET', '/auth/ways')).toMatchObject({
     body: { provider: { name: 'Test provider' }, is_signed_in: false },

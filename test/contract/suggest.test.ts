@@ -5,7 +5,8 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
-import { aCommit, TestNode } from '../support/test-node.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
 
 const control = useControl()
 const test = testWithAccount(control)
@@ -17,19 +18,14 @@ const suggest = (account: Pick<TestAccount, 'post'>, body: object) => account.po
 /** An endpoint with one committed segment, and the path for its raw Parquet. */
 async function delivered(artifacts: (key: string) => object) {
   const account = await control().newAccount()
-  const region = newRegion()
-  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
-  const bucket = `lake-${newId().slice(0, 8)}`
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu', role_arn })
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-  const node = await TestNode.register(control(), region)
+  const { destination, endpoint, node, place, pathOf } = await anEndpointWithNode(control(), account)
   const key = 'p/raw.parquet'
   const commit = aCommit(node.id, endpoint.id, 0, {
-    destination: { id: destination.id, bucket, region: 'eu' },
+    destination: place,
     artifacts: artifacts(key) as Record<string, { key: string; bytes: number; rows: number; sha256: string }>,
   })
   expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
-  return { account, endpoint, destination, path: join(control().directory, 'buckets', bucket, key) }
+  return { account, endpoint, destination, path: pathOf(key) }
 }
 
 const parquetOnly = (key: string) => ({ parquet: { key, bytes: 1_000, rows: 3, sha256: '0'.repeat(64) } })

@@ -4,6 +4,7 @@ import { newId } from '#model/id.ts'
 import type { ColumnQuality, ViewQuality } from '#model/view-quality.ts'
 import { newControl, newRegion, type TestControl, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { aPublishedView } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -12,8 +13,7 @@ const oneColumn = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
 
 async function furnished(on: TestControl = control(), columns: readonly object[] = oneColumn) {
   const account = await on.newAccount()
-  const { body: view } = await account.post('/v1/views', { name: 'events', definition: { columns } })
-  await account.post(`/v1/views/${view.id}/publish`)
+  const view = await aPublishedView(account, 'events', { columns })
   const region = newRegion()
   const [first, second] = [
     (await account.post('/v1/endpoints', { region })).body.id,
