@@ -16,6 +16,7 @@ async function becomes(type: string, json: string, path = '$.v'): Promise<Value 
 }
 
 describe('values', () => {
+  // The edges of each type are in values-in-parquet.test.ts.
   test.each<[string, string, Value]>([
     // Text.
     ['VARCHAR', '"x"', 'x'],
@@ -30,29 +31,17 @@ describe('values', () => {
     ['VARCHAR', '12345678901234567890123', '12345678901234567890123'],
     // Integers.
     ['BIGINT', '9223372036854775807', '9223372036854775807'],
-    ['BIGINT', '9223372036854775808', 'DLQ cast_failed'],
     ['BIGINT', '"42"', '42'],
-    ['BIGINT', '1.7', '2'],
-    ['BIGINT', '1e3', '1000'],
     ['BIGINT', '""', 'DLQ cast_failed'],
     ['BIGINT', 'true', 'DLQ cast_failed'],
     ['BIGINT', '[1]', 'DLQ cast_failed'],
-    ['TINYINT', '128', 'DLQ cast_failed'],
-    ['UBIGINT', '18446744073709551615', '18446744073709551615'],
-    ['UINTEGER', '-1', 'DLQ cast_failed'],
-    ['HUGEINT', '99999999999999999999999999999999999999', '99999999999999999999999999999999999999'],
-    ['HUGEINT', '-99999999999999999999999999999999999999', '-99999999999999999999999999999999999999'],
     ['HUGEINT', '100000000000000000000000000000000000000', 'DLQ cast_failed'],
-    ['UHUGEINT', '-1', 'DLQ cast_failed'],
     // Fractions: a JSON number has the precision of a double, a text all of its digits.
-    ['DECIMAL(18,2)', '12.345', '12.35'],
     ['DECIMAL(38,10)', '"12345678901234567890.0123456789"', '12345678901234567890.0123456789'],
     ['DECIMAL(38,10)', '12345678901234567890.0123456789', '12345678901234567000.0000000000'],
-    ['DECIMAL(4,2)', '100', 'DLQ cast_failed'],
     ['DOUBLE', '0.1', 0.1],
     ['DOUBLE', '-0.0', -0],
     ['DOUBLE', '"x"', 'DLQ cast_failed'],
-    ['FLOAT', '1.5', 1.5],
     // Booleans.
     ['BOOLEAN', 'true', true],
     ['BOOLEAN', '0', false],
@@ -60,37 +49,25 @@ describe('values', () => {
     ['BOOLEAN', '2', 'DLQ cast_failed'],
     // Time.
     ['TIMESTAMP', '"2013-01-10T07:58:30Z"', '2013-01-10 07:58:30+00'],
-    ['TIMESTAMP', '"2020-01-01T00:00:00.123456789+02:00"', '2019-12-31 22:00:00.123456+00'],
-    ['TIMESTAMP', '"2020-01-01 00:00:00-0530"', '2020-01-01 05:30:00+00'],
     ['TIMESTAMP', '"2020-01-01"', '2020-01-01 00:00:00+00'],
-    ['TIMESTAMP[]', '["2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00"]', ['2019-12-31 22:00:00+00', '2020-01-01 00:00:00+00']],
-    ['TIMESTAMP', '"1969-07-20 20:17:40"', '1969-07-20 20:17:40+00'],
-    ['TIMESTAMP', '1700000000', 'DLQ cast_failed'],
     ['TIMESTAMP', '"infinity"', 'DLQ cast_failed'],
     ['TIMESTAMPTZ', '"2020-01-01T00:00:00"', '2020-01-01 00:00:00+00'],
-    ['TIMESTAMPTZ', '"2020-01-01T00:00:00-05:00"', '2020-01-01 05:00:00+00'],
     ['DATE', '"0001-01-01"', '0001-01-01'],
     ['DATE', '"2026-02-30"', 'DLQ cast_failed'],
-    ['DATE', '"-infinity"', 'DLQ cast_failed'],
     ['TIME', '"23:59:59.999999"', '23:59:59.999999'],
-    ['TIME', '"24:00:00"', 'DLQ cast_failed'],
-    ['TIME', '"12:00:00+02"', 'DLQ cast_failed'],
     ['TIME', '"12:00:00.5 -05:30"', 'DLQ cast_failed'],
     ['TIME', '"2024-01-01 12:00:00"', '12:00:00'],
     ['TIME[]', '["12:00:00", "13:00:00+02"]', 'DLQ cast_failed'],
-    ['TIME[]', '["12:00:00", "13:00:00"]', ['12:00:00', '13:00:00']],
     ['TIMESTAMP', '"2024-01-01T00:00:00z"', 'DLQ cast_failed'],
     ['TIMESTAMP', '"2024-01-01t00:00:00.5Z"', 'DLQ cast_failed'],
     ['TIMESTAMP', '"2024-01-01t00:00:00+02:00"', 'DLQ cast_failed'],
     ['TIMESTAMPTZ', '"2024-01-01t00:00:00z"', 'DLQ cast_failed'],
     ['TIMESTAMP', '"2024-01-01t00:00:00 Europe/Berlin"', 'DLQ cast_failed'],
     // The rest.
-    ['UUID', '"F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6"', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
     ['UUID', '"x"', 'DLQ cast_failed'],
     ['JSON', '{"a": [1, null]}', '{"a":[1,null]}'],
     ['JSON', '"x"', '"x"'],
     ['JSON', 'null', null],
-    ['BLOB', '"a\\\\xFF"', 'a\\xFF'],
     ['BLOB', '"ü"', 'DLQ cast_failed'],
     // Lists.
     ['INTEGER[]', '[1, "2", null]', [1, 2, null]],
@@ -104,7 +81,6 @@ describe('values', () => {
     ['INTEGER[][]', '[[1],2]', 'DLQ cast_failed'],
     ['HUGEINT[]', '[99999999999999999999999999999999999999]', ['99999999999999999999999999999999999999']],
     ['TIMESTAMP[]', '["2020-01-01", "inf"]', 'DLQ cast_failed'],
-    ['TIME[]', '["24:00:00"]', 'DLQ cast_failed'],
     ['JSON[]', '[1,{"a":null}]', ['1', '{"a":null}']],
   ])('%s from %s', async (type, json, expected) => {
     expect(await becomes(type, json)).toEqual(expected)

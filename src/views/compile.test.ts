@@ -209,79 +209,6 @@ describe('hostile definitions', () => {
       'x'.repeat(256),
     ),
   )
-  const token = fc.constantFrom(
-    ...[
-      'a',
-      'b',
-      '"c"',
-      '1',
-      "'x'",
-      '1.5',
-      'NULL',
-      'true',
-      '(',
-      ')',
-      ',',
-      '+',
-      '-',
-      '*',
-      '/',
-      '%',
-      '=',
-      '<>',
-      '<',
-      '>',
-      'AND',
-      'OR',
-      'NOT',
-    ],
-    ...[
-      'IN',
-      'IS',
-      'LIKE',
-      'BETWEEN',
-      'CASE',
-      'WHEN',
-      'THEN',
-      'ELSE',
-      'END',
-      'CAST',
-      'AS',
-      'INTEGER',
-      'SELECT',
-      'FROM',
-      'lower',
-      '[',
-      ']',
-      ';',
-    ],
-    ...[
-      '::',
-      '--',
-      '/*',
-      '||',
-      'DATE',
-      'ESCAPE',
-      'OVER',
-      '->',
-      'x',
-      '{',
-      '}',
-      'read_text',
-      "''",
-      '"',
-      "'",
-      '$1',
-      'ANY',
-      'EXISTS',
-      ':=',
-      '.',
-    ],
-  )
-  const condition = fc.oneof(
-    fc.array(token, { maxLength: 12 }).map((tokens) => tokens.join(' ')),
-    nasty,
-  )
   const type = fc.oneof(
     fc.constantFrom('BIGINT', 'varchar', 'TIMESTAMP', 'DECIMAL(18,2)', 'JSON', 'int[]', 'HUGEINT', 'TIME', 'DECIMAL(99)'),
     nasty,
@@ -289,12 +216,12 @@ describe('hostile definitions', () => {
   const name = fc.oneof(fc.constantFrom('a', 'b', 'c'), nasty)
   const hostile = fc.record({
     columns: fc.array(fc.record({ name, type, path: nasty }), { minLength: 1, maxLength: 4 }),
-    filters: fc.array(fc.record({ condition }), { maxLength: 3 }),
+    filters: fc.array(fc.record({ condition: nasty }), { maxLength: 3 }),
   })
-  // Only one part is invalid, so some of these compile.
+  // Only one part is invalid, so some of these compile. What becomes of expressions is in expression-fuzz.test.ts.
   const nearlySound = fc.record({
     columns: fc.tuple(fc.record({ name, type: fc.constantFrom('VARCHAR', 'JSON'), path: fc.oneof(fc.constant('$.a'), nasty) })),
-    filters: fc.array(fc.record({ condition: fc.oneof(fc.constant("a = 'x; --'"), condition) }), { maxLength: 1 }),
+    filters: fc.array(fc.record({ condition: fc.oneof(fc.constant("a = 'x; --'"), nasty) }), { maxLength: 1 }),
   })
 
   test('are rejected with paths, or compile to a statement of the same shape', async () => {

@@ -19,7 +19,7 @@ import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/de
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { type RunningTask, ScriptedConversions } from '../../../test/support/scripted-conversions.ts'
 import { until } from '../../../test/support/until.ts'
-import { DeliveryEnded, type DeliveryRun } from '../segments/delivery-run.ts'
+import type { DeliveryRun } from '../segments/delivery-run.ts'
 import { Endpoints } from '../segments/endpoints.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 import { ParkedSegments } from '../segments/parked-segments.ts'
@@ -291,49 +291,4 @@ test('while a required view fails, only the first segment of its log is tried ag
   await third.converted
   expect(priorities).toEqual(['normal', 'normal', 'low', 'low', 'normal', 'normal'])
   expect(messages()).toEqual(['required view failed; its log waits', 'required view no longer fails'])
-})
-
-test('a segment is parked after its second failure, unless nothing else can be converted', async () => {
-  const endpoint = anEndpointTo(aDestination())
-  const { convert, pass, pool, parked } = aConverter([endpoint])
-  const { converted, reports, fail } = convert(endpoint.id)
-  const failure = { kind: 'other', message: 'not an envelope' } as const
-  const healthy = pool.probe
-  pool.probe = { reply: { failure: { kind: 'fault', message: 'no memory' } } }
-  for (let times = 0; times < 5; times += 1) {
-    await fail(failure)
-    expect(reports.at(-1)?.[0]).toMatch(/^this node cannot convert segments now/)
-    await pass()
-  }
-  pool.probe = healthy
-  await fail(failure)
-  expect([reports.at(-1), await parked()]).toEqual([['not an envelope'], []])
-  await pass()
-  await fail(failure)
-  const ended = await converted.catch((error: unknown) => error)
-  expect(ended).toBeInstanceOf(DeliveryEnded)
-  expect(ended).toMatchObject({ outcome: 'parked' })
-  expect(await parked()).toHaveLength(1)
-})
-
-test('a process that dies over the records four times parks its segment, and a failing required view never does', async () => {
-  const endpoint = endpointOf(viewOf())
-  const { convert, pass, pool, parked } = aConverter([endpoint])
-  const { converted, end, fail } = convert(endpoint.id)
-  const crash = async () => {
-    await end((attempt) => {
-      attempt.report({ views: [] })
-      attempt.end({ exited: 'killed by SIGSEGV' })
-    })
-    await pass()
-  }
-  for (let times = 0; times < 3; times += 1) await crash()
-  for (let times = 0; times < 9; times += 1) {
-    await fail()
-    await pass()
-  }
-  expect(await parked()).toEqual([])
-  for (let times = 0; times < 4; times += 1) await crash()
-  await expect(converted).rejects.toMatchObject({ outcome: 'parked' })
-  expect(pool.started).toBe(16)
 })
