@@ -12,13 +12,18 @@ export type Workload = {
   readonly definition: Definition
 }
 
-/** Generates events of about 275 bytes, the same in every run. */
-export function generatedEvents(bytes: number): Workload {
+/** Returns integers below a bound, the same in every run. */
+function repeatableRandom(): (below: number) => number {
   let state = 1
-  const random = (below: number): number => {
+  return (below) => {
     state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
     return state % below
   }
+}
+
+/** Generates events of about 275 bytes, the same in every run. */
+export function generatedEvents(bytes: number): Workload {
+  const random = repeatableRandom()
   const parts: string[] = []
   for (let size = 0, index = 0; size < bytes; index += 1) {
     const line = `${JSON.stringify({
@@ -60,11 +65,7 @@ export const ITEMS = 10
 
 /** Generates orders of ten items for a view that makes a row of each, and the same rows as records for the same view without. */
 export function generatedOrders(bytes: number): { readonly orders: Workload; readonly items: Workload } {
-  let state = 1
-  const random = (below: number): number => {
-    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
-    return state % below
-  }
+  const random = repeatableRandom()
   const orders: string[] = []
   const lines: string[] = []
   for (let size = 0, index = 0; size < bytes; index += 1) {

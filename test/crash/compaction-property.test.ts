@@ -3,12 +3,14 @@
  * Law: whoever follows markers has every row exactly once, at any moment, and whoever remembers markers gets each row once over all runs. In the
  * end Inlet's own queries say the same, and no file that was merged is left.
  */
+
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import type { CompactionMarker } from '#model/compaction.ts'
 import { Installation } from '../support/installation.ts'
 import type { Marker } from '../support/markers.ts'
@@ -25,7 +27,8 @@ const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', requir
 test(`compactions and removals lose and repeat no row (INLET_TEST_SEED=${seed})`, {
   timeout: runs(180_000, 600_000),
 }, async () => {
-  const random = randomFrom(seed)
+  const { fraction } = seededRandom(seed)
+  const random = (below: number) => Math.floor(fraction() * below)
   await using inlet = await Installation.create({ environment: { INLET_LOG_LEVEL: 'error' } })
   await inlet.start('control', 'ingest', 'delivery')
   const { id } = await inlet.endpoint({
@@ -168,14 +171,5 @@ class Reader {
     const [{ key, first_row, rows }] = parts.length === 0 ? [{ ...file, first_row: 0 }] : (parts as [(typeof parts)[number]])
     const found = await readWithDuckDb([join(this.#inlet.buckets, bucket, key)])
     return found.slice(first_row, first_row + rows).map(({ n }) => Number(n))
-  }
-}
-
-/** Integers below a bound, the same for the same seed. */
-function randomFrom(start: number): (below: number) => number {
-  let state = start >>> 0
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
   }
 }

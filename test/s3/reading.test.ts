@@ -3,8 +3,10 @@
  * Law: every file that a marker lists exists and matches the marker. No segment and no record is seen twice. In the end the reader has seen
  * every acknowledged record.
  */
+
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { seededRandom } from '#lib/random.ts'
 import { expectExactlyOnce, numbersIn, Sender } from '../support/acknowledged.ts'
 import { type Fault, FaultProxy } from '../support/fault-proxy.ts'
 import { Installation } from '../support/installation.ts'
@@ -25,7 +27,7 @@ const faults: readonly Fault[] = [
 
 describeGateway('a reader of markers', (gateway) => {
   test(`never sees part of a segment or a record twice (INLET_TEST_SEED=${seed})`, { timeout: 600_000 }, async () => {
-    const random = randomFrom(seed)
+    const random = seededRandom(seed).fraction
     const customer = new Customer(gateway)
     await using proxy = await FaultProxy.start(gateway.url, { random })
     const environment = { ...gatewayEnvironment(gateway, { s3Url: proxy.url }), INLET_LOG_LEVEL: 'error' }
@@ -113,16 +115,5 @@ class Reader {
       }
       this.markers.push(marker)
     }
-  }
-}
-
-/** Mulberry32. */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
   }
 }
