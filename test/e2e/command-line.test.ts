@@ -73,14 +73,6 @@ test('inlet tail shows the latest records, then new ones in their order, until i
   expect(output.err).toMatch(/^30 earlier records of segment \d+ are not shown: inlet query has them\n$/)
 })
 
-test.runIf(isThorough)('inlet tail of an endpoint without records, or without raw Parquet, says so', async () => {
-  const { id } = await deployment().endpoint({ bucket: 'tail-of-views', output_formats: ['segments'] })
-  expect(await inlet('tail', id, '--no-follow')).toEqual({ code: 0, out: '', err: '' })
-  await send(id, ['{}'])
-  const refused = await inlet('tail', id, '--no-follow')
-  expect(refused).toMatchObject({ code: 1, out: '', err: expect.stringContaining('add parquet to output_formats') })
-})
-
 const orders = {
   name: 'orders',
   definition: {

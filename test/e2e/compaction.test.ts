@@ -1,7 +1,7 @@
 /** Small files become one, those that were merged are removed, and everything in Inlet that reads delivered rows finds them. */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -42,21 +42,6 @@ async function ended(job: { readonly id: string }) {
 
 const compact = async (id: string) => ended(await inlet().ok('POST', `/v1/endpoints/${id}/compact`, { to: to() }))
 
-const command = (...args: readonly string[]) =>
-  execFileSync(process.execPath, [program, ...args], {
-    env: {
-      ...{ PATH: process.env['PATH'], INLET_DATA_DIR: inlet().directory },
-      ...{ INLET_URL: inlet().apiUrl, INLET_API_KEY: inlet().apiKey },
-    },
-    encoding: 'utf8',
-  })
-
-/** Makes a database that knows of no compactions, while control does not run. */
-function forgetCompactions(): void {
-  using db = new DatabaseSync(join(inlet().directory, 'inlet.db'))
-  db.exec('PRAGMA foreign_keys = ON; DELETE FROM compactions; DELETE FROM jobs')
-}
-
 describe('a compaction', () => {
   let id = ''
   const bucket = 'compacted'
@@ -70,7 +55,6 @@ describe('a compaction', () => {
     inlet()
       .markers(bucket, id)
       .filter(({ seq }) => seq !== undefined)
-  const merge = () => command('endpoints', 'compact', id, '--set', `to=${to()}`, '--wait')
 
   async function send(...numbers: readonly number[]): Promise<void> {
     for (const n of numbers) {
@@ -100,32 +84,6 @@ describe('a compaction', () => {
     const raw = await read('parquet')
     expect(raw.map(({ payload }) => payload).slice(0, 4)).toEqual(['{"n":0}', '{"n":"?"}', '{"n":1}', '{"n":10}'])
     expect(raw.map(({ record_index }) => Number(record_index))).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
-  })
-
-  test.runIf(isThorough)('the command leaves what was merged, and merges later files among themselves', async () => {
-    expect(merge()).toBe('nothing to merge\n')
-    await send(40)
-    expect(merge()).toBe('nothing to merge\n')
-    await send(50)
-    expect(merge()).toContain('2 done, 0 failed\n')
-    const sources = compactions().flatMap(({ compacted }) => compacted.sources.map((source) => `${compacted.kind} ${source.id}`))
-    expect(sources).toHaveLength(12)
-    expect(new Set(sources).size).toBe(12)
-  })
-
-  test.runIf(isThorough)('a database that lost its compactions gets them back from their markers', async () => {
-    await inlet().end('control', 'SIGTERM')
-    // As a release before the folder `compacted` left it: the merged file beside its sources.
-    const path = globSync(join(inlet().buckets, bucket, '**/commits/*/compact-*.json'))[0] ?? expect.fail('a marker')
-    const marker = readFileSync(path, 'utf8')
-    const { key } = (JSON.parse(marker) as CompactionMarker).compacted
-    renameSync(join(inlet().buckets, bucket, key), join(inlet().buckets, bucket, key.replace('/compacted/', '/')))
-    writeFileSync(path, marker.replace(key, key.replace('/compacted/', '/')).replace(/,"digest":"\w+"/, ''))
-    forgetCompactions()
-    expect(command('commits', 'rebuild', '--endpoint', id)).toContain('4 recorded, 6 already known, 0 rejected')
-    expect(command('commits', 'rebuild', '--endpoint', id)).toContain('0 recorded, 10 already known, 0 rejected')
-    await inlet().start('control')
-    expect(merge()).toBe('nothing to merge\n')
   })
 })
 
@@ -240,14 +198,6 @@ describe('a removal', () => {
     const rows = await Promise.all(files('views/wide/v1').map((path) => readWithDuckDb([path])))
     expect(rows.map((some) => some.map(({ n }) => Number(n))).toSorted()).toEqual([0, 2, 4, 6].map((n) => [n, n + 1]))
     expect(await query('SELECT n FROM wide ORDER BY n')).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((n) => [n]))
-  })
-
-  test.runIf(isThorough)('a database that lost its compactions learns from their markers that files may be gone', async () => {
-    await inlet().end('control', 'SIGTERM')
-    forgetCompactions()
-    expect(command('commits', 'rebuild', '--endpoint', id)).toContain('2 recorded')
-    await inlet().start('control')
-    expect(await query('SELECT n FROM numbers ORDER BY n')).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((n) => [n]))
   })
 })
 

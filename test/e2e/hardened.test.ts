@@ -6,8 +6,6 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { hardenedSettings, secured, startReady } from '../support/hardened.ts'
 import { Installation } from '../support/installation.ts'
-import { isThorough } from '../support/thorough.ts'
-import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
 
@@ -67,19 +65,5 @@ describe('a start is ready, and says where', () => {
       { status: 'fail', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
     ])
     expect(await installation.end('start', 'SIGTERM')).toBe(0)
-  })
-
-  test.runIf(isThorough)('with certificates of a CA for development', { timeout: 120_000 }, async () => {
-    await using hardened = await startHardened(async ({ apiUrl }) => ({
-      INLET_CERTIFICATES: 'development',
-      INLET_BASE_DOMAIN: 'localhost',
-      INLET_BASE_URL: secured(apiUrl),
-    }))
-    const { installation, running, doctor, secret } = hardened
-    const url = secured(installation.apiUrl)
-    expect(running).toMatchObject({ management_api: `${url}/`, root_certificate: expect.stringContaining('development-ca.pem') })
-    expect(secret('sign-in-link').startsWith(`${url}/sign-in#link=`)).toBe(true)
-    // Its first report was made before it had its certificate.
-    await until('the node to be healthy', async () => (await doctor()).every(({ status }) => status !== 'fail'), 30_000)
   })
 })

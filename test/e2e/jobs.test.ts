@@ -1,5 +1,5 @@
 /** A new version of a view runs over segments that were committed before: the result equals live delivery, without duplicates. */
-import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
-import { isThorough, runs } from '../support/thorough.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 /** Rejects an `amount` that is not an integer. */
@@ -313,55 +313,6 @@ describeWith('processes', 'jobs', () => {
       expect(byIndex(lab.dlq(`dlq/${lab.name}/v3/redrive-v2`)).map(({ record_index }) => record_index)).toEqual([
         6, 7, 6, 7, 6, 7,
       ])
-    })
-  })
-
-  describe('the life of a job', () => {
-    test.runIf(isThorough)(
-      'a paused job waits, a resumed one finishes, and another continues where a canceled one stopped',
-      async () => {
-        const segments = runs(3, 5)
-        const lab = await Lab.create(installation, segments, ['segments', 'parquet_views'])
-        const same = await lab.publish(strict)
-        await installation.end('delivery', 'SIGTERM')
-        const { id } = await lab.start('backfill', same)
-        const to = (verb: string) => installation.api('POST', `/v1/jobs/${id}/${verb}`)
-        expect(await to('pause')).toMatchObject({ status: 200, body: { status: 'paused' } })
-        installation.spawn('delivery')
-        // New data is delivered, so delivery works, but the job is paused.
-        const { body } = await installation.ingest(lab.endpointId, '{"n":100}')
-        await installation.committed(lab.endpointId, [body.segment_seq])
-        expect(await lab.job(id)).toMatchObject({ status: 'paused', segments: { total: segments, done: 0 }, started_at: null })
-        await to('resume')
-        await until('some progress', async () => (await lab.job(id)).segments.done > 0)
-        const { status } = await to('cancel')
-        const { id: rest } = await lab.start('backfill', same)
-        const end = await lab.untilFinished(rest)
-        const { segments: made } = await lab.job(id)
-        expect(end.status).toBe('succeeded')
-        // Includes the segment that came later, which the first job does not cover.
-        expect(made.done + end.segments.done).toBe(segments + 1)
-        if (status === 200) expect(end.segments.skipped).toBe(made.done)
-        expect(lab.files(`views/${lab.name}/v2`)).toHaveLength(segments + 1)
-        const live = byN(await readWithDuckDb(lab.files(`views/${lab.name}/v1`)))
-        expect(byN(await readWithDuckDb(lab.files(`views/${lab.name}/v2`)))).toEqual(live)
-      },
-    )
-
-    test.runIf(isThorough)('an object that is missing or changed fails its segment, and the job reports why', async () => {
-      const lab = await Lab.create(installation, 3, ['parquet', 'parquet_views'])
-      const [gone = '', longer = '', changed = ''] = lab.files('parquet')
-      rmSync(gone)
-      appendFileSync(longer, 'x')
-      writeFileSync(changed, readFileSync(changed).fill('x', 10, 11))
-      const job = await lab.untilFinished((await lab.start('backfill', await lab.publish(strict))).id)
-      expect(job).toMatchObject({ status: 'failed', segments: { failed: 3 } })
-      const reasons: string[] = job.reasons.map(({ reason }: { reason: string }) => reason)
-      for (const why of [/no longer in the bucket/, /bytes instead of \d/, /SHA-256 differs/])
-        expect(
-          reasons.some((each) => why.test(each)),
-          String(why),
-        ).toBe(true)
     })
   })
 })

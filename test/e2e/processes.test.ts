@@ -9,7 +9,7 @@ import { describeWith } from '../support/deployment.ts'
 import { type EndpointSettings, Installation } from '../support/installation.ts'
 import { ownSettings } from '../support/own-settings.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
-import { isThorough, runs } from '../support/thorough.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -328,37 +328,5 @@ describeWith('processes', 'npm start', () => {
     expect(readdirSync(join(installation.directory, 'node/outbox')).filter((name) => name.endsWith('.json'))).toEqual([])
     await installation.start('start')
     expect((await installation.commits(id)).length).toBe(installation.markers(target.bucket, id).length)
-  })
-})
-
-describeWith('processes', 'without control', () => {
-  test.runIf(isThorough)('ingest and delivery continue, commits wait and are sent in order when control is back', async () => {
-    await using installation = await Installation.create()
-    await installation.start('control', 'ingest', 'delivery')
-    const target = await newTarget(installation)
-    const { id } = target
-    await installation.kill('control')
-    const sender = new Sender(installation, id)
-    await until('three markers in the bucket', () => installation.markers(target.bucket, id).length >= 3, 30_000)
-    // The node restarts while control is down: it works from the snapshot on its disk.
-    await installation.kill('ingest')
-    await installation.kill('delivery')
-    await installation.start('ingest', 'delivery')
-    const before = sender.acknowledged.length
-    await until('acknowledgements after the restart', () => sender.acknowledged.length > before + 100, 30_000)
-    const markers = installation.markers(target.bucket, id).length
-    await until('more markers', () => installation.markers(target.bucket, id).length > markers, 30_000)
-    await sender.stop()
-    expect(installation.walFiles(id).length).toBeGreaterThan(0)
-
-    await installation.start('control')
-    await installation.committed(id, sender.seqs)
-    await until('the node to be empty', () => installation.walFiles(id).length === 0)
-    const committed = await committedNumbers(installation, target)
-    expect(new Set(committed).size).toBe(committed.length)
-    expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
-    const seqs = (await installation.commits(id)).map(({ seq }) => seq).toReversed()
-    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
-    expect(new Set(seqs).size).toBe(seqs.length)
   })
 })
