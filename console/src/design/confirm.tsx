@@ -1,8 +1,9 @@
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button } from './button.tsx'
 import { Callout } from './callout.tsx'
 import { Dialog } from './dialog.tsx'
 import { TextField } from './field.tsx'
+import { Form } from './form.tsx'
 
 type ConfirmProps = {
   readonly open: boolean
@@ -32,8 +33,7 @@ export function Confirm({ open, onClose, title, children, action, onConfirm, cal
     onClose()
   }
   const isBlocked = typed !== undefined && text !== typed
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () => {
     if (!(isBlocked || busy)) onConfirm()
   }
   return (
@@ -52,9 +52,9 @@ export function Confirm({ open, onClose, title, children, action, onConfirm, cal
     >
       {children}
       {typed !== undefined && (
-        <form onSubmit={submit}>
+        <Form onSubmit={submit}>
           <TextField label={`Type ${typed} to go on`} value={text} onChange={setText} autoComplete="off" />
-        </form>
+        </Form>
       )}
       {call?.error && <Callout kind="bad">{call.error.message}</Callout>}
     </Dialog>

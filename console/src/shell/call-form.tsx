@@ -1,6 +1,7 @@
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { ApiError } from '../api/client.ts'
 import { Button } from '../design/button.tsx'
+import { Form } from '../design/form.tsx'
 import style from './call-form.module.css'
 import { Failure } from './failure.tsx'
 
@@ -32,12 +33,8 @@ export function CallForm({ call, children, action, disabled = false, readOnly = 
     isShown ||= text !== undefined
     return text
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    call.mutate()
-  }
   return (
-    <form className={style.form} onSubmit={submit} onChange={() => setCorrected(error)}>
+    <Form className={style.form} onSubmit={() => call.mutate()} onChange={() => setCorrected(error)}>
       {fields}
       {error !== null && !isShown && error !== corrected && <Failure error={error} />}
       {!readOnly && (
@@ -47,6 +44,6 @@ export function CallForm({ call, children, action, disabled = false, readOnly = 
           </Button>
         </div>
       )}
-    </form>
+    </Form>
   )
 }

@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useId, useState } from 'react'
+import { useId, useState } from 'react'
 import { ApiError } from '../api/client.ts'
 import type { CreatedInvitation } from '../api/people.ts'
 import type { Role } from '../api/session.ts'
@@ -8,6 +8,7 @@ import { Callout } from '../design/callout.tsx'
 import { CodeBlock } from '../design/code-block.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { SelectField, TextField } from '../design/field.tsx'
+import { Form } from '../design/form.tsx'
 import { Failure } from './failure.tsx'
 import style from './invite-dialog.module.css'
 import { roleChoices } from './roles.ts'
@@ -26,10 +27,6 @@ export function InviteDialog({ title, first, invite, onClose }: InviteDialogProp
   const [role, setRole] = useState(first)
   const [email, setEmail] = useState('')
   const create = useMutation({ mutationFn: () => invite(role, email.trim()) })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    create.mutate()
-  }
   if (create.data !== undefined) {
     return (
       <Dialog
@@ -66,7 +63,7 @@ export function InviteDialog({ title, first, invite, onClose }: InviteDialogProp
         </>
       }
     >
-      <form id={form} className={style.form} onSubmit={submit} onChange={() => create.isError && create.reset()}>
+      <Form id={form} className={style.form} onSubmit={() => create.mutate()} onChange={() => create.isError && create.reset()}>
         <SelectField label="Role" value={role} choices={roleChoices} onChange={setRole} />
         <TextField
           label="E-mail (optional)"
@@ -78,7 +75,7 @@ export function InviteDialog({ title, first, invite, onClose }: InviteDialogProp
           hint="So that you know whom the invitation is for. With single sign-on, they can join without the link."
         />
         {create.isError && emailError === undefined && <Failure error={create.error} />}
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -1,6 +1,7 @@
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { Button } from '../../design/button.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
+import { Form } from '../../design/form.tsx'
 import style from './audit-page.module.css'
 import type { AuditSearch } from './audit-search.ts'
 import { operationName, operationNamed } from './operation-names.ts'
@@ -23,12 +24,8 @@ export function AuditFilters({ search: { operation, result, since }, onChange }:
       ...(next.since === '' ? {} : { since: next.since }),
     })
   }
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    change({})
-  }
   return (
-    <form className={style.filters} onSubmit={submit}>
+    <Form className={style.filters} onSubmit={() => change({})}>
       <TextField label="Operation" value={text} onChange={setText} placeholder="Create key" maxLength={64} autoComplete="off" />
       <SelectField label="Result" value={result ?? 'all'} choices={results} onChange={(value) => change({ result: value })} />
       <TextField
@@ -51,7 +48,7 @@ export function AuditFilters({ search: { operation, result, since }, onChange }:
           </Button>
         )}
       </div>
-    </form>
+    </Form>
   )
 }
 

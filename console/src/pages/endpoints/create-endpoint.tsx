@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useId, useState } from 'react'
+import { useId, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { createEndpoint, destinationChoicesQuery, endpointsQuery, regionsQuery } from '../../api/endpoints.ts'
 import { Button } from '../../design/button.tsx'
 import { Dialog } from '../../design/dialog.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
+import { Form } from '../../design/form.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useAccount } from '../../shell/session.tsx'
 import { useChange } from '../../shell/use-change.ts'
@@ -42,10 +43,6 @@ export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
     changes: [endpointsQuery(account).queryKey],
     done: ({ id }) => navigate({ to: '/in/$account/endpoints/$endpoint', params: { account, endpoint: id } }),
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    create.mutate()
-  }
   const errorOf = (path: string) => (create.error instanceof ApiError ? create.error.fieldError(path) : undefined)
   const isShown = ['name', 'region', 'destination_id'].some((field) => errorOf(field) !== undefined)
   return (
@@ -63,7 +60,7 @@ export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
         </>
       }
     >
-      <form id={form} className={style.form} onSubmit={submit} onChange={() => create.isError && create.reset()}>
+      <Form id={form} className={style.form} onSubmit={() => create.mutate()} onChange={() => create.isError && create.reset()}>
         <TextField
           label="Name"
           value={name}
@@ -92,7 +89,7 @@ export function CreateEndpoint({ open, onClose }: CreateEndpointProps) {
         />
         <UnvalidatedNote destination={destinations.data?.find(({ id }) => id === chosen)} />
         {create.isError && !isShown && <Failure error={create.error} />}
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -1,12 +1,13 @@
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { FlaskConical } from 'lucide-react'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { sendTestEvent } from '../../api/endpoints.ts'
 import { Button } from '../../design/button.tsx'
 import { Callout } from '../../design/callout.tsx'
 import { TextArea } from '../../design/field.tsx'
+import { Form } from '../../design/form.tsx'
 import { Card, Section } from '../../design/layout.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { useMay } from '../../shell/session.tsx'
@@ -32,10 +33,6 @@ export function EndpointTest() {
         replace: true,
       }),
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    send.mutate()
-  }
   if (!mayChange)
     return <Callout title="Only members and owners send events">Ask an owner of the account for another role.</Callout>
   return (
@@ -45,7 +42,7 @@ export function EndpointTest() {
         about="It takes the way of every record: through the address of the endpoint, to the disk, to your bucket."
       >
         <Card>
-          <form className={style.form} onSubmit={submit}>
+          <Form className={style.form} onSubmit={() => send.mutate()}>
             <TextArea
               label="Record"
               value={record}
@@ -61,7 +58,7 @@ export function EndpointTest() {
                 Send test event
               </Button>
             </div>
-          </form>
+          </Form>
         </Card>
       </Section>
       {isSent(sent) && <FollowedEvent key={`${sent.segment} ${sent.mark}`} account={account} endpoint={endpoint} sent={sent} />}

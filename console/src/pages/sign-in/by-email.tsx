@@ -1,8 +1,9 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { signInByEmail } from '../../api/session.ts'
 import { Button } from '../../design/button.tsx'
 import { TextField } from '../../design/field.tsx'
+import { Form } from '../../design/form.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import style from './sign-in-page.module.css'
 
@@ -17,12 +18,8 @@ export function ByEmail({ onDone, children }: ByEmailProps) {
       await onDone()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    enter.mutate()
-  }
   return (
-    <form className={style.form} onSubmit={submit} onChange={() => enter.isError && enter.reset()}>
+    <Form className={style.form} onSubmit={() => enter.mutate()} onChange={() => enter.isError && enter.reset()}>
       <h1 className={style.title}>Sign in to Inlet</h1>
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="username" required autoFocus />
       <TextField
@@ -42,6 +39,6 @@ export function ByEmail({ onDone, children }: ByEmailProps) {
         No password yet? Ask an owner of your account for an invitation, or run <code>npm run inlet -- sign-in-link</code> on the
         machine of control.
       </p>
-    </form>
+    </Form>
   )
 }

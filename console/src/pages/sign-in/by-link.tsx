@@ -1,8 +1,9 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { signInByLink } from '../../api/session.ts'
 import { Button } from '../../design/button.tsx'
 import { TextField } from '../../design/field.tsx'
+import { Form } from '../../design/form.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import style from './sign-in-page.module.css'
 
@@ -17,12 +18,8 @@ export function ByLink({ link, onDone, onGiveUp }: ByLinkProps) {
       await onDone()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    enter.mutate()
-  }
   return (
-    <form className={style.form} onSubmit={submit}>
+    <Form className={style.form} onSubmit={() => enter.mutate()}>
       <h1 className={style.title}>Welcome to Inlet</h1>
       <p className={style.about}>
         This link signs you in once. You can set an e-mail address and a password, or a passkey, afterwards.
@@ -45,6 +42,6 @@ export function ByLink({ link, onDone, onGiveUp }: ByLinkProps) {
           Sign in with e-mail and password
         </Button>
       )}
-    </form>
+    </Form>
   )
 }

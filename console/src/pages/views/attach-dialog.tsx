@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { attachView, bindingsQuery } from '../../api/bindings.ts'
 import { endpointsQuery } from '../../api/endpoints.ts'
 import { type ViewDetail, viewsKey } from '../../api/views.ts'
@@ -7,6 +7,7 @@ import { Button } from '../../design/button.tsx'
 import { Callout } from '../../design/callout.tsx'
 import { Dialog } from '../../design/dialog.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
+import { Form } from '../../design/form.tsx'
 import { say } from '../../design/toast.tsx'
 import { SwitchField } from '../../design/toggle-field.tsx'
 import { Failure } from '../../shell/failure.tsx'
@@ -69,10 +70,6 @@ function AttachForm({ view, choices, onClose }: AttachFormProps) {
       onClose()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    attach.mutate()
-  }
   if (attach.isSuccess && attach.data.warnings.length > 0) {
     return (
       <>
@@ -88,7 +85,7 @@ function AttachForm({ view, choices, onClose }: AttachFormProps) {
     )
   }
   return (
-    <form className={style.form} onSubmit={submit}>
+    <Form className={style.form} onSubmit={() => attach.mutate()}>
       <SelectField label="Endpoint" value={chosen} choices={choices} onChange={setChosen} />
       {beside !== undefined && (
         <Callout title={`A canary beside version ${beside.view_version}`}>
@@ -125,7 +122,7 @@ function AttachForm({ view, choices, onClose }: AttachFormProps) {
           Attach version
         </Button>
       </div>
-    </form>
+    </Form>
   )
 }
 
