@@ -5,7 +5,7 @@ import { Networks, shortAddress } from '#lib/ip-addresses.ts'
 export interface Remote {
   /** The other end of the connection: the client, or a proxy in front of it. */
   readonly address: string | undefined
-  /** `X-Forwarded-For` of the request, which anybody can send. */
+  /** `X-Forwarded-For` of the request, which anybody can send: empty if it has none. Undefined for a connection without headers. */
   readonly forwardedFor?: string | undefined
 }
 
@@ -16,9 +16,9 @@ const hopsMax = 32
 const forwardedForCharsMax = 2048
 
 /** Returns what the proxies in front of this node say. Only the end of a long header, which is what they appended, is kept. */
-export function forwardedForOf({ 'x-forwarded-for': header }: IncomingHttpHeaders): string | undefined {
+export function forwardedForOf({ 'x-forwarded-for': header = '' }: IncomingHttpHeaders): string {
   const forwardedFor = Array.isArray(header) ? header.join() : header
-  if (forwardedFor === undefined || forwardedFor.length <= forwardedForCharsMax) return forwardedFor
+  if (forwardedFor.length <= forwardedForCharsMax) return forwardedFor
   const end = forwardedFor.slice(-forwardedForCharsMax)
   // The first part is cut, and no address.
   return `cut${end.slice(Math.max(0, end.indexOf(',')))}`
@@ -34,21 +34,26 @@ export class ClientAddresses {
   }
 
   /**
-   * Returns the address of the client: the last one that no trusted proxy has. Undefined if the connection is closed, or if a proxy names
+   * Returns the address of the client: the last one that no trusted proxy has. Undefined if the connection is closed, if a proxy names nothing, or
    * something that is no address.
    */
-  find({ address, forwardedFor = '' }: Remote): string | undefined {
+  find({ address, forwardedFor }: Remote): string | undefined {
     let found = shortAddress(address ?? '')
+    if (forwardedFor === undefined) return found
     let end = forwardedFor.length
+    let isNamed = false
     for (let hops = 0; end > 0 && found !== undefined && this.#proxies?.has(found) === true; hops += 1) {
       if (hops === hopsMax) return undefined
       // Each proxy appends the address that it sees, so only those behind a trusted one are true.
       const comma = forwardedFor.lastIndexOf(',', end - 1)
       const named = forwardedFor.slice(comma + 1, end).trim()
       end = comma
-      if (named !== '') found = shortAddress(withoutPort(named))
+      if (named === '') continue
+      found = shortAddress(withoutPort(named))
+      isNamed = true
     }
-    return found
+    // The address of a proxy is not that of a client.
+    return !isNamed && found !== undefined && this.#proxies?.has(found) === true ? undefined : found
   }
 }
 
