@@ -704,6 +704,20 @@ views:
 `)
     expect((await place.inlet('plan', '-f', to)).out).toMatch(/^No changes/)
     expect(await place.inlet('export', '-f', to)).toMatchObject({ code: 1, err: expect.stringContaining('has files already') })
-    expect(await place.inlet('export', '-f', to, '--overwrite')).toMatchObject({ code: 0 })
+    expect(await place.inlet('export', '-f', to, '--overwrite')).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('says which bindings name a version that the files do not have', async () => {
+    const place = await newPlace()
+    place.write('shop.yaml', shop(newRegion()))
+    expect((await place.apply()).code).toBe(0)
+    const { body } = await place.account.get('/v1/views')
+    const { body: next } = await place.account.post(`/v1/views/${body.items[0].id}/versions`)
+    expect((await place.account.post(`/v1/views/${next.id}/publish`)).status).toBe(200)
+    const { code, err } = await place.inlet('export', '-f', join(place.files, 'exported'))
+    expect(code).toBe(0)
+    expect(err).toMatch(
+      /^Only the newest version of orders is written, and \S+ has version 1: to apply the files to an account without that version, remove `version: 1` from the binding\.$/m,
+    )
   })
 })

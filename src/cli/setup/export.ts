@@ -27,6 +27,10 @@ export function exportAccount(account: Account): Exported {
 export function describeOmitted(account: Account): readonly string[] {
   const drafts = [...account.views].filter(([, versions]) => versions[0]?.status === 'draft').map(([name]) => name)
   const repeated = [...Map.groupBy(account.keys ?? [], ({ name }) => name)].filter(([, keys]) => keys.length > 1)
+  const older = account.attachments.filter(({ view, version }) => {
+    const newest = account.views.get(view)?.find(({ status }) => status === 'published')?.version
+    return newest !== undefined && version !== newest
+  })
   const needing = [...account.views]
     .filter(([, versions]) => versions.some(({ status, definition }) => status === 'published' && mayNeedSecrets(definition)))
     .map(([name]) => name)
@@ -38,6 +42,10 @@ export function describeOmitted(account: Account): readonly string[] {
     ...(needing.length === 0
       ? []
       : [`Secrets are left out: create those that views name (${needing.join(', ')}) before you apply the files elsewhere.`]),
+    ...older.map(
+      ({ endpoint, view, version }) =>
+        `Only the newest version of ${view} is written, and ${endpoint} has version ${version}: to apply the files to an account without that version, remove \`version: ${version}\` from the binding.`,
+    ),
     ...repeated.map(([name, keys]) => `${keys.length} keys have the name ${name}: the newest is written.`),
     ...(account.keys === undefined
       ? ['The keys are left out: the API key of this command has no scope admin, so it may not list them.']
