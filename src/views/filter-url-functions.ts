@@ -15,7 +15,8 @@ import { patternSize } from './pattern-size.ts'
 const scheme = '[A-Za-z][A-Za-z0-9+.-]*://'
 const user = '(?:[^/?#\\\\\\x00-\\x20\\x7f]*@)?'
 const host = '\\[[0-9A-Fa-f:.]+\\]|[^/?#\\\\\\x00-\\x20\\x7f@:\\[\\]<>^|"`{}]+'
-const port = '(?::[0-9]*)?'
+/** At most 65535. */
+const port = '(?::0*(?:[0-9]{0,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?'
 const authority = `(?:${user}(?:${host})${port})?`
 const path = '(?:/[^?#]*)?'
 
@@ -38,11 +39,13 @@ function urlParam(call: OwnCall): Part {
   const [url, name] = takeArguments(call, 2, "a URL and a name, such as url_param(page, 'utm_source')") as [Part, Part]
   checkText(call, url)
   if (name.text === undefined || name.text === '') {
-    throw new ConditionError(`the name of ${quoted(call.name)} must be a text constant that is not empty, such as 'utm_source'`)
+    throw new ConditionError(
+      `the name of ${quoted(call.name)} must be a text constant that is not empty, such as 'utm_source'`,
+    ).of(name)
   }
   const sought = `(?:^\\?|&)(${encodedForms(name.text)}(?:=[^&]*)?)(?:&|$)`
   if (patternSize(sought) > definitionLimits.patternSizeMax) {
-    throw new ConditionError(`the name of ${quoted(call.name)} is too long`)
+    throw new ConditionError(`the name of ${quoted(call.name)} is too long`).of(name)
   }
   return matching(call, url, [queryPattern, sought], 5, (value) => {
     // `name=value` or only `name`. Without a match it is empty.

@@ -225,6 +225,12 @@ describe('parts of a URL', () => {
         ['http:// a/', null],
         ['http://a b/', null],
         ['http://h:port/', null],
+        ['http://h:65535/', 'h'],
+        ['http://h:0000080/', 'h'],
+        ['http://h:/', 'h'],
+        ['http://h:65536/', null],
+        ['http://h:99999/', null],
+        ['http://h:123456/', null],
         ['http://[::1/', null],
         ['/path?x=1', null],
         ['//host/path', null],
@@ -291,7 +297,12 @@ describe('parts of a URL', () => {
     const query = fc.string({ unit: letter, maxLength: 12 })
     const words = fc.string({ unit: fc.constantFrom('a', 'b', '.', '-', '%20', ';', '@'), maxLength: 6 })
     const url = fc
-      .tuple(fc.constantFrom('a.example', 'B.example:8080', 'u:p@c.example'), words, query, fc.constantFrom('', '#x=1'))
+      .tuple(
+        fc.constantFrom('a.example', 'B.example:8080', 'u:p@c.example', 'd.example:65535'),
+        words,
+        query,
+        fc.constantFrom('', '#x=1'),
+      )
       .map(([host, path, query, fragment]) => `https://${host}/x${path}?${query}${fragment}`)
     const urls = fc.sample(url, runs(500, 20_000))
     const parsed = urls.map((each) => new URL(each))
