@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 const durationPattern = /^(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/
-const expected = 'must be a duration in hours, minutes and seconds'
+const expected = 'must be a duration in hours, minutes and seconds, such as 24h or 1h30m; a day is 24h'
 
 /** Parses a duration such as `15m`, `1h` or `1h30m`. Returns seconds, or undefined if it is not a duration. */
 export function parseDurationSeconds(text: string): number | undefined {

@@ -24,8 +24,9 @@ import {
   type ReadColumn,
   typeOf,
 } from './computed-columns.ts'
-import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
+import { beginOf, type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
 import { ConditionBudget, columnSize } from './condition-budget.ts'
+import { findBits } from './envelope-fields.ts'
 import { excerptOf } from './excerpt.ts'
 import { extractionSql } from './extraction.ts'
 import { compileExpression } from './filter.ts'
@@ -246,16 +247,17 @@ class Expressions {
     const conditions: Condition[] = []
     for (const filter of filters) {
       const condition = await attemptLater(this.#errors, filter, async () => {
-        const { sql, reads } = await compileExpression(filter.tree, {
+        if (this.#isNew) assertNoBits(filter.text)
+        const expression = await compileExpression(filter.tree, {
           ...this.#compiler(),
           columns: this.#columns,
           failedCast: 'null',
         })
-        this.#addReads(reads)
-        const type = this.#isTyped ? await typeOf(this.#connection, sql, this.#columns, filter.tree) : 'BOOLEAN'
-        if (type === 'BOOLEAN') return sql
+        this.#addReads(expression.reads)
+        const type = this.#isTyped ? await typeOf(this.#connection, expression, this.#columns, filter.tree) : 'BOOLEAN'
+        if (type === 'BOOLEAN') return expression.sql
         const message = `must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`
-        throw new ConditionError(message, 'wrong_type').in(filter.tree)
+        throw new ConditionError(message, 'wrong_type').of({ at: beginOf(filter.tree) })
       })
       if (condition !== undefined) conditions.push(condition)
     }
@@ -286,12 +288,14 @@ class Expressions {
     const report = (index: number, message: string) =>
       this.#errors.push({ path: `columns.${index}.value`, message, code: 'not_allowed' })
     for (const index of orderOfComputed(this.#read, report)) {
-      const { source, type } = this.#read[index] ?? {}
+      const column = must(this.#read[index], 'a column')
+      const { source, type } = column
       if (source?.from !== 'columns') continue
       const levels = this.#read.map((_, at) => values.get(at)?.level ?? 0)
-      const compiled = await attemptLater(this.#errors, { path: `columns.${index}.value`, text: source.text }, () =>
-        compileValue(source.tree, type, this.#columns, levels, this.#compiler()),
-      )
+      const compiled = await attemptLater(this.#errors, { path: `columns.${index}.value`, text: source.text }, () => {
+        if (this.#isNew) assertNoBits(source.text)
+        return compileValue(column, source.tree, this.#columns, levels, this.#compiler())
+      })
       if (compiled === undefined) continue
       this.#addReads(compiled.computed.reads)
       values.set(index, compiled.computed)
@@ -299,6 +303,14 @@ class Expressions {
     }
     return values
   }
+}
+
+/** Throws for a constant that the parser reads as another one. */
+function assertNoBits(text: string): void {
+  const found = findBits(text)
+  if (found === undefined) return
+  const message = `${found.text} is the text '${found.text.replaceAll("'", '')}' here, and not bytes: write bytes as a cast, such as CAST('\\x41' AS BLOB)`
+  throw new ConditionError(message, 'not_allowed', found.at)
 }
 
 /** Only text is as long as the expression makes it. */

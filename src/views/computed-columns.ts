@@ -8,13 +8,23 @@
  */
 import type { Connection } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
 import type { ColumnPath, CompiledColumn, Computed } from './compiled-view.ts'
-import { type Condition, type ConditionColumn, ConditionError, type Node, type TextSize } from './condition.ts'
+import {
+  beginOf,
+  type Condition,
+  type ConditionColumn,
+  ConditionError,
+  type Node,
+  type Part,
+  type TextSize,
+  writtenAs,
+} from './condition.ts'
 import type { ConditionBudget } from './condition-budget.ts'
 import { fieldOf } from './envelope-fields.ts'
-import { columnIndex, compileExpression, namesIn } from './filter.ts'
+import { columnIndex, compileExpression, type Expression, namesIn } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
 import type { SecretNames } from './secret-names.ts'
 import { typeProblem } from './type-problem.ts'
@@ -99,27 +109,32 @@ export type CompiledValue = { readonly computed: Computed; readonly size: TextSi
 
 /** Compiles the expression of a column. `levels` has those of the columns that it reads. Throws ConditionError. */
 export async function compileValue(
+  { name: own, type }: Pick<ReadColumn, 'name' | 'type'>,
   tree: Node,
-  type: ColumnType | undefined,
   columns: readonly ConditionColumn[],
   levels: readonly number[],
   compiler: Compiler,
 ): Promise<CompiledValue> {
   const { connection, isTyped } = compiler
-  const { sql, reads, size } = await compileExpression(tree, { ...compiler, columns, failedCast: 'error' })
+  const expression = await compileExpression(tree, { ...compiler, columns, own, failedCast: 'error' })
+  const { sql, reads, size } = expression
   const level = 1 + Math.max(0, ...reads.map((index) => levels[index] ?? 0))
   if (level > definitionLimits.computedLevelsMax) {
     throw new ConditionError(`needs other computed columns more than ${definitionLimits.computedLevelsMax} deep`, 'too_expensive')
   }
   if (!isTyped || type === undefined) return { computed: { from: 'columns', sql, reads, level }, size }
-  const found = await typeOf(connection, sql, columns, tree)
-  return { computed: { from: 'columns', sql: toStored(sql, found, type), reads, level }, size }
+  const found = await typeOf(connection, expression, columns, tree)
+  try {
+    return { computed: { from: 'columns', sql: toStored(sql, found, type), reads, level }, size }
+  } catch (error) {
+    throw error instanceof ConditionError ? error.of({ at: beginOf(tree) }) : error
+  }
 }
 
-/** Returns the type of an expression as DuckDB names it, by evaluating it on one row of NULLs. */
+/** Returns the type of an expression as DuckDB names it, by evaluating it on one row of NULLs. Throws ConditionError with the place. */
 export async function typeOf(
   connection: Connection,
-  expression: Condition,
+  expression: Pick<Expression, 'sql' | 'parts'>,
   columns: readonly ConditionColumn[],
   tree: Node,
 ): Promise<string> {
@@ -127,23 +142,54 @@ export async function typeOf(
     ({ name, type }) =>
       `CAST(NULL AS ${type === undefined ? 'VARCHAR' : printType(storedType(type))}) AS ${quoteIdentifier(name)}`,
   )
-  const sql = expression((index) => quoteIdentifier(columns[index]?.name ?? ''))
-  const { rows } = await connection
-    .query(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`, { timeoutMs: definitionLimits.compileTimeoutMs })
-    .catch((error: unknown): never => {
-      const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-      const { message, function: name } = typeProblem(line)
-      const problem = new ConditionError(message, 'wrong_type')
-      throw problem.in(findCall(tree, name) ?? {})
+  const typeOfSql = async (sql: Condition): Promise<string> => {
+    const printed = sql((index) => quoteIdentifier(columns[index]?.name ?? ''))
+    const { rows } = await connection.query(`SELECT typeof(${printed}) FROM (SELECT ${nulls.join(', ')})`, {
+      timeoutMs: definitionLimits.compileTimeoutMs,
     })
-  return String(rows[0]?.[0])
+    return String(rows[0]?.[0])
+  }
+  return typeOfSql(expression.sql).catch(async (error: unknown): Promise<never> => {
+    const { node, reason } = await findMisfit(tree, errorMessage(error), expression.parts, typeOfSql)
+    const parts = partsWithin(node, expression.parts)
+    const { message, argument } = typeProblem(reason, {
+      name: node['type'] === 'ARRAY_EXTRACT' ? 'array_extract' : String(node['function_name']),
+      arguments: parts.map(([, part]) => writtenAs(part)),
+    })
+    throw new ConditionError(message, 'wrong_type').in((argument === undefined ? undefined : parts[argument]?.[0]) ?? node)
+  })
 }
 
-/** Returns the first call of a function or operator. */
-function findCall(tree: unknown, name: string | undefined): Node | undefined {
-  if (typeof tree !== 'object' || tree === null || name === undefined) return undefined
-  if ((tree as Node)['function_name'] === name) return tree as Node
-  return Object.values(tree).reduce((found: Node | undefined, each) => found ?? findCall(each, name), undefined)
+/** Parts that are checked to find the one that DuckDB refuses. */
+const CHECKS_MAX = 64
+
+/** Returns the smallest part that DuckDB refuses, and its reason. In a very large expression it may be a larger one. */
+async function findMisfit(
+  tree: Node,
+  reasonOfAll: string,
+  parts: Expression['parts'],
+  check: (sql: Condition) => Promise<unknown>,
+): Promise<{ readonly node: Node; readonly reason: string }> {
+  let [node, reason] = [tree, reasonOfAll]
+  let left = partsWithin(tree, parts)
+  for (let checks = 0; checks < CHECKS_MAX; checks += 1) {
+    const [next, ...others] = left
+    if (next === undefined) break
+    const [child, { sql }] = next
+    const problem = await check(sql).then(() => undefined, errorMessage)
+    left = problem === undefined ? others : partsWithin(child, parts)
+    if (problem !== undefined) [node, reason] = [child, problem]
+  }
+  return { node, reason }
+}
+
+/** Returns the parts of which a part is made. */
+function partsWithin(node: unknown, parts: Expression['parts']): readonly (readonly [Node, Part])[] {
+  if (typeof node !== 'object' || node === null) return []
+  return Object.values(node).flatMap((each: Node) => {
+    const part = parts.get(each)
+    return part === undefined ? partsWithin(each, parts) : [[each, part] as const]
+  })
 }
 
 /** Returns the expression in the type that is stored. Throws ConditionError if one of its values may be another than the author meant. */

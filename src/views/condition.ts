@@ -1,5 +1,6 @@
 /** Shared by the parts of the filter compiler: the compiled condition and its parts, the error, and access to DuckDB's tree. */
 import type { ExpressionProblem } from '#errors.ts'
+import { definitionLimits } from '#model/limits.ts'
 import type { ColumnType } from '#model/types/column-type.ts'
 
 /** Returns the SQL of a condition. `column` returns the name of a column in it. */
@@ -23,6 +24,8 @@ export type Part = {
   readonly column?: string
   /** Whether it stands for the elements of the column, which is a list. */
   readonly isElement?: true
+  /** Where it is: a byte of the parsed text. */
+  readonly at?: number | undefined
 }
 
 /** A number has no exact type here. The type of NULL and of an interval is unknown; no other part has an unknown type. */
@@ -45,11 +48,42 @@ export class ConditionError extends Error {
   }
 
   /** Returns the error with the place of a node, unless it has one already. */
-  in({ query_location: location }: Node): ConditionError {
-    const isKnown = this.at !== undefined || typeof location !== 'number'
-    return isKnown ? this : new ConditionError(this.message, this.code, location - beforeExpression.length)
+  in(node: unknown): ConditionError {
+    return this.at === undefined ? this.of({ at: placeOf(node) }) : this
+  }
+
+  /** Returns the error with the place of a part, unless it has one already. */
+  of({ at }: Pick<Part, 'at'>): ConditionError {
+    return this.at !== undefined || at === undefined ? this : new ConditionError(this.message, this.code, at)
   }
 }
+
+/** Returns where a node is: for an operator its own place, and for a node without one that of the first inside. */
+export function placeOf(node: unknown): number | undefined {
+  const location = locationOf(node)
+  return location === undefined ? beginOf(node) : location - beforeExpression.length
+}
+
+/** Returns where the text of a node begins. */
+export function beginOf(node: unknown): number | undefined {
+  let least = Number.POSITIVE_INFINITY
+  const left: unknown[] = [node]
+  while (left.length > 0) {
+    const next = left.pop()
+    if (typeof next !== 'object' || next === null) continue
+    least = Math.min(least, locationOf(next) ?? least)
+    left.push(...Object.values(next))
+  }
+  return Number.isFinite(least) ? least - beforeExpression.length : undefined
+}
+
+/** The parser has a number beyond 2⁶³ for a node without a place. */
+function locationOf(node: unknown): number | undefined {
+  const location = typeof node === 'object' && node !== null ? (node as Node)['query_location'] : undefined
+  return typeof location === 'number' && Number.isSafeInteger(location) ? location : undefined
+}
+
+export const nestedTooDeep = `is nested too deep: at most ${definitionLimits.conditionDepthMax} levels are allowed`
 
 /** Stands before an expression when it is parsed. */
 export const beforeExpression = 'SELECT '

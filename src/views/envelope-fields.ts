@@ -3,6 +3,7 @@
  *
  * DuckDB reads `$$` as the begin of a text, so they are put in quotes before it parses the expression: there they are names of columns.
  */
+import { Buffer } from 'node:buffer'
 import { quoted } from './condition.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'
 
@@ -16,6 +17,36 @@ const parts = new RegExp(
   String.raw`(?<!\w)E'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|${comment}|(${field})`,
   'gi',
 )
+
+/** A path where an expression needs the name of a column, or a parameter. */
+const dollar = String.raw`(?<![\w$])\$(?:item|parent)?(?:(?:\.[\w*]+|\.?"[^"]*"|\[[^\]]*\])+|(?![\w$]))|\$\w+|\?`
+const partsAndDollars = new RegExp(`${parts.source}|(${dollar})`, 'gi')
+const partsAndBits = new RegExp(String.raw`(?<!\w)([xb]'[^']*')|${parts.source}`, 'gi')
+
+type Found = {
+  readonly text: string
+  /** A byte of the text with quoted fields. */
+  readonly at: number
+}
+
+/** Returns the first path such as `$.a` or `$item.a`, or parameter such as `$1`. */
+export function findDollar(expression: string): Found | undefined {
+  return findOf(expression, partsAndDollars, 2)
+}
+
+/** Returns the first constant such as `x'41'`, which DuckDB's parser reads as the text `x41`. */
+export function findBits(expression: string): Found | undefined {
+  return findOf(expression, partsAndBits, 1)
+}
+
+function findOf(expression: string, pattern: RegExp, group: number): Found | undefined {
+  for (const match of expression.matchAll(pattern)) {
+    const text = match[group]
+    if (text === undefined) continue
+    return { text, at: Buffer.byteLength(withQuotedFields(expression.slice(0, match.index))) }
+  }
+  return undefined
+}
 
 export function withQuotedFields(expression: string): string {
   return expression.replace(parts, (whole, field: string | undefined) =>

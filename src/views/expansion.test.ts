@@ -182,7 +182,7 @@ describe('a record', () => {
     expect(counts).toMatchObject({ dlq: 6, errors: { expand_failed: 6 } })
     const inner = await decide(nested, ['{"orders":[{},{"lines":{"items":{}}}]}'])
     expect(inner.dlq).toMatchObject([
-      { error_code: 'expand_failed', message: 'the value at $.orders[1].lines.items is not an array' },
+      { error_code: 'expand_failed', message: 'the value at $.orders[1].lines.items is an object and not an array' },
     ])
   })
 

@@ -111,14 +111,16 @@ function problem({ steps, inner, textsMade }: Expansion, { repeated }: Stages): 
   const at = (path: string) => quoteLiteral(path)
   const path = printPath(steps)
   const whole = printExpand({ steps, ...(inner !== undefined && { inner }) })
-  const kind = `CASE array_type WHEN 'OBJECT' THEN 'an object' WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'a boolean' ELSE 'a number' END`
+  const kindOf = (type: string) =>
+    `CASE ${type} WHEN 'OBJECT' THEN 'an object' WHEN 'VARCHAR' THEN 'text' WHEN 'BOOLEAN' THEN 'a boolean' ELSE 'a number' END`
   const cases = [
-    `WHEN array_type NOT IN ('ARRAY', 'NULL') THEN concat('the value at ', ${at(path)}, ' is ', ${kind}, ' and not an array')`,
+    `WHEN array_type NOT IN ('ARRAY', 'NULL') THEN concat('the value at ', ${at(path)}, ' is ', ${kindOf('array_type')}, ' and not an array')`,
   ]
   if (inner !== undefined) {
+    const misfit = `json_type(struct_extract(parents[misfit], 'json'), ${at(duckDbPath(inner))})`
     cases.push(
       `WHEN parent_count > ${expandedRowsMax} THEN concat('the array at ', ${at(path)}, ' has ', parent_count, ' elements: at most ${expandedRowsMax} are allowed')`,
-      `WHEN misfit > 0 THEN concat('the value at ', ${at(`${path}[`)}, misfit - 1, ${at(`]${printPath(inner).slice(1)}`)}, ' is not an array')`,
+      `WHEN misfit > 0 THEN concat('the value at ', ${at(`${path}[`)}, misfit - 1, ${at(`]${printPath(inner).slice(1)}`)}, ' is ', ${kindOf(misfit)}, ' and not an array')`,
     )
   }
   cases.push(

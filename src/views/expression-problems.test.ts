@@ -57,12 +57,49 @@ const values: readonly (readonly [type: string, text: string])[] = [
   ['VARCHAR', "upper(hmac_sha256('emial_key', name))"],
   ['VARCHAR', "hmac_sha256('email_key', amount)"],
   ['VARCHAR', '   '],
+  ['VARCHAR', 'upper($.name)'],
+  ['VARCHAR', 'concat($$.topic, $item.sku)'],
+  ['VARCHAR', "doc->'a'"],
+  ['VARCHAR', "lower(doc->>'a')"],
+  ['VARCHAR', 'name || $1'],
+  ['BIGINT', 'abs(name)'],
+  ['BIGINT', 'year(name)'],
+  ['BIGINT', 'year(amount)'],
+  ['BIGINT', 'array_length(doc)'],
+  ['VARCHAR', 'upper(tags)'],
+  ['BOOLEAN', 'list_contains(tags, 1)'],
+  ['DOUBLE', 'paid * 2'],
+  ['VARCHAR', 'substr(name, name)'],
+  ['VARCHAR', 'tags[name]'],
+  ['VARCHAR', 'lower(name) || lower(name, name)'],
+  ['VARCHAR', 'name || coalesce(name, 5)'],
+  ['BOOLEAN', 'amount > 1 AND amount < (amount > 2)'],
+  ['BOOLEAN', 'amount > 1 AND name'],
+  ['BOOLEAN', "amount > 1 AND paid < 'yesterday'"],
+  ['BOOLEAN', "amount > 1 AND regexp_matches(name, 'a(')"],
+  ['VARCHAR', "split_part(name, ',', 0)"],
+  ['TIMESTAMP', "at_zone(paid, 'CST')"],
+  ['TIMESTAMP', "strptime(name, '%Y%')"],
+  ['TIMESTAMP', "strptime(name, '%s')"],
+  ['TIMESTAMP', "strptime(name, '%d.%m.')"],
+  ['TIMESTAMP', "date_trunc('dya', paid)"],
+  ['TIMESTAMP', 'date_trunc(name, paid)'],
+  ['VARCHAR', "x'41'"],
+  ['VARCHAR', "name || E'\\ud800'"],
+  ['VARCHAR', '-- nothing'],
+  ['BIGINT', 'order + 1'],
+  ['VARCHAR', "name || 'a"],
+  ['VARCHAR', 'if(amount > 1, name, bc)'],
+  ['BOOLEAN', `${'NOT '.repeat(1_010)}TRUE`],
 ]
 
 test('each problem has a code, a message and a place', async () => {
   const shown: string[] = []
   for (const [type, value] of values) {
-    const error = await compileView({ columns: [...columns, { name: 'c', type, value }] }, { secrets: ['email_key'] }).then(
+    const error = await compileView(
+      { columns: [...columns, { name: 'c', type, value }] },
+      { secrets: ['email_key'], isNew: true },
+    ).then(
       () => undefined,
       (problem: AppError) => problem,
     )

@@ -2,7 +2,18 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { ConditionError, called, joined, listOf, type Node, objectOf, type Part, type PartType, quoted } from './condition.ts'
+import {
+  ConditionError,
+  called,
+  joined,
+  listOf,
+  type Node,
+  objectOf,
+  type Part,
+  type PartType,
+  placeOf,
+  quoted,
+} from './condition.ts'
 import { type ConditionBudget, castSize, scalarSize, sizeOfList, sizeOfReplaced, sumSizes } from './condition-budget.ts'
 import { integerConstant, textConstant } from './filter-constants.ts'
 import {
@@ -21,6 +32,9 @@ import { ownFunctions } from './own-functions.ts'
 import { countGroups, matchesBytes, patternSize, searchSize } from './pattern-size.ts'
 import type { SecretNames } from './secret-names.ts'
 
+export const arrowNotAllowed =
+  'a part of JSON is not read with -> here: add a column with its path, such as $.doc.a, hidden if it is not to be written, and name that'
+
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
 
 export type CallContext = {
@@ -28,6 +42,8 @@ export type CallContext = {
   readonly values: PartValues
   readonly budget: ConditionBudget
   readonly secrets: SecretNames
+  /** Whether somebody is writing the definition. */
+  readonly isNew: boolean
 }
 
 export function printCall(node: Node, context: CallContext): Part {
@@ -50,6 +66,7 @@ export function printCall(node: Node, context: CallContext): Part {
   const own = isOperator ? undefined : ownFunctions.get(name)
   if (own !== undefined && !isEpochOfTime(name, parts)) return own({ name, parts, nodes, ...context })
   const result = isOperator ? undefined : allowedFunctions.get(name)
+  if (isOperator && (name === '->' || name === '->>')) throw new ConditionError(arrowNotAllowed)
   if (result === undefined) {
     const kind = isOperator ? 'operator' : 'function'
     throw new ConditionError(
@@ -60,10 +77,17 @@ export function printCall(node: Node, context: CallContext): Part {
   // An empty list is a call, too.
   if (parts.length === 0 && name !== 'list_value')
     throw new ConditionError(`${quoted(name)} needs a value: write ${name}(…)`, 'wrong_type')
+  if (context.isNew && (name === 'date_trunc' || name === 'date_part')) assertUnit(name, parts)
   countSearch(name, parts, context)
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
   return printFunction(name, result, parts, context)
+}
+
+/** A unit that is not constant could fail in any row. */
+function assertUnit(name: string, [unit]: readonly Part[]): void {
+  if (unit === undefined || unit.text !== undefined) return
+  throw new ConditionError(`the unit of ${quoted(name)} must be a text constant, such as 'day'`).of(unit)
 }
 
 function hintAt(name: string): string {
@@ -128,11 +152,12 @@ function countSearch(name: string, [text, sought]: readonly Part[], { budget }: 
 
 function printArithmetic(name: string, parts: readonly Part[]): Part {
   const type = arithmeticType(parts)
-  if (!isNumber(type) && parts.some(({ text }) => text !== undefined)) {
+  const constant = parts.find((part) => part.text !== undefined)
+  if (!isNumber(type) && constant !== undefined) {
     throw new ConditionError(
       `${quoted(name)} needs to know the type of a text: cast it, such as CAST('2026-01-01' AS TIMESTAMP)`,
       'wrong_type',
-    )
+    ).of(constant)
   }
   const text = parts.find((part) => isScalar(part.type, 'VARCHAR', 'JSON'))
   if (text !== undefined) {
@@ -140,7 +165,7 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
     throw new ConditionError(
       `${quoted(name)} needs numbers, not text or JSON: cast it, such as CAST(${column} AS DOUBLE)`,
       'wrong_type',
-    )
+    ).of(text)
   }
   if (
     name === '-' &&
@@ -159,7 +184,8 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
 }
 
 function printJoined(parts: readonly Part[], sql: Part['sql'], { budget }: CallContext): Part {
-  if (parts.some(({ type }) => isList(type))) throw new ConditionError('|| and concat join texts, not lists')
+  const list = parts.find(({ type }) => isList(type))
+  if (list !== undefined) throw new ConditionError('|| and concat join texts, not lists').of(list)
   const type = parts.find((part) => isScalar(part.type, 'BLOB'))?.type ?? textType
   // Bytes become text, unless all parts are bytes.
   return { sql, type, size: budget.add(sumSizes(parts.map((part) => ({ size: castSize(part, textType) })))) }
@@ -170,7 +196,7 @@ function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
   if (text === undefined || removed === undefined || inserted === undefined || others.length > 0) {
     throw new ConditionError("replace takes a text, the part to replace, and the new text, such as replace(code, '-', '')")
   }
-  if (inserted.text === undefined) throw new ConditionError('the new text of replace must be a text constant')
+  if (inserted.text === undefined) throw new ConditionError('the new text of replace must be a text constant').of(inserted)
   const size = budget.add(sizeOfReplaced(text.size, removed.text, inserted.text))
   return { sql: called('replace', parts), type: textType, size }
 }
@@ -178,14 +204,14 @@ function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
 function printExtract(nodes: readonly unknown[], { print, values, budget }: CallContext): Part {
   const [text, pattern, group, ...others] = nodes
   const printedPattern = constantOf('"regexp_extract"', pattern)
-  const size = sizeOfPattern('"regexp_extract"', printedPattern)
+  const size = sizeOfPattern('"regexp_extract"', printedPattern, pattern)
   const number = group === undefined ? 0n : integerConstant(group)
   if (others.length > 0 || number === undefined || number < 0n || number > 9n) {
-    throw new ConditionError(`"regexp_extract" takes a text, a pattern, and the number of a group from 0 to 9`)
+    throw new ConditionError(`"regexp_extract" takes a text, a pattern, and the number of a group from 0 to 9`).in(group)
   }
   const groups = countGroups(printedPattern)
-  if (number > groups) throw new ConditionError(`the pattern of "regexp_extract" has ${groups} groups, not ${number}`)
-  values.checkPattern(printedPattern)
+  if (number > groups) throw new ConditionError(`the pattern of "regexp_extract" has ${groups} groups, not ${number}`).in(group)
+  values.checkPattern(printedPattern, placeOf(pattern))
   const subject = print(text)
   budget.patterns.countPattern(printedPattern, size, subject.size)
   const sql: Part['sql'] = (column) => `regexp_extract(${subject.sql(column)}, ${quoteLiteral(printedPattern)}, ${number})`
@@ -199,11 +225,11 @@ function printMatch(kind: Pattern, [text, ...constants]: readonly unknown[], { p
   if (text === undefined || pattern === undefined || others.length > 0 || (escapeWith !== undefined && !kind.takesEscape)) {
     throw new ConditionError(`${kind.written} takes a text and a pattern`)
   }
-  if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character')
+  if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character').in(escapeNode)
   const printed = constantOf(kind.written, pattern)
   const matcher = matcherOf(kind, printed, escapeWith)
-  const size = 'like' in matcher ? searchSize(printed) : sizeOfPattern(kind.written, matcher.regex)
-  if (kind.syntax !== 'like') values.checkPattern(printed)
+  const size = 'like' in matcher ? searchSize(printed) : sizeOfPattern(kind.written, matcher.regex, pattern)
+  if (kind.syntax !== 'like') values.checkPattern(printed, placeOf(pattern))
   const subject = print(text)
   budget.patterns.countPattern(printed, size, subject.size)
   return {
@@ -214,21 +240,23 @@ function printMatch(kind: Pattern, [text, ...constants]: readonly unknown[], { p
 }
 
 /** Throws if the pattern is too large. */
-function sizeOfPattern(name: string, pattern: string): number {
+function sizeOfPattern(name: string, pattern: string, node: unknown): number {
   if (matchesBytes(pattern)) {
-    throw new ConditionError(`the pattern of ${name} has \\C, which matches a part of a character: write . for a whole one`)
+    throw new ConditionError(`the pattern of ${name} has \\C, which matches a part of a character: write . for a whole one`).in(
+      node,
+    )
   }
   const size = patternSize(pattern)
   if (size <= definitionLimits.patternSizeMax) return size
   throw new ConditionError(
     `the pattern of ${name} is too large: with its repetitions written out its size is ${size}, and at most ${definitionLimits.patternSizeMax} is allowed; repeat less, or match less at once`,
     'too_expensive',
-  )
+  ).in(node)
 }
 
 function constantOf(name: string, node: unknown): string {
   const text = node === undefined ? undefined : textConstant(node)
-  if (text === undefined) throw new ConditionError(`the pattern of ${name} must be a text constant`)
-  if (text.includes('\0')) throw new ConditionError('a text must not contain NUL')
+  if (text === undefined) throw new ConditionError(`the pattern of ${name} must be a text constant`).in(node)
+  if (text.includes('\0')) throw new ConditionError('a text must not contain NUL').in(node)
   return text
 }

@@ -21,21 +21,23 @@ const addressSize = { values: 0, bytes: 512 }
 
 function splitPart(call: OwnCall): Part {
   const usage = "a text, a separator and the number of a part, such as split_part(code, '-', 2)"
-  const [text, separator] = takeArguments(call, 3, usage) as [Part, Part, Part]
+  const [text, separator, part] = takeArguments(call, 3, usage) as [Part, Part, Part]
   checkText(call, text)
   if (separator.text === undefined || separator.text === '') {
-    throw new ConditionError(`the separator of ${quoted(call.name)} must be a text constant that is not empty, such as ','`)
+    throw new ConditionError(`the separator of ${quoted(call.name)} must be a text constant that is not empty, such as ','`).of(
+      separator,
+    )
   }
   const number = Number(integerConstant(call.nodes[2]) ?? 0)
   const isOneCharacter = [...separator.text].length === 1
   if (number === 0 || Math.abs(number) > PARTS_MAX || (number < 0 && !isOneCharacter)) {
     const fromEnd = isOneCharacter ? `, or from -1 to -${PARTS_MAX} from the end` : ''
-    throw new ConditionError(`the part of ${quoted(call.name)} must be a number from 1 to ${PARTS_MAX}${fromEnd}`)
+    throw new ConditionError(`the part of ${quoted(call.name)} must be a number from 1 to ${PARTS_MAX}${fromEnd}`).of(part)
   }
   const pattern = partPattern(separator.text, number)
   const size = patternSize(pattern)
   if (size > definitionLimits.patternSizeMax)
-    throw new ConditionError(`the separator of ${quoted(call.name)} is too long for so many parts`)
+    throw new ConditionError(`the separator of ${quoted(call.name)} is too long for so many parts`).of(separator)
   call.budget.patterns.countFunction(call.name, size, text.size)
   return {
     sql: (column) => `regexp_extract(${text.sql(column)}, ${quoteLiteral(pattern)}, 1)`,
@@ -88,11 +90,11 @@ function maskIp(call: OwnCall): Part {
 
 function jsonKeys(call: OwnCall): Part {
   const [given] = takeArguments(call, 1, 'one JSON value, such as json_keys(extra)') as readonly [Part]
-  const json = given.text === undefined ? given : call.values.constant(given.text, { scalar: 'JSON', depth: 0 })
+  const json = given.text === undefined ? given : call.values.constant(given.text, { scalar: 'JSON', depth: 0 }, given.at)
   if (json.type !== 'unknown' && !isScalar(json.type, 'JSON')) {
     throw new ConditionError(
       `${quoted(call.name)} takes JSON, not ${kindOf(json.type)}: cast it, such as CAST(${writtenAs(json)} AS JSON)`,
-    )
+    ).of(json)
   }
   const size = call.budget.add(sumSizes(Array.from({ length: NAMES_FACTOR }, () => json)))
   return { sql: (column) => `json_keys(CAST(${json.sql(column)} AS JSON))`, type: { ...textType, depth: 1 }, size }

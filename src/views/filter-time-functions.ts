@@ -25,27 +25,31 @@ const epochFunctions = Object.entries(epochUnits).map(([name, unit]): [string, O
 
 function checkNumber({ name }: OwnCall, part: Part): void {
   if (part.type === 'unknown' || isNumber(part.type)) return
-  if (part.text !== undefined) throw new ConditionError(`${quoted(name)} takes a number: write it without quotes`)
+  if (part.text !== undefined) throw new ConditionError(`${quoted(name)} takes a number: write it without quotes`).of(part)
   if (isScalar(part.type, 'TIMESTAMP', 'DATE', 'TIME')) {
-    throw new ConditionError(`${quoted(name)} makes a time of a number: epoch(${writtenAs(part)}) has the seconds of a time`)
+    throw new ConditionError(`${quoted(name)} makes a time of a number: epoch(${writtenAs(part)}) has the seconds of a time`).of(
+      part,
+    )
   }
   throw new ConditionError(
     `${quoted(name)} takes a number, not ${kindOf(part.type)}: cast it, such as CAST(${writtenAs(part)} AS BIGINT)`,
-  )
+  ).of(part)
 }
 
 /** Returns the local time of an instant in a zone. */
 function atZone(call: OwnCall): Part {
   const [given, zone] = takeArguments(call, 2, "a time and a zone, such as at_zone(sent_at, 'Europe/Berlin')") as [Part, Part]
   if (zone.text === undefined) {
-    throw new ConditionError(`the zone of ${quoted(call.name)} must be a text constant, such as 'Europe/Berlin'`)
+    throw new ConditionError(`the zone of ${quoted(call.name)} must be a text constant, such as 'Europe/Berlin'`).of(zone)
   }
   const time = call.values.instant(given)
   if (time.type !== 'unknown' && !isScalar(time.type, 'TIMESTAMP')) {
     const example = isNumber(time.type) ? `epoch_s(${writtenAs(time)})` : `CAST(${writtenAs(time)} AS TIMESTAMP)`
-    throw new ConditionError(`${quoted(call.name)} takes a TIMESTAMP, not ${kindOf(time.type)}: make one, such as ${example}`)
+    throw new ConditionError(`${quoted(call.name)} takes a TIMESTAMP, not ${kindOf(time.type)}: make one, such as ${example}`).of(
+      time,
+    )
   }
-  call.values.check(zoneCheck(zone.text))
+  call.values.check({ ...zoneCheck(zone.text), at: zone.at })
   call.budget.add(scalarSize)
   const name = quoteLiteral(zone.text)
   return {
@@ -77,14 +81,24 @@ function strptime(call: OwnCall): Part {
   const [text, formatPart] = takeArguments(call, 2, usage) as [Part, Part]
   const { text: format } = formatPart
   if (format === undefined) {
-    throw new ConditionError(`the format of ${quoted(call.name)} must be a text constant, such as '%d/%m/%Y %H:%M:%S'`)
+    throw new ConditionError(`the format of ${quoted(call.name)} must be a text constant, such as '%d/%m/%Y %H:%M:%S'`).of(
+      formatPart,
+    )
   }
   checkText(call, text)
-  const offset = offsetPatternOf(format)
-  call.values.check(formatCheck(format))
+  const offset = readOffset(format, formatPart)
+  call.values.check({ ...formatCheck(format), at: formatPart.at })
   call.budget.countTimeCast()
   if (offset !== undefined) call.budget.patterns.countFunction(call.name, patternSize(offset), text.size)
   return { sql: (column) => timeOfText(text.sql(column), format), type: instantType, size: scalarSize }
+}
+
+function readOffset(format: string, part: Part): string | undefined {
+  try {
+    return offsetPatternOf(format)
+  } catch (error) {
+    throw error instanceof ConditionError ? error.of(part) : error
+  }
 }
 
 export const timeFunctions: readonly (readonly [string, OwnFunction])[] = [

@@ -49,8 +49,8 @@ export class PartValues {
   }
 
   /** Has a regular expression checked when the constants are read. */
-  checkPattern(pattern: string): void {
-    this.#constants.checkPattern(pattern)
+  checkPattern(pattern: string, at: number | undefined): void {
+    this.#constants.checkPattern(pattern, at)
   }
 
   /** Returns parts that are compared. Text beside another type is read as a value of that type. */
@@ -87,11 +87,11 @@ export class PartValues {
 
   /** Returns the part as DuckDB's functions of time take it. */
   instant(part: Part): Part {
-    return part.text === undefined ? part : this.constant(part.text, instantType)
+    return part.text === undefined ? part : this.constant(part.text, instantType, part.at)
   }
 
   cast(part: Part, to: ColumnType, isTry = false): Part {
-    if (part.text !== undefined) return this.constant(part.text, to)
+    if (part.text !== undefined) return this.constant(part.text, to, part.at)
     const type = filteredType(to)
     const mayFail = !isTry && this.#failedCast === 'error'
     const read = readsTextOtherwise(type) ? this.#readFromText(part, type, mayFail) : part
@@ -106,9 +106,14 @@ export class PartValues {
   }
 
   /** Returns the value of a text constant, as a column of the type would read it. */
-  constant(text: string, to: ColumnType): Part {
+  constant(text: string, to: ColumnType, at: number | undefined): Part {
     const type = filteredType(to)
-    return { sql: this.#constants.valueOf(text, type), type, size: this.#budget.sizeOf(type, [{ size: constantSize(text) }]) }
+    return {
+      sql: this.#constants.valueOf(text, type, at),
+      at,
+      type,
+      size: this.#budget.sizeOf(type, [{ size: constantSize(text) }]),
+    }
   }
 
   #coerceTo(part: Part, target: ColumnType | 'number'): Part {
@@ -117,9 +122,9 @@ export class PartValues {
       this.#checkComparable(part, target)
       return typeof target === 'object' && readsTextOtherwise(target) ? this.#readFromText(part, target) : part
     }
-    if (target !== 'number') return this.constant(text, target)
+    if (target !== 'number') return this.constant(text, target, part.at)
     // DuckDB decides which number it is.
-    this.#constants.valueOf(text, doubleType)
+    this.#constants.valueOf(text, doubleType, part.at)
     return part
   }
 
@@ -133,7 +138,7 @@ export class PartValues {
     throw new ConditionError(
       `compares ${described(part)} with a value of type ${type}: cast it with ${castOf(part, type)}`,
       'wrong_type',
-    )
+    ).of(part)
   }
 
   /** Returns the part itself if it has no text in it. */
@@ -184,14 +189,14 @@ function checkComparable(part: Part, target: ColumnType | 'number'): void {
     throw new ConditionError(
       "compares a time with a number: write the time as text, such as '2026-01-01T00:00:00Z', or compare seconds with epoch(…)",
       'wrong_type',
-    )
+    ).of(part)
   }
   if (!isNumber(target) || !isScalar(type, 'VARCHAR', 'JSON')) return
   const quotes = isScalar(type, 'JSON') ? '' : 'write the number in quotes, or '
   throw new ConditionError(
     `compares ${described(part)} with a number: ${quotes}cast the ${kindOf(type)} with ${castOf(part, 'DOUBLE')}`,
     'wrong_type',
-  )
+  ).of(part)
 }
 
 function described(part: Part): string {

@@ -22,15 +22,17 @@ import {
   joined,
   listOf,
   type Node,
+  nestedTooDeep,
   objectOf,
   type Part,
   type PartType,
+  placeOf,
   quoted,
   writtenAs,
 } from './condition.ts'
 import { type ConditionBudget, columnSize, constantSize, scalarSize } from './condition-budget.ts'
 import { problemWithField } from './envelope-fields.ts'
-import { printCall } from './filter-calls.ts'
+import { arrowNotAllowed, printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { reasonIfChanging } from './filter-functions.ts'
 import {
@@ -62,7 +64,6 @@ const comparisons: Readonly<Record<string, string>> = {
 const disallowedMessages: Readonly<Record<string, string>> = {
   SUBQUERY: 'a subquery is not allowed',
   WINDOW: 'a window function is not allowed',
-  LAMBDA: 'a lambda is not allowed',
   PARAMETER: 'a parameter is not allowed',
   STAR: '* is not allowed: name a column',
   COLLATE: 'COLLATE is not allowed',
@@ -78,11 +79,15 @@ export type ExpressionOptions = {
   /** The result of CAST in a row with a value that does not fit. TRY_CAST makes it NULL in any case. */
   readonly failedCast: 'null' | 'error'
   readonly isNew: boolean
+  /** The name of the column that is computed: it cannot read itself. */
+  readonly own?: string | undefined
 }
 
 export type Expression = Part & {
   /** The columns that it names, by index. */
   readonly reads: readonly number[]
+  /** The parts of which it is made, by their nodes. */
+  readonly parts: ReadonlyMap<Node, Part>
 }
 
 /** Throws ConditionError with a message that names the offending part. */
@@ -91,28 +96,33 @@ export async function compileExpression(tree: Node, options: ExpressionOptions):
   const printer = new Printer(options, new PartValues(constants, options))
   const part = printer.print(tree)
   await constants.read(options.connection, definitionLimits.compileTimeoutMs)
-  return { ...part, reads: [...printer.reads] }
+  return { ...part, reads: [...printer.reads], parts: printer.parts }
 }
 
 class Printer {
   readonly reads = new Set<number>()
+  readonly parts = new Map<Node, Part>()
   readonly #columns: readonly ConditionColumn[]
   readonly #values: PartValues
   readonly #budget: ConditionBudget
   readonly #secrets: SecretNames
   readonly #isNew: boolean
+  readonly #own: string | undefined
 
-  constructor({ columns, budget, secrets, isNew }: ExpressionOptions, values: PartValues) {
+  constructor({ columns, budget, secrets, isNew, own }: ExpressionOptions, values: PartValues) {
     this.#columns = columns
     this.#values = values
     this.#budget = budget
     this.#secrets = secrets
     this.#isNew = isNew
+    this.#own = own
   }
 
   print(node: Node, depth = 0): Part {
     try {
-      return this.#print(node, depth)
+      const part = { ...this.#print(node, depth), at: placeOf(node) }
+      this.parts.set(node, part)
+      return part
     } catch (error) {
       throw error instanceof ConditionError ? error.in(node) : error
     }
@@ -120,10 +130,7 @@ class Printer {
 
   #print(node: Node, depth: number): Part {
     if (depth > definitionLimits.conditionDepthMax) {
-      throw new ConditionError(
-        `is nested too deep: at most ${definitionLimits.conditionDepthMax} levels are allowed`,
-        'too_expensive',
-      )
+      throw new ConditionError(nestedTooDeep, 'too_expensive')
     }
     const print = (child: unknown): Part => this.print(objectOf(child), depth + 1)
     const printAll = (children: unknown): readonly Part[] => listOf(children).map(print)
@@ -156,7 +163,10 @@ class Printer {
         if (node['type'] === 'OPERATOR_NOT') return this.#not(node, print)
         return this.#operator(String(node['type']), printAll(node['children']))
       case 'FUNCTION':
-        return printCall(node, { print, values: this.#values, budget: this.#budget, secrets: this.#secrets })
+        return printCall(node, { print, values: this.#values, budget: this.#budget, secrets: this.#secrets, isNew: this.#isNew })
+      case 'LAMBDA':
+        // The parser reads j->'a' as one.
+        throw new ConditionError(objectOf(node['expr'])['class'] === 'CONSTANT' ? arrowNotAllowed : 'a lambda is not allowed')
       default:
         throw new ConditionError(
           disallowedMessages[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`,
@@ -181,7 +191,7 @@ class Printer {
   #unknown(written: string): string {
     const near = nearestName(
       written,
-      this.#columns.map(({ name }) => name),
+      this.#columns.map(({ name }) => name).filter((name) => name !== this.#own),
     )
     const hint = near === undefined ? '' : `: did you mean ${quoted(near)}?`
     return `${quoted(written)} is not a column of this view${hint}`
@@ -245,7 +255,11 @@ class Printer {
         return { sql, type: item, size: this.#budget.sizeOf(item, [first]) }
       }
       default:
-        throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
+        throw new ConditionError(
+          type === 'ARRAY_SLICE'
+            ? 'a part of a list or text such as [2:3] is not allowed: use substring for text'
+            : `the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`,
+        )
     }
   }
 }

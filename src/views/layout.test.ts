@@ -51,7 +51,11 @@ test.each<[Partial<Definition>, string, string]>([
   ],
   [{ dedupe_within: '59s', dedupe_by: ['id'] }, 'dedupe_within', 'must be from 60 s to 168 h'],
   [{ dedupe_within: '169h', dedupe_by: ['id'] }, 'dedupe_within', 'must be from 60 s to 168 h'],
-  [{ dedupe_within: '1d', dedupe_by: ['id'] }, 'dedupe_within', 'must be a duration in hours, minutes and seconds'],
+  [
+    { dedupe_within: '1d', dedupe_by: ['id'] },
+    'dedupe_within',
+    'must be a duration in hours, minutes and seconds, such as 24h or 1h30m; a day is 24h',
+  ],
   [{ partition_by: ['nope'] }, 'partition_by.0', '"nope" is not a column of this view'],
   [{ partition_by: ['day', 'DAY'] }, 'partition_by.1', 'must not name a column twice'],
   [{ partition_by: ['at'] }, 'partition_by.0', 'add a DATE column with the value CAST("at" AS DATE)'],

@@ -28,7 +28,7 @@ export function checkText({ name }: OwnCall, part: Part): void {
   if (part.type === 'unknown' || isScalar(part.type, 'VARCHAR')) return
   throw new ConditionError(
     `${quoted(name)} takes text, not ${kindOf(part.type)}: cast it, such as CAST(${writtenAs(part)} AS VARCHAR)`,
-  )
+  ).of(part)
 }
 
 /** SQL for a value that is computed from another one. The lambda evaluates that once, however often `make` mentions it. */

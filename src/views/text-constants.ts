@@ -6,6 +6,7 @@
  */
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { must } from '#lib/assert.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type ColumnType, printType, storedType } from '#model/types/column-type.ts'
 import { castList, castText, portable } from './cast-sql.ts'
@@ -19,10 +20,12 @@ export type ConstantCheck = {
   readonly problemWith: (value: unknown) => string | undefined
   /** Returns what is wrong with it if the statement fails. */
   readonly failed?: (reason: string) => string
+  /** Where the constant is: a byte of the parsed text. */
+  readonly at?: number | undefined
 }
 
 /** The values by text, as DuckDB prints them; undefined until they are read. */
-type Constants = { readonly type: ColumnType; readonly values: Map<string, string | undefined> }
+type Constants = { readonly type: ColumnType; readonly values: Map<string, { value?: string; readonly at: number | undefined }> }
 
 export class TextConstants {
   readonly #byType = new Map<string, Constants>()
@@ -34,8 +37,9 @@ export class TextConstants {
   }
 
   /** Has a regular expression checked by `read`. DuckDB itself looks at some patterns only when it meets the first text. */
-  checkPattern(pattern: string): void {
+  checkPattern(pattern: string, at: number | undefined): void {
     this.check({
+      at,
       sql: `SELECT regexp_matches('', ${quoteLiteral(pattern)})`,
       problemWith: () => undefined,
       failed: (reason) => `the pattern ${quoted(pattern)} cannot be read: ${reason}`,
@@ -43,13 +47,13 @@ export class TextConstants {
   }
 
   /** Returns SQL for the value. It is known after `read`. */
-  valueOf(text: string, type: ColumnType): Condition {
+  valueOf(text: string, type: ColumnType, at: number | undefined): Condition {
     const printed = printType(type)
     const { values } = this.#byType.get(printed) ?? { values: new Map() }
-    this.#byType.set(printed, { type, values: values.set(text, undefined) })
+    this.#byType.set(printed, { type, values: values.set(text, values.get(text) ?? { at }) })
     const stored = printType(storedType(type))
     const isOwnForm = stored === printed && !readsTextOtherwise(type)
-    return () => `CAST(${quoteLiteral(isOwnForm ? text : (values.get(text) ?? ''))} AS ${stored})`
+    return () => `CAST(${quoteLiteral(isOwnForm ? text : (values.get(text)?.value ?? ''))} AS ${stored})`
   }
 
   /** Throws ConditionError for a text that is not a value of its type, or that a check refuses. */
@@ -62,8 +66,11 @@ export class TextConstants {
       const { rows } = await connection.query(sql, { timeoutMs })
       for (const [index, text] of texts.entries()) {
         const value = rows[index]?.[0] ?? null
-        if (value === null) throw new ConditionError(`the text ${quoted(text)} is not of type ${printType(type)}`, 'wrong_type')
-        values.set(text, String(value))
+        const constant = must(values.get(text), 'a constant')
+        if (value === null) {
+          throw new ConditionError(`the text ${quoted(text)} is not of type ${printType(type)}`, 'wrong_type').of(constant)
+        }
+        constant.value = String(value)
       }
     }
   }
@@ -73,10 +80,10 @@ export class TextConstants {
 export async function checkConstant(connection: Connection, check: ConstantCheck, timeoutMs: number): Promise<void> {
   const { sql, problemWith, failed } = check
   const { rows } = await connection.query(sql, { timeoutMs }).catch((error: unknown) => {
-    throw failed === undefined ? error : new ConditionError(failed(duckdbReason(error)))
+    throw failed === undefined ? error : new ConditionError(failed(duckdbReason(error))).of(check)
   })
   const problem = problemWith(rows[0]?.[0])
-  if (problem !== undefined) throw new ConditionError(problem)
+  if (problem !== undefined) throw new ConditionError(problem).of(check)
 }
 
 /** SQL for the value of a text. A list may be in DuckDB's notation, which includes JSON. */

@@ -98,6 +98,9 @@ export function formatCheck(format: string): ConstantCheck {
 /** Offsets that text of a TIMESTAMP column may have. DuckDB would read any digits. */
 const offsetPattern = '(?:Z|[+-](?:(?:0[0-9]|1[0-3])(?::?[0-5][0-9])?|14(?::?00)?))'
 
+/** Specifiers that DuckDB knows. A hyphen leaves out zeros. */
+const specifier = /^%(?:-?[dmyHIMSj]|[aAwbhBYpfzZUWcxXT%gGuVn])$/s
+
 /** Returns a pattern for the offset and all after it if the format has an offset, and the format for UTC written as Z. */
 function readFormat(format: string): {
   readonly offset?: string
@@ -106,6 +109,12 @@ function readFormat(format: string): {
 } {
   const parts = [...format.matchAll(/%-?.|[^%]+|%/gs)].map(([part]) => part)
   const has = (...specifiers: readonly string[]) => parts.some((part) => specifiers.includes(part.replace('-', '')))
+  if (parts.at(-1) === '%') throw new ConditionError(`a format cannot end with a % alone: write %% for the character`)
+  const unknown = parts.find((part) => part.startsWith('%') && !specifier.test(part))
+  if (unknown !== undefined) {
+    const instead = unknown === '%s' ? ': read seconds since 1970 as a number with epoch_s' : ''
+    throw new ConditionError(`a format cannot have ${unknown}${instead}`)
+  }
   if (parts.includes('%Z')) {
     throw new ConditionError('a format cannot have %Z, because names of zones are ambiguous: use %z for an offset, or at_zone(…)')
   }
