@@ -245,6 +245,43 @@ describe('deploy/kubernetes', () => {
     expect(service?.spec.ports[0]).toMatchObject({ port: Number(url.port), targetPort: 'node-api' })
   })
 
+  test('components name pods, ports and volumes that there are', () => {
+    type Part = {
+      kind: string
+      metadata: { name: string }
+      spec: {
+        selector: { matchLabels: Record<string, string> }
+        podMetricsEndpoints: { port: string }[]
+        rules: { http: { paths: { backend: { service: { name: string; port: { name: string } } } }[] } }[]
+        secretName?: string
+        dnsNames?: string[]
+      }
+    }
+    const parts = (path: string) => parseAllDocuments(read(folder(path))).map((document): Part => document.toJS())
+    const all = ['cluster/control.yaml', 'cluster/node.yaml'].flatMap((path) => manifests(folder(path)))
+    const find = (kind: RegExp, name: string) =>
+      all.find((each) => kind.test(each.kind) && each.metadata.name === name) ?? expect.unreachable()
+    for (const { metadata, spec } of parts('prometheus/pod-monitor.yaml')) {
+      const [{ ports }] = find(/Deployment|StatefulSet/, metadata.name).spec.template.spec.containers
+      expect(spec.selector.matchLabels).toEqual({ 'app.kubernetes.io/name': metadata.name })
+      expect(ports.map(({ name }) => name)).toContain(spec.podMetricsEndpoints[0]?.port)
+    }
+    for (const { spec } of parts('cluster/network-policy.yaml'))
+      find(
+        /Deployment|StatefulSet/,
+        Object.values((spec as unknown as { podSelector: Part['spec']['selector'] }).podSelector.matchLabels)[0] ?? '',
+      )
+    for (const { spec } of parts('ingress/ingress.yaml'))
+      for (const { service } of spec.rules.flatMap(({ http }) => http.paths.map(({ backend }) => backend)))
+        expect(find(/Service/, service.name).spec.ports).toContainEqual(expect.objectContaining({ name: service.port.name }))
+    const { hostname } = new URL(settings(folder('cluster/node.env'))['INLET_CONTROL_URL'] ?? '')
+    expect(parts('cert-manager/certificate.yaml').find(({ metadata }) => metadata.name === 'inlet-node-api')?.spec).toMatchObject(
+      {
+        ...{ secretName: 'inlet-node-api', dnsNames: [hostname] },
+      },
+    )
+  })
+
   test('the image has the version of the repository, and so have the pages that name one', () => {
     const { version } = JSON.parse(read('package.json'))
     for (const page of ['kubernetes', 'systemd'])

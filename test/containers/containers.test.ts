@@ -114,6 +114,26 @@ describe.skipIf(reason !== undefined)(`containers${reason === undefined ? '' : `
     expect(checked.match(/ passed for resource /g)).toHaveLength(Number(await shell.run(`grep -c ^kind: rendered-${name}.yaml`)))
   })
 
+  test('the components of deploy/kubernetes add to the cluster what they say, and fit the schemas where there are any', async () => {
+    await using shell = await openShell()
+    await shell.run(`mkdir with; cat > with/kustomization.yaml <<'EOF'
+kind: Kustomization
+resources: [../deploy/kubernetes/cluster]
+components: [../deploy/kubernetes/prometheus, ../deploy/kubernetes/ingress, ../deploy/kubernetes/cert-manager]
+EOF
+kustomize build with > with.yaml`)
+    const rendered = await shell.run('cat with.yaml')
+    const kinds = [...rendered.matchAll(/^kind: (\w+)$/gm)].map(([, kind = '']) => kind)
+    const own = ['Certificate', 'Certificate', 'Issuer', 'Issuer', 'PodMonitor', 'PodMonitor']
+    expect(kinds.filter((kind) => own.includes(kind)).toSorted()).toEqual(own)
+    expect(rendered.match(/name: inlet-metrics$/gm)).toHaveLength(4)
+    // The others are not kinds of Kubernetes itself.
+    const known = rendered.split(/^---$/m).filter((each) => !own.some((kind) => each.includes(`kind: ${kind}\n`)))
+    await shell.run(`cat > known.yaml <<'EOF'\n${known.join('---')}\nEOF`)
+    const checked = await shell.run('kubernetes-validate --strict known.yaml 2>&1')
+    expect(checked.match(/ passed for resource /g)).toHaveLength(kinds.length - own.length)
+  })
+
   test('docs/how-to/kubernetes.md', async () => {
     await using shell = await openShell()
     // Services outside of the cluster.
