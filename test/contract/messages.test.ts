@@ -83,7 +83,7 @@ function expectOwnWords(
 const hasExample = /\(example: .+\)|one of .+|true or false/
 
 describe('every field of every operation', () => {
-  test('of a body: the message names the field, says what it must be and gives an example', { timeout: 60_000 }, async () => {
+  test('of a body: the message names the field, says what it must be and gives an example', { timeout: 240_000 }, async () => {
     const { all, fieldsOf } = await operations()
     const headersOf = await tokens()
     for (const { call, operation } of all) {
@@ -114,7 +114,7 @@ describe('every field of every operation', () => {
     }
   })
 
-  test('of a query: the message says what the parameter must be and gives an example', { timeout: 60_000 }, async () => {
+  test('of a query: the message says what the parameter must be and gives an example', { timeout: 240_000 }, async () => {
     const { all } = await operations()
     const headersOf = await tokens()
     for (const { call, operation } of all) {
