@@ -9,6 +9,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '../src/log/frame.ts'
+import { replaceOperations } from '../test/support/replace-operations.ts'
 import { type Benchmark, cost, isWanted, rate, say } from './figures.ts'
 import { median } from './measure.ts'
 
@@ -124,20 +125,12 @@ function recordWrites(writes: Write[]): Files {
     async open(path, mode): Promise<OpenFile> {
       const file = await systemFiles.open(path, mode)
       if (!path.endsWith('.open')) return file
-      return {
-        path,
+      return replaceOperations(file, {
         write(chunks, position) {
           writes.push({ chunks: chunks.length, bytes: chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0) })
           return file.write(chunks, position)
         },
-        read: (into, position) => file.read(into, position),
-        bytes: () => file.bytes(),
-        truncate: (bytes) => file.truncate(bytes),
-        isLinked: () => file.isLinked(),
-        isNamed: () => file.isNamed(),
-        sync: () => file.sync(),
-        close: () => file.close(),
-      }
+      })
     },
   }
 }

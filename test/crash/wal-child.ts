@@ -9,6 +9,7 @@ import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { deadlyFiles, type Moment } from '../support/deadly-files.ts'
+import { replaceOperations } from '../support/replace-operations.ts'
 
 const isSegment = (path: string) => path.endsWith('.open')
 const nth = (n: number) => {
@@ -47,12 +48,11 @@ await wal.stop(new AbortController().signal)
 /** Writes only the first half of the fourth group to the file. */
 function tearing(real: Files): Files {
   return {
-    ...deadlyFiles(real, { operation: 'write', when: 'after', matches: () => false }),
+    ...real,
     async open(path, mode) {
       const file = await real.open(path, mode)
       let writes = 0
-      return {
-        path,
+      return replaceOperations(file, {
         async write(chunks, position) {
           if (!isSegment(path) || writes++ !== 3) return await file.write(chunks, position)
           const bytes = Buffer.concat(chunks)
@@ -60,14 +60,7 @@ function tearing(real: Files): Files {
           process.kill(process.pid, 'SIGKILL')
           return await new Promise(() => undefined)
         },
-        read: (into, position) => file.read(into, position),
-        bytes: () => file.bytes(),
-        truncate: (bytes) => file.truncate(bytes),
-        isLinked: () => file.isLinked(),
-        isNamed: () => file.isNamed(),
-        sync: () => file.sync(),
-        close: () => file.close(),
-      }
+      })
     },
   }
 }

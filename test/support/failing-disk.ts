@@ -1,4 +1,5 @@
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
+import { replaceOperations } from './replace-operations.ts'
 
 const changing = ['open', 'makeDirectory', 'syncDirectory', 'rename', 'link', 'remove', 'removeDirectory', 'touch'] as const
 const reading = ['read', 'bytes', 'list', 'changedAt', 'space'] as const
@@ -35,16 +36,12 @@ export class FailingDisk {
   }
 
   #wrap(file: OpenFile): OpenFile {
-    return {
-      path: file.path,
+    return replaceOperations(file, {
       write: (chunks, position) => this.#run(() => file.write(chunks, position)),
       read: (into, position) => this.#run(() => file.read(into, position)),
-      bytes: () => file.bytes(),
       truncate: (bytes) => this.#run(() => file.truncate(bytes)),
-      isLinked: () => file.isLinked(),
       isNamed: () => this.#run(() => file.isNamed()),
       sync: () => this.#run(() => file.sync()),
-      close: () => file.close(),
-    }
+    })
   }
 }

@@ -1,4 +1,5 @@
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
+import { replaceOperations } from './replace-operations.ts'
 
 /** Files, real ones unless given others, but the test decides when an fdatasync of an open segment returns, whether it succeeds, and how much space is free. */
 export class SteeredFiles {
@@ -55,20 +56,12 @@ export class SteeredFiles {
   }
 
   #wrap(file: OpenFile): OpenFile {
-    return {
-      path: file.path,
-      write: (chunks, position) => file.write(chunks, position),
-      read: (into, position) => file.read(into, position),
-      bytes: () => file.bytes(),
-      truncate: (bytes) => file.truncate(bytes),
-      isLinked: () => file.isLinked(),
-      isNamed: () => file.isNamed(),
+    return replaceOperations(file, {
       sync: async () => {
         this.#syncs += 1
         await this.#beforeSync()
         await file.sync()
       },
-      close: () => file.close(),
-    }
+    })
   }
 }
