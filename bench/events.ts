@@ -12,6 +12,19 @@ export type Workload = {
   readonly definition: Definition
 }
 
+const eventColumns = [
+  column('event_id', 'UUID', '$.event_id'),
+  column('event_type', 'VARCHAR', '$.event_type'),
+  column('created_at', 'TIMESTAMP', '$.created_at'),
+  column('user_id', 'BIGINT', '$.user.id'),
+  column('user_name', 'VARCHAR', '$.user.name'),
+  column('country', 'VARCHAR', '$.user.country'),
+  column('amount', 'DOUBLE', '$.amount'),
+  column('ok', 'BOOLEAN', '$.ok'),
+  column('referrer', 'VARCHAR', '$.referrer'),
+  column('pages', 'INTEGER', '$.session.pages'),
+]
+
 /** Returns integers below a bound, the same in every run. */
 function repeatableRandom(): (below: number) => number {
   let state = 1
@@ -43,20 +56,7 @@ export function generatedEvents(bytes: number): Workload {
     name: 'generated events',
     lines: Buffer.from(parts.join('')),
     records: parts.length,
-    definition: {
-      columns: [
-        column('event_id', 'UUID', '$.event_id'),
-        column('event_type', 'VARCHAR', '$.event_type'),
-        column('created_at', 'TIMESTAMP', '$.created_at'),
-        column('user_id', 'BIGINT', '$.user.id'),
-        column('user_name', 'VARCHAR', '$.user.name'),
-        column('country', 'VARCHAR', '$.user.country'),
-        column('amount', 'DOUBLE', '$.amount'),
-        column('ok', 'BOOLEAN', '$.ok'),
-        column('referrer', 'VARCHAR', '$.referrer'),
-        column('pages', 'INTEGER', '$.session.pages'),
-      ],
-    },
+    definition: { columns: eventColumns },
   }
 }
 
@@ -175,16 +175,7 @@ export function withoutDuplicates(definition: Definition): Definition {
 /** Returns views of the generated events as the teams of a company might have them: 5 to 10 of sixteen columns, every second view with a filter. */
 export function viewsOfEvents(count: number): readonly Definition[] {
   const pool = [
-    column('event_id', 'UUID', '$.event_id'),
-    column('event_type', 'VARCHAR', '$.event_type'),
-    column('created_at', 'TIMESTAMP', '$.created_at'),
-    column('user_id', 'BIGINT', '$.user.id'),
-    column('user_name', 'VARCHAR', '$.user.name'),
-    column('country', 'VARCHAR', '$.user.country'),
-    column('amount', 'DOUBLE', '$.amount'),
-    column('ok', 'BOOLEAN', '$.ok'),
-    column('referrer', 'VARCHAR', '$.referrer'),
-    column('pages', 'INTEGER', '$.session.pages'),
+    ...eventColumns,
     column('session_ms', 'BIGINT', '$.session.ms'),
     column('event_day', 'DATE', '$.created_at'),
     column('price', 'DECIMAL(18,2)', '$.amount'),
