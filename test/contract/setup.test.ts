@@ -58,6 +58,19 @@ const quiet = {
 
 const role = 'arn:aws:iam::000000000000:role/none'
 
+const orders = `views:
+  - name: orders
+    description: Orders as they arrive
+    definition:
+      columns:
+        - { name: id, type: BIGINT, path: $.id, required: true }
+        - { name: amount, type: "DECIMAL(12,2)", path: $.amount, cast_failures: dlq }
+      filters:
+        - condition: |
+            amount > 0
+            AND id IS NOT NULL
+`
+
 const shop = (region: string) => `# The shop
 destinations:
   - name: lake
@@ -69,18 +82,7 @@ endpoints:
     region: ${region}
     destination: lake
     segment_max_age_seconds: 5
-views:
-  - name: orders
-    description: Orders as they arrive
-    definition:
-      columns:
-        - { name: id, type: BIGINT, path: $.id, required: true }
-        - { name: amount, type: "DECIMAL(12,2)", path: $.amount, cast_failures: dlq }
-      filters:
-        - condition: |
-            amount > 0
-            AND id IS NOT NULL
-bindings:
+${orders}bindings:
   - { endpoint: shop, view: orders }
 keys:
   - name: till
@@ -690,18 +692,7 @@ describe('export', () => {
     )
     expect(readFileSync(join(to, 'views/orders.yaml'), 'utf8')).toBe(`# yaml-language-server: $schema=../setup.schema.json
 
-views:
-  - name: orders
-    description: Orders as they arrive
-    definition:
-      columns:
-        - { name: id, type: BIGINT, path: $.id, required: true }
-        - { name: amount, type: "DECIMAL(12,2)", path: $.amount, cast_failures: dlq }
-      filters:
-        - condition: |
-            amount > 0
-            AND id IS NOT NULL
-`)
+${orders}`)
     expect((await place.inlet('plan', '-f', to)).out).toMatch(/^No changes/)
     expect(await place.inlet('export', '-f', to)).toMatchObject({ code: 1, err: expect.stringContaining('has files already') })
     expect(await place.inlet('export', '-f', to, '--overwrite')).toMatchObject({ code: 0, err: '' })
