@@ -18,6 +18,8 @@ export type Database = OtherTables & {
   epoch: { id: number; value: number; version: string; database_id: string; generation: number }
   /** `automatic` says whether control records them again by itself. */
   missing_commits: { region: string; since: number; noted_at: number; automatic: ColumnType<number, number | undefined> }
+  /** One row: how many leaders control has had. */
+  leader: { id: number; term: number }
   snapshot_sections: { region: string; section: string; version: string }
   accounts: {
     id: string

@@ -17,6 +17,7 @@ import type { LeaderLock } from './engines/leader-lock.ts'
 import type { DatabaseServers, PostgresOptions } from './engines/postgres.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { requireIntactLog } from './engines/sqlite-log.ts'
+import { requireTerm } from './leader-term.ts'
 import { storeLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 
@@ -75,11 +76,13 @@ export function withCompanion<T>(companion: (db: Tx) => Promise<void>, work: () 
 /**
  * Runs `work` in one transaction. Retries it after a collision, a bounded number of times: `work` must only change the database.
  * Postgres runs at read committed, so constraints and guarded updates decide between concurrent callers, not reads.
+ * Throws OlderLeaderTermError in work of a leader whose term is over.
  */
 export async function transact<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
   const companion = companions.getStore()
   return retryCollisions(() =>
     store.db.transaction().execute(async (db) => {
+      await requireTerm(db, store.dialect)
       const result = await work(db)
       await companion?.(db)
       return result

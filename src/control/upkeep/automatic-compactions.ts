@@ -11,6 +11,7 @@ import { Periodic } from '#lib/periodic.ts'
 import { compactionLimits } from '#model/limits.ts'
 import { type DueEndpoint, startAutomaticCompaction } from '#store/jobs/compaction-jobs.ts'
 import { countCompactionJobs, listDueEndpoints, setCompactedUntil, wasCanceledSince } from '#store/jobs/due-compactions.ts'
+import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 
@@ -56,7 +57,7 @@ export async function startDueCompactions(
     const job = (await wasCanceledSince(store.db, id, closedAt))
       ? undefined
       : await startAutomaticCompaction(store, endpoint, clock.now())
-    if (job === undefined) await setCompactedUntil(store.db, endpoint)
+    if (job === undefined) await transact(store, (db) => setCompactedUntil(db, endpoint))
     else logger.info({ endpoint_id: id, job_id: job.id, files: job.segments.total }, 'automatic compaction started')
   }
 }

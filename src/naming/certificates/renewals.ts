@@ -21,7 +21,7 @@ import {
   removeCertificate,
 } from '#store/naming/certificates.ts'
 import { listNodeRegions } from '#store/nodes/nodes.ts'
-import type { Store } from '#store/store.ts'
+import { type Store, transact } from '#store/store.ts'
 import { type Issuer, OrderRejected, wildcardOf } from './issuer.ts'
 import { certificateLimits } from './limits.ts'
 import { isDue, renewalTime, retryDelayMs } from './schedule.ts'
@@ -65,7 +65,7 @@ export async function orderDue(options: RenewalOptions, signal: AbortSignal): Pr
     if (isDue(stored.get(name), issuer.id, clock.now())) await order(options, name, stored.get(name), signal)
   }
   for (const { name, due_at } of stored.values())
-    if (!wanted.has(name) && due_at <= clock.now()) await removeCertificate(store.db, name)
+    if (!wanted.has(name) && due_at <= clock.now()) await transact(store, (db) => removeCertificate(db, name))
 }
 
 async function order(
@@ -87,7 +87,8 @@ async function order(
     signal.throwIfAborted()
     const delayMs = retryDelayMs(known?.failures ?? 0, error instanceof OrderRejected, random())
     const reason = errorMessage(error)
-    await recordOrderFailure(store.db, { name, due_at: clock.now() + delayMs, error: reason })
+    const failure = { name, due_at: clock.now() + delayMs, error: reason }
+    await transact(store, (db) => recordOrderFailure(db, failure))
     const fields = { name, reason, not_after: known?.not_after ?? null, retry_in_seconds: Math.round(delayMs / 1000) }
     logger.error(fields, 'certificate order failed')
   }

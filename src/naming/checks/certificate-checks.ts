@@ -14,7 +14,7 @@ import {
   removeCertificateChecks,
 } from '#store/naming/certificate-checks.ts'
 import { listTlsNodes } from '#store/nodes/nodes.ts'
-import type { Store } from '#store/store.ts'
+import { type Store, transact } from '#store/store.ts'
 import { endpointName } from '../ingest-host.ts'
 import { hasRecentHeartbeat } from '../serving-nodes.ts'
 import { readServedCertificate } from './handshake.ts'
@@ -44,10 +44,8 @@ export async function checkCertificates(
   const ageMs = (address: TlsAddress) => nowMs - (checkedAt.get(keyOf(address)) ?? 0)
   const addresses = nodes.flatMap((node) => tlsAddressesOf(node).map((address) => ({ ...address, region: node.region })))
   const present = new Set(addresses.map(keyOf))
-  await removeCertificateChecks(
-    store.db,
-    known.filter((check) => !present.has(keyOf(check))),
-  )
+  const gone = known.filter((check) => !present.has(keyOf(check)))
+  if (gone.length > 0) await transact(store, (db) => removeCertificateChecks(db, gone))
   const due = addresses
     .filter((address) => ageMs(address) >= checkLimits.dueMs)
     .toSorted((a, b) => ageMs(b) - ageMs(a))
@@ -62,7 +60,7 @@ export async function checkCertificates(
     }),
   )
   signal.throwIfAborted()
-  await recordCertificateChecks(store.db, checks, clock.now())
+  await transact(store, (db) => recordCertificateChecks(db, checks, clock.now()))
 }
 
 async function check(

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import { type DnsCheck, isRecorded, recordDnsChecks } from '#store/naming/dns-checks.ts'
-import type { Store } from '#store/store.ts'
+import { type Store, transact } from '#store/store.ts'
 import { endpointName } from '../ingest-host.ts'
 import { checkLimits } from './limits.ts'
 import type { LostRecords } from './lost-records.ts'
@@ -47,7 +47,7 @@ export async function checkNames(options: DnsChecksOptions, signal: AbortSignal)
     await Promise.all(Array.from({ length: checkLimits.namesInFlight }, askInTurn))
     // A cancelled check says nothing about the name servers.
     if (signal.aborted) return
-    await recordDnsChecks(store.db, news, clock.now())
+    await transact(store, (db) => recordDnsChecks(db, news, clock.now()))
     await lostRecords?.republish(checks)
   } finally {
     signal.removeEventListener('abort', cancel)

@@ -97,7 +97,7 @@ export class DnsPublisher {
 
   /** Publishes the records of these names again in the next pass: the zone has lost them. */
   async sendAgain(names: readonly string[]): Promise<void> {
-    await sendAgain(this.#options.store.db, names)
+    await transact(this.#options.store, (db) => sendAgain(db, names))
     this.#seen = ''
   }
 
@@ -146,7 +146,7 @@ export class DnsPublisher {
     const records = await listDnsRecords(store.db)
     const others = [...new Set(records.map(({ target }) => target))].filter((target) => target !== provider.target)
     if (others.length === 0) return records
-    const forgotten = await forgetOtherTargets(store.db, provider.target)
+    const forgotten = await transact(store, (db) => forgetOtherTargets(db, provider.target))
     logger.warn({ forgotten, others }, 'DNS records of another provider forgotten')
     return records.filter(({ target }) => target === provider.target)
   }
@@ -179,14 +179,16 @@ export class DnsPublisher {
     const isRejected = failure instanceof RecordsRejected
     this.#counts[isRejected ? 'rejected' : 'failed'] += batch.length
     if (!isRejected) {
-      await recordUnpublished(store.db, attempt, { error, retryAt: clock.now(), failures: null })
+      const passing = { error, retryAt: clock.now(), failures: null }
+      await transact(store, (db) => recordUnpublished(db, attempt, passing))
       throw failure
     }
     // The changes of a batch have failed equally often.
     const failures = (batch[0]?.failures ?? 0) + 1
     const { rejectedDelayMsMin, rejectedDelayMsMax } = dnsLimits
     const delayMs = Math.min(rejectedDelayMsMax, rejectedDelayMsMin * 2 ** Math.min(failures - 1, 20))
-    await recordUnpublished(store.db, attempt, { error, retryAt: clock.now() + delayMs, failures })
+    const rejected = { error, retryAt: clock.now() + delayMs, failures }
+    await transact(store, (db) => recordUnpublished(db, attempt, rejected))
     logger.warn({ reason: error, names: batch.slice(0, 3).map(({ name }) => name), sets: batch.length }, 'DNS records rejected')
   }
 }

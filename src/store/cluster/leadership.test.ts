@@ -12,10 +12,11 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 class SteeredLock implements LeaderLock {
   outcome: 'held' | 'taken' | 'fails' | 'silence' = 'held'
   closed = 0
-  async hold(): Promise<boolean> {
+  term = 1
+  async hold(): Promise<number | undefined> {
     if (this.outcome === 'silence') return new Promise(() => undefined)
     if (this.outcome === 'fails') throw new Error('the database is unreachable')
-    return this.outcome === 'held'
+    return this.outcome === 'held' ? this.term : undefined
   }
   async close(): Promise<void> {
     this.closed += 1
@@ -109,6 +110,19 @@ describe('leadership', () => {
     const { work, done } = beginWork(leadership)
     await done
     expect(work.begun).toBe(0)
+  })
+
+  test('a term that ended unnoticed ends the work that was begun in it', async () => {
+    const { lock, leadership, poll } = aLeadership()
+    await leadership.start()
+    expect(leadership.term).toBe(1)
+    const { work, done } = beginWork(leadership)
+    lock.term = 3
+    await poll()
+    await done
+    expect([work.aborted, leadership.isLeader, leadership.term]).toEqual([1, true, 3])
+    await leadership.stop()
+    expect(leadership.term).toBe(0)
   })
 
   test('a failure of the work that has another cause is passed on', async () => {

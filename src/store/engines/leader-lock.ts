@@ -12,10 +12,16 @@ import type { KnownTimelines, Standing } from './timelines.ts'
 
 /** A lock that one process of an installation has at a time. */
 export interface LeaderLock {
-  /** Takes the lock or checks that it is still held, and returns whether it is. Throws if the database fails: then it is not. */
-  hold(): Promise<boolean>
+  /**
+   * Takes the lock or checks that it is still held. Returns the term that began when it was taken; undefined if another process has it. Throws
+   * if the database fails: then it is not held.
+   */
+  hold(): Promise<number | undefined>
   close(): Promise<void>
 }
+
+/** It waits for transactions of the leader before. If one takes too long, the lock is given back and taken again. */
+const beginTerm = 'update leader set term = term + 1 returning term::text as term'
 
 /** An arbitrary number, the same in every release. The second number is the id of a table: installations may share a database. */
 const take = `select pg_try_advisory_lock(723390802, 'epoch'::regclass::oid::int) as is_held`
@@ -26,7 +32,8 @@ export class PostgresLeaderLock implements LeaderLock {
   readonly #onLost: () => void
   #connection: pg.Client | undefined
   #standing: Standing | undefined
-  #isHeld = false
+  /** While the lock is held. */
+  #term: number | undefined
 
   constructor(urls: readonly string[], known: KnownTimelines, onLost: () => void) {
     this.#urls = urls
@@ -37,12 +44,17 @@ export class PostgresLeaderLock implements LeaderLock {
     })
   }
 
-  async hold(): Promise<boolean> {
+  async hold(): Promise<number | undefined> {
     try {
       this.#connection ??= await this.#connect()
-      if (this.#isHeld) await this.#connection.query('select 1')
-      else this.#isHeld = (await this.#connection.query<{ is_held: boolean }>(take)).rows[0]?.is_held === true
-      return this.#isHeld
+      const connection = this.#connection
+      if (this.#term !== undefined) await connection.query('select 1')
+      else if ((await connection.query<{ is_held: boolean }>(take)).rows[0]?.is_held === true) {
+        const { rows } = await connection.query<{ term: string }>(beginTerm)
+        // It may have been lost meanwhile.
+        if (this.#connection === connection) this.#term = Number(rows[0]?.term)
+      }
+      return this.#term
     } catch (error) {
       await this.close()
       throw error
@@ -53,7 +65,7 @@ export class PostgresLeaderLock implements LeaderLock {
   async close(): Promise<void> {
     const connection = this.#connection
     this.#connection = undefined
-    this.#isHeld = false
+    this.#term = undefined
     // A server that cannot be reached does not confirm the end.
     if (connection !== undefined) await settlesBefore(connection.end(), AbortSignal.timeout(engineLimits.leaderTimeoutMs))
   }
@@ -63,9 +75,9 @@ export class PostgresLeaderLock implements LeaderLock {
     this.#standing = standing
     connection.once('end', () => {
       if (this.#connection !== connection) return
-      const wasHeld = this.#isHeld
+      const wasHeld = this.#term !== undefined
       this.#connection = undefined
-      this.#isHeld = false
+      this.#term = undefined
       if (wasHeld) this.#onLost()
     })
     await connection.query(`set idle_session_timeout = ${engineLimits.leaderIdleMs}`)

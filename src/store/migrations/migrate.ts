@@ -56,6 +56,7 @@ import * as adoptedCredentials from './0047-adopted-credentials.ts'
 import * as rowsInSeries from './0048-rows-in-series.ts'
 import * as losses from './0049-losses.ts'
 import * as recoveredCommits from './0050-recovered-commits.ts'
+import * as leaderTerms from './0051-leader-terms.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -111,6 +112,7 @@ const released: readonly Migration[] = [
   { version: 48, name: 'rows-in-series', up: rowsInSeries.up },
   { version: 49, name: 'losses', up: losses.up },
   { version: 50, name: 'recovered-commits', up: recoveredCommits.up },
+  { version: 51, name: 'leader-terms', up: leaderTerms.up },
 ]
 
 /** An arbitrary number, the same in every release. */
