@@ -49,6 +49,8 @@ const shared = {
   setupFiles,
   experimental: { viteModuleRunner: false },
   expect: { poll: { timeout: 10_000 } },
+  // A busy machine takes seconds to start a process.
+  hookTimeout: 60_000,
 }
 const isolated = { ...shared, isolate: true }
 
@@ -116,7 +118,7 @@ export default defineConfig({
       // A node alone, with a stand-in for control: no database.
       { test: { ...shared, name: 'ingest', include: ['test/ingest/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },
-      { test: { ...isolated, name: 'crash', include: ['test/crash/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 } },
+      { test: { ...isolated, name: 'crash', include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {
           ...isolated,
@@ -124,15 +126,14 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['./test/support/shared-installation.ts'],
           testTimeout: 180_000,
-          hookTimeout: 60_000,
         },
       },
       {
-        test: { ...isolated, name: 'damage', include: ['test/damage/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
+        test: { ...isolated, name: 'damage', include: ['test/damage/**/*.test.ts'], testTimeout: 60_000 },
       },
-      { test: { ...shared, name: 'names', include: ['test/names/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      { test: { ...shared, name: 'names', include: ['test/names/**/*.test.ts'], testTimeout: 60_000 } },
       {
-        test: { ...isolated, name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
+        test: { ...isolated, name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 120_000 },
       },
       {
         test: {
@@ -140,24 +141,22 @@ export default defineConfig({
           name: 'recovery',
           include: ['test/recovery/**/*.test.ts'],
           testTimeout: 180_000,
-          hookTimeout: 60_000,
         },
       },
       {
-        test: { ...isolated, name: 'package', include: ['test/package/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 },
+        test: { ...isolated, name: 'package', include: ['test/package/**/*.test.ts'], testTimeout: 180_000 },
       },
-      { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000, hookTimeout: 60_000 } },
-      { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 } },
+      { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000 } },
+      { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000 } },
       {
         test: {
           ...isolated,
           name: 'containers',
           include: ['test/containers/**/*.test.ts'],
           testTimeout: 480_000,
-          hookTimeout: 60_000,
         },
       },
-      { test: { ...isolated, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
+      { test: { ...isolated, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000 } },
     ],
     reporters: [new ProgressReporter()],
     sequence: { sequencer: LongestFirst },
