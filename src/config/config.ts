@@ -14,7 +14,6 @@ import {
   OptionError,
   option,
   optional,
-  origins,
   proxies,
   secret,
   secretKeys,
@@ -29,6 +28,7 @@ import { findConflicts, findUnknownOptions } from './conflicts.ts'
 import { dataPaths } from './data-paths.ts'
 import { deliveryOptions } from './delivery.ts'
 import { scrubOptions } from './scrub.ts'
+import { senderOptions } from './senders.ts'
 import { tracesOptions } from './traces.ts'
 
 /**
@@ -365,18 +365,7 @@ export const options = {
     integer(1, 3600),
     'maximum time for a client to send one request to ingest or the management API, in seconds',
   ),
-  corsOrigins: option(
-    'INLET_CORS_ORIGINS',
-    '',
-    optional(origins),
-    'origins of web pages that may send to ingest from a browser, separated by commas, such as `https://app.example.com`; `*`: all; also limits MQTT over WebSocket to them, for clients that say an origin; empty: browsers send no HTTP requests, and MQTT takes every origin',
-  ),
-  publicKeys: option(
-    'INLET_PUBLIC_KEYS',
-    'false',
-    choice(['false', 'true']),
-    '`true` allows public keys, which web pages hold: each is for one endpoint and the origins that it names, and may be in the query (`?key=`), as `navigator.sendBeacon` needs. Set it for control and for nodes',
-  ),
+  ...senderOptions,
   mqttListen: option(
     'INLET_MQTT_LISTEN',
     '',

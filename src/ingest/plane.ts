@@ -28,6 +28,7 @@ import { Authenticator } from './gate/authenticator.ts'
 import { ClientAddresses } from './gate/client-addresses.ts'
 import { Configuration } from './gate/configuration.ts'
 import { ConnectionBudget } from './gate/connection-budget.ts'
+import { CredentialLease } from './gate/credential-lease.ts'
 import { EndpointCounts } from './gate/endpoint-counters.ts'
 import { FairShares } from './gate/fair-shares.ts'
 import { Gate } from './gate/gate.ts'
@@ -83,6 +84,7 @@ export type IngestPorts = {
 export type IngestConfig = {
   readonly paths: Readonly<Record<'ingestSnapshot' | 'storedRequests' | 'wal' | 'ingestBlocked', string>>
   readonly baseUrl: string | null
+  readonly credentialLease: number | null
   readonly corsOrigins: ConstructorParameters<typeof Cors>[0] | null
   readonly diskBudgetBytes: number
   readonly diskReserveBytes: number
@@ -117,7 +119,14 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     path: paths.ingestSnapshot,
   })
   const storage = composeStorage(config, ports, feed.contact)
-  const entry = composeEntry(config, ports, storage, { contact: feed.contact, keyIds: () => servers.sessions.keyIds() })
+  const lease = new CredentialLease({
+    seconds: config.credentialLease,
+    // A configuration that is refused may lack what control has revoked.
+    isCurrent: async (signal) => feed.refusal === undefined && (await feed.isCurrent(signal)),
+    onEnded: () => servers.sessions.recheck(),
+    ...{ clock, random, logger },
+  })
+  const entry = composeEntry(config, ports, storage, { contact: feed.contact, lease, keyIds: () => servers.sessions.keyIds() })
   const { log, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series } = entry
   const report = new IngestReport({
@@ -160,7 +169,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   return {
     services: [
       ...optional(ports.tracer),
-      ...[storedRequests, log, feed, nodeRoom, allowances, keyUse, series],
+      ...[storedRequests, log, feed, lease, nodeRoom, allowances, keyUse, series],
       ...optional(certificate),
       ...[http, mqtt, report, blockedFile],
     ],
@@ -204,12 +213,19 @@ type Entry = {
   readonly gate: Gate
 }
 
+type EntryParts = {
+  readonly contact: SnapshotFeed['contact']
+  readonly lease: CredentialLease
+  /** Keys of open connections. */
+  readonly keyIds: () => Iterable<string>
+}
+
 /** Composes the parts that decide whether a request is admitted. */
 function composeEntry(
   config: IngestConfig,
   { nodeId, control, fence, clock, random, logger }: IngestPorts,
   { log, nodeRoom, storedRequests }: Storage,
-  { contact, keyIds }: { readonly contact: SnapshotFeed['contact']; readonly keyIds: () => Iterable<string> },
+  { contact, lease, keyIds }: EntryParts,
 ): Entry {
   const authenticator = new Authenticator({ contact, publicKeys: config.publicKeys === 'true', clock })
   const allowances = new Allowances({ nodeId, control, clock, random, logger })
@@ -237,6 +253,7 @@ function composeEntry(
     configuration,
     authenticator,
     fence,
+    lease,
     clientAddresses: new ClientAddresses(config.trustProxy),
     rooms: nodeRoom,
     allowances,

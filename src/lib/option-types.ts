@@ -129,6 +129,16 @@ export function integer(min: number, max: number): OptionType<number> {
   )
 }
 
+/** A duration, in seconds: `30s`, `5m` or `1h`. */
+export function duration(secondsMin: number, secondsMax: number, example: string): OptionType<number> {
+  return (value) => {
+    const [, count = '', unit = 's'] = /^(\d{1,6})([smh])$/.exec(value) ?? []
+    const seconds = Number(count) * (unit === 's' ? 1 : unit === 'm' ? 60 : 3600)
+    if (seconds >= secondsMin && seconds <= secondsMax) return seconds
+    throw new OptionError(`must be a duration from ${secondsMin} s to ${secondsMax / 3600} h, such as ${example}`)
+  }
+}
+
 export function bytes(min: number, max: number): OptionType<number> {
   return inRange(parseBytes, min, max, `must be a size from ${formatBytes(min)} to ${formatBytes(max)}, such as 1.5GiB or 500MB`)
 }

@@ -80,6 +80,7 @@ export function aGate({
   return new Gate({
     configuration,
     fence: { reason: undefined },
+    lease: { refusal: undefined },
     // The same object, which the test may change.
     authenticator: Object.assign(authenticator, {
       verifyKey,

@@ -85,6 +85,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   requestTimeoutSeconds: withClients,
   corsOrigins: ingest,
   publicKeys: withClients,
+  credentialLease: ingest,
   mqttListen: ingest,
   tlsCertificateFile: ingest,
   tlsKeyFile: ingest,

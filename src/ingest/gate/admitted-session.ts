@@ -16,7 +16,7 @@ import { readIdempotencyKey } from './idempotency-key.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import { gateLimits } from './limits.ts'
 import type { Room } from './node-room.ts'
-import { Rejection, requirePlace } from './rejection.ts'
+import { Rejection, requireLease, requirePlace } from './rejection.ts'
 import type { Protocol } from './sender.ts'
 
 /** Records that became durable, or were lost, together. */
@@ -159,8 +159,8 @@ export class AdmittedSession {
 
   /** Takes a record from what the account may send. Counts a refusal. */
   #maySend(nowMs: number): boolean {
-    const { authenticator, allowances } = this.#context
-    if (this.#revision !== authenticator.revision) this.recheck()
+    const { authenticator, lease, allowances } = this.#context
+    if (this.#revision !== authenticator.revision || lease.refusal !== undefined) this.recheck()
     if (this.#refusal !== undefined) {
       this.#countRefused(this.#refusal, 1)
       return false
@@ -174,10 +174,11 @@ export class AdmittedSession {
   }
 
   #findRefusal(): Rejection | undefined {
-    const { configuration, fence, authenticator } = this.#context
+    const { configuration, fence, lease, authenticator } = this.#context
     const { kept_fields } = this.#endpoint
     try {
       requirePlace(fence)
+      requireLease(lease)
       this.#endpoint = configuration.endpoints?.recheck(this.#endpoint) ?? this.#endpoint
       if (kept_fields.join() !== this.#endpoint.kept_fields.join()) this.#keptSender = this.#findKeptSender()
     } catch (error) {

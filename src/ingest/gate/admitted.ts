@@ -16,6 +16,7 @@ import type { GateContext } from './context.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import type { Room } from './node-room.ts'
 import type { Stored } from './receipt.ts'
+import { requireLease } from './rejection.ts'
 import { rethrowAsRejection, type Sender, verify } from './sender.ts'
 
 /** Complete records, counted as `countRecords` of the log counts them. None is longer than `recordLimits.bytesMax`. */
@@ -202,6 +203,7 @@ export class Admitted {
   }
 
   #recheck(): void {
+    requireLease(this.#context.lease)
     this.#context.configuration.endpoints?.recheck(this.endpoint)
   }
 

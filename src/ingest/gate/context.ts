@@ -7,6 +7,7 @@ import type { NodeFence } from '#node/node-fence.ts'
 import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { ClientAddresses } from './client-addresses.ts'
+import type { CredentialLease } from './credential-lease.ts'
 import type { EndpointCounts } from './endpoint-counters.ts'
 import type { EndpointTable } from './endpoint-table.ts'
 import type { Rooms } from './node-room.ts'
@@ -20,6 +21,7 @@ export type GateOptions = {
   readonly configuration: { readonly endpoints: EndpointTable | undefined }
   /** `reason`: why this node takes no data any more. */
   readonly fence: Pick<NodeFence, 'reason'>
+  readonly lease: Pick<CredentialLease, 'refusal'>
   readonly authenticator: Verifier & Pick<Authenticator, 'keyName' | 'keyStatus' | 'revision'>
   readonly clientAddresses: Pick<ClientAddresses, 'find'>
   readonly rooms: Rooms

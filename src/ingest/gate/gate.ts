@@ -17,7 +17,7 @@ import { Admitted } from './admitted.ts'
 import type { GateContext, GateOptions } from './context.ts'
 import { type EndpointTable, requireAccepting } from './endpoint-table.ts'
 import { gateLimits } from './limits.ts'
-import { Rejection, requirePlace, tryAgain } from './rejection.ts'
+import { Rejection, requireLease, requirePlace, tryAgain } from './rejection.ts'
 import { type KeySender, rethrowAsRejection, type Sender, verify } from './sender.ts'
 
 /** Bounds of the durations until an acknowledgement, in seconds. */
@@ -76,16 +76,20 @@ export class Gate {
 
   /** Returns the reasons why this node does not accept data now; empty while it does. */
   notReadyReasons(): readonly string[] {
-    const { configuration, fence, rooms } = this.#context
+    const { configuration, fence, lease, rooms } = this.#context
     if (fence.reason !== undefined) return [fence.reason]
-    return [...(configuration.endpoints === undefined ? ['no configuration yet'] : []), ...rooms.reasons()]
+    const missing = configuration.endpoints === undefined ? 'no configuration yet' : lease.refusal
+    return [...(missing === undefined ? [] : [missing]), ...rooms.reasons()]
   }
 
   #requireConfiguration(): EndpointTable {
-    const { configuration, fence } = this.#context
+    const { configuration, fence, lease } = this.#context
     requirePlace(fence)
     const { endpoints } = configuration
-    if (endpoints !== undefined) return endpoints
+    if (endpoints !== undefined) {
+      requireLease(lease)
+      return endpoints
+    }
     throw tryAgain(
       'not_configured',
       'this node has no configuration yet: control was never reached',

@@ -19,7 +19,7 @@ export type Outcome =
   /** The sender did not name an endpoint although there are several, or named one incorrectly. */
   | 'invalid_route'
   | 'endpoint_paused'
-  /** The key or token is unknown, and may be newer than the configuration: this node is cut off from control. */
+  /** This node is cut off from control: the key or token is unknown and may be newer than the configuration, or the lease on all has ended. */
   | 'unverifiable'
   /** This node has lost its place in the installation. */
   | 'fenced'
@@ -85,4 +85,10 @@ export function tryAgain(
 /** Throws Rejection if this node has lost its place in the installation: others have it, or nobody does. */
 export function requirePlace({ reason }: { readonly reason: string | undefined }): void {
   if (reason !== undefined) throw tryAgain('fenced', `${reason}; send to another node`, gateLimits.retryFencedSeconds)
+}
+
+/** Throws Rejection while no credential is accepted, because control has not confirmed them for too long. */
+export function requireLease({ refusal }: { readonly refusal: string | undefined }): void {
+  if (refusal !== undefined)
+    throw tryAgain('unverifiable', `${refusal}; or send to another node`, gateLimits.retryUnverifiableSeconds)
 }

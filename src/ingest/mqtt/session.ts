@@ -94,7 +94,8 @@ export class Session implements SessionClient {
       // The will was to be sent with that key.
       this.#receiver.dropWill()
       this.connection.end('not_authorized', refusal.message)
-    } else if (refusal?.outcome === 'fenced') this.connection.end('administrative_action', refusal.message)
+    } else if (refusal?.outcome === 'fenced' || refusal?.outcome === 'unverifiable')
+      this.connection.end('administrative_action', refusal.message)
     else if (refusal?.outcome === 'account_suspended')
       this.connection.end('administrative_action', 'the account is suspended; ask the operator of this installation')
     else if (refusal !== undefined || this.admitted.endpoint.mqtt_config?.enabled !== true)
