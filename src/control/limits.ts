@@ -67,6 +67,9 @@ export const controlLimits = {
   compactionEndpointsAtOnce: 1_000,
   /** How often canaries are judged, and how many are read at once. */
   canaryCheckMs: 10_000,
+  /** How often revocations are compared with what nodes report, and how many at once. */
+  revocationCheckMs: 2_000,
+  revocationsAtOnce: 200,
   canariesAtOnce: 100,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,

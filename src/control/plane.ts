@@ -101,6 +101,7 @@ import { createDrainRemoval } from './upkeep/drains.ts'
 import { createHousekeeping } from './upkeep/housekeeping.ts'
 import { createCommitRecovery, type RebuildRegion } from './upkeep/lost-commits.ts'
 import { createNewEndpointChecks } from './upkeep/new-endpoints.ts'
+import { createRevocationNotes } from './upkeep/revocations.ts'
 import { createSettlements } from './upkeep/settlements.ts'
 
 export type ControlPorts = {
@@ -413,6 +414,7 @@ function listServices(
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
+    createRevocationNotes({ store, leadership, clock, logger, registry }),
     createCanaryStops({ store, applyChange, leadership, clock, logger, registry }),
     createNewEndpointChecks({ store, leadership, endpointStates, clock, logger }),
     ...createChecks({ store, leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger }),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { isOrigin } from '#lib/origin.ts'
 import { Id } from './id.ts'
 import { keyLimits } from './limits.ts'
+import { Revocation } from './revocation.ts'
 import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
@@ -30,6 +31,10 @@ export const ApiKey = z.object({
   access_ended_at: Timestamp.nullable().meta({
     description:
       'when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate',
+  }),
+  revocation: Revocation.nullable().meta({
+    description:
+      'how far the revocation got; null for a key that is not revoked, or was before an upgrade to a version that tells it',
   }),
 })
 export type ApiKey = z.infer<typeof ApiKey>

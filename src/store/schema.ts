@@ -6,10 +6,11 @@
  */
 import type { ColumnType } from 'kysely'
 import type { BindingTables } from './binding-tables.ts'
+import type { KeyTables } from './key-tables.ts'
 import type { LossTables } from './loss-tables.ts'
 import type { SecretTables } from './secret-tables.ts'
 
-type OtherTables = BindingTables & LossTables & SecretTables
+type OtherTables = BindingTables & KeyTables & LossTables & SecretTables
 
 export type Database = OtherTables & {
   schema_migrations: { version: number; name: string; applied_at: number }
@@ -44,24 +45,6 @@ export type Database = OtherTables & {
     records: number
     records_per_second: number
     reported_at: number
-  }
-  api_keys: {
-    id: string
-    account_id: string
-    name: string
-    prefix: string
-    hash: string
-    scopes: string
-    /** JSON of the ids; null for all endpoints of the account. */
-    endpoint_ids: string | null
-    /** JSON of the origins of a public key; null for other keys. */
-    origins: string | null
-    created_at: number
-    /** The beginning of a minute. */
-    last_used_at: number | null
-    revoked_at: number | null
-    /** When its tokens and connections were ended at once. */
-    access_ended_at: number | null
   }
   /** People, sessions, ways to sign in, verifications and passkeys are tables of better-auth: times are ISO 8601 text, as it stores them. */
   people: {

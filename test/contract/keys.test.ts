@@ -2,7 +2,9 @@ import { describe, expect } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { newId } from '#model/id.ts'
 import { keyLimits } from '#model/limits.ts'
-import { type ApiClient, clientOf, newRegion, testWithAccount, useControl } from '../support/control.ts'
+import { type ApiClient, clientOf, newRegion, operatorToken, testWithAccount, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
 
 const control = useControl()
 const test = testWithAccount(control)
@@ -83,6 +85,57 @@ describe('POST /v1/keys/{id}/revoke', () => {
     })
   })
 })
+
+describe('the progress of a revocation', () => {
+  test('names the nodes that may still accept the key, until each has applied it', async ({ account }) => {
+    const region = newRegion()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const { body: key } = await account.post('/v1/keys', { name: 'till', scopes: ['ingest'] })
+    const nodes = await Promise.all([1, 2, 3].map(() => TestNode.register(control(), region)))
+    const elsewhere = await TestNode.register(control(), newRegion())
+    for (const node of [...nodes, elsewhere]) await node.heartbeat()
+    const revocation = async () => {
+      const { items } = (await account.get('/v1/keys')).body
+      return items.find(({ id }: { id: string }) => id === key.id).revocation
+    }
+    expect(await revocation()).toBeNull()
+
+    const { body: revoked } = await account.post(`/v1/keys/${key.id}/revoke`)
+    expect(revoked.revocation).toMatchObject({ applied_nodes: 0, nodes: 3, applied_at: null })
+    const [one, two, three] = nodes
+    await one?.heartbeat()
+    control().clock.advance(40_000)
+    await two?.heartbeat()
+    const late = await revocation()
+    expect(late.summary).toMatch(new RegExp(`^applied on 2 of 3 nodes; node ${three?.id} has been out of reach for \\d+ s$`))
+    expect(late).toMatchObject({
+      applied_nodes: 2,
+      waiting: [{ node_id: three?.id, region, out_of_reach_seconds: expect.any(Number) }],
+    })
+    // It is back, with the configuration of before.
+    const { epoch } = must(three, 'the third node').current
+    await three?.call('POST', 'heartbeat', beatOf(three.id, epoch))
+    expect((await revocation()).summary).toBe(`applied on 2 of 3 nodes; node ${three?.id} has not applied it yet`)
+    await three?.heartbeat()
+    await until('the note', async () => (await revocation()).applied_at !== null, 20_000)
+    expect(await revocation()).toMatchObject({ applied_nodes: 3, nodes: 3, waiting: [] })
+    const { items } = (await account.get('/v1/audit-events?operation=applyRevocation')).body
+    expect(items).toMatchObject([{ actor: 'inlet', resource_id: key.id, resource_name: 'till' }])
+
+    // To end what it opened is another change.
+    const { body: ended } = await account.post(`/v1/keys/${key.id}/revoke?now=true`)
+    expect(ended.revocation).toMatchObject({ applied_nodes: 0, nodes: 3, applied_at: null })
+    await clientOf(control().call, operatorToken).delete(`/v1/nodes/${three?.id}?force=true`)
+    for (const node of [one, two]) await node?.heartbeat()
+    await until('the note', async () => (await revocation()).applied_at !== null, 20_000)
+    expect(await revocation()).toMatchObject({ nodes: 2 })
+    expect(endpoint.region).toBe(region)
+  })
+})
+
+function beatOf(node_id: string, applied_epoch: number) {
+  return { process: 'ingest', node_id, applied_epoch, healthy: true, reasons: [], disk_full: false, blocked: [] }
+}
 
 describe('a key that is limited to endpoints', () => {
   async function limitedKey(scopes: readonly string[]) {

@@ -108,3 +108,37 @@ test('what is lost with a disk is a loss until the disk is back, and receipts te
   })
   expect((await installation.ok('GET', `/v1/endpoints/${id}`)).status_reasons.join()).not.toContain('acknowledged records')
 })
+
+test('a node that stood still accepts no revoked key after its lease, and control says how far the revocation got', {
+  timeout: 120_000,
+}, async () => {
+  await using installation = await Installation.create({ environment: { INLET_CREDENTIAL_LEASE: '5s' } })
+  await installation.start('control', ...processes)
+  const { id } = await installation.endpoint({ bucket: 'lake' })
+  const key = await installation.ok('POST', '/v1/keys', { name: 'till', scopes: ['ingest'] })
+  const send = async () => {
+    const headers = { 'x-api-key': key.api_key, 'content-type': 'application/json', connection: 'close' }
+    const { status } = await fetch(`${installation.ingestUrl}/v1/ingest?endpoint=${id}`, { method: 'POST', headers, body: '1' })
+    return status
+  }
+  const signal = (name: NodeJS.Signals, command: string) => process.kill(installation.pid(command) ?? 0, name)
+  const revocation = async () => {
+    const { items } = await installation.ok('GET', '/v1/keys')
+    return items.find((item: { id: string }) => item.id === key.id).revocation
+  }
+  await until('the key on the node', async () => (await send()) === 202)
+  signal('SIGSTOP', 'ingest')
+  const revoked = await installation.ok('POST', `/v1/keys/${key.id}/revoke`)
+  expect(revoked.revocation).toMatchObject({ applied_nodes: 0, nodes: 1, applied_at: null })
+  await until(
+    'the node out of reach for longer than its lease',
+    async () => /^applied on 0 of 1 node; node \S+ has been out of reach for \d+ s$/.test((await revocation()).summary),
+    20_000,
+  )
+  signal('SIGSTOP', 'control')
+  signal('SIGCONT', 'ingest')
+  for (let attempt = 0; attempt < 20; attempt += 1) expect(await send()).toBe(503)
+  signal('SIGCONT', 'control')
+  await until('the revocation on the node', async () => (await send()) === 401, 30_000)
+  await until('the note', async () => (await revocation()).applied_at !== null, 20_000)
+})

@@ -72,6 +72,7 @@ describeStores('API keys', (test) => {
         last_used_at: null,
         revoked_at: iso(t0 + 2),
         access_ended_at: null,
+        revocation: null,
       },
     ])
   })

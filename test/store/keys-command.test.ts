@@ -106,6 +106,8 @@ describeStores('inlet keys', (test, kind) => {
     ])
     expect(await currentEpoch(store.db)).toBe(2)
     expect(out).toContain('revoke it again with --now')
+    expect(out).toContain('So far: applied on 0 of 0 nodes.\ninlet keys list says when')
+    expect((await keys(store.url, 'list')).out).toContain('applied on 0 of 0 nodes')
     const again = await keys(store.url, 'revoke', key?.id ?? '', '--now')
     expect([again.code, again.out]).toEqual([0, expect.stringContaining('and end its MQTT connections')])
     expect((await listApiKeys(store.db, account, { limit: 10, offset: 0 })).items).toEqual([

@@ -14,6 +14,7 @@ import {
   removeAuditEventsBeyond,
 } from '#store/accounts/audit-events.ts'
 import { countUse, readQuotaUse } from '#store/accounts/quotas.ts'
+import { countRunningRevocations, findRevocations, listRunningRevocations } from '#store/accounts/revocations.ts'
 import { listSecretNames, listSecrets, selectValuesOfViews } from '#store/accounts/secrets.ts'
 import { findCommit, listAddedArtifacts } from '#store/commits/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commits/commit-retention.ts'
@@ -352,6 +353,9 @@ describeStores('query plans', (test, kind) => {
         ['committed_seqs', (db) => findCommittingNode(db, '', t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
+        ['api_keys', (db) => listRunningRevocations(db, 10)],
+        ['api_keys', (db) => countRunningRevocations(db)],
+        ['api_keys', (db) => findRevocations(db, account, [newId()], t0)],
         ['losses', (db) => listLosses(db, account, page)],
         ['losses', (db) => listOpenLosses(db, [endpoint])],
         ['losses', (db) => listOpenLossesOfAccount(db, account)],

@@ -62,6 +62,11 @@ export class TestNode {
     return this.call('POST', 'snapshot', { node_id: this.id, epoch, ...position, kinds, have, wait_ms: waitMs })
   }
 
+  /** The newest snapshot that it fetched. */
+  get current(): Snapshot {
+    return must(this.#sections.current, 'a snapshot')
+  }
+
   get digest(): string {
     return this.#sections.digest
   }

@@ -57,11 +57,16 @@ export async function listKeys(this: CliContext, { account, json }: ListKeysFlag
   const { keys: service, caller } = await openKeys(this, store, account)
   const keys = await listAll((page) => service.list(caller, page))
   if (json) return printJson(this, keys)
-  const rows = keys.map(({ id, prefix, name, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at }) => [
-    ...[id, `${prefix}…`, name, scopes.join(','), endpoint_ids?.join(',') ?? 'all', origins?.join(',') ?? '-', created_at],
-    ...[last_used_at ?? '-', revoked_at ?? '-'],
+  const rows = keys.map(
+    ({ id, prefix, name, scopes, endpoint_ids, origins, created_at, last_used_at, revoked_at, revocation }) => [
+      ...[id, `${prefix}…`, name, scopes.join(','), endpoint_ids?.join(',') ?? 'all', origins?.join(',') ?? '-', created_at],
+      ...[last_used_at ?? '-', revoked_at ?? '-', revocation?.summary ?? '-'],
+    ],
+  )
+  const table = toTable([
+    ['ID', 'KEY', 'NAME', 'SCOPES', 'ENDPOINTS', 'PUBLIC FROM', 'CREATED', 'LAST USED', 'REVOKED', 'REVOCATION'],
+    ...rows,
   ])
-  const table = toTable([['ID', 'KEY', 'NAME', 'SCOPES', 'ENDPOINTS', 'PUBLIC FROM', 'CREATED', 'LAST USED', 'REVOKED'], ...rows])
   this.process.stdout.write(keys.length === 0 ? 'There are no keys.\n' : table)
 }
 
@@ -74,8 +79,14 @@ export async function revokeKey(this: CliContext, { account, json, now }: Revoke
     this,
     { json },
     revoked,
-    `The key "${revoked.name}" was revoked at ${revoked.revoked_at}. ${consequences(revoked)}\n`,
+    `The key "${revoked.name}" was revoked at ${revoked.revoked_at}. ${consequences(revoked)}\n${describeProgress(revoked)}`,
   )
+}
+
+function describeProgress({ revocation }: ApiKey): string {
+  if (revocation === null) return ''
+  const { summary, applied_at } = revocation
+  return `So far: ${summary}.\n${applied_at === null ? 'inlet keys list says when all nodes have applied it.\n' : ''}`
 }
 
 function consequences({ access_ended_at }: ApiKey): string {

@@ -47,6 +47,8 @@ readonly last_used_at: string | null
 readonly revoked_at: string | null
 /** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
 readonly access_ended_at: string | null
+/** how far the revocation got; null for a key that is not revoked, or was before an upgrade to a version that tells it */
+readonly revocation: components['schemas']["Revocation"] | null
 /** the key itself, returned only now */
 readonly api_key: string
 }>

@@ -44,6 +44,8 @@ readonly last_used_at: string | null
 readonly revoked_at: string | null
 /** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
 readonly access_ended_at: string | null
+/** how far the revocation got; null for a key that is not revoked, or was before an upgrade to a version that tells it */
+readonly revocation: components['schemas']["Revocation"] | null
 }
 readonly AttachView: {
 readonly view_id: string
@@ -64,7 +66,7 @@ readonly actor: string
 readonly actor_name: string | null
 /** the client, as control sees it; null for commands, and for calls of the operator */
 readonly address: string | null
-/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
+/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `applyRevocation` for a revoked key that every node refuses from then on; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
 readonly operation: string
 /** what was created, changed or named */
 readonly resource_id: string | null
@@ -460,6 +462,8 @@ readonly last_used_at: string | null
 readonly revoked_at: string | null
 /** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
 readonly access_ended_at: string | null
+/** how far the revocation got; null for a key that is not revoked, or was before an upgrade to a version that tells it */
+readonly revocation: components['schemas']["Revocation"] | null
 /** the key itself, returned only now */
 readonly api_key: string
 }
@@ -1329,6 +1333,23 @@ readonly to?: string | undefined
 /** the version whose DLQ rows are read; default: the latest other version with DLQ rows of this endpoint */
 readonly from_version?: number | undefined
 }
+readonly Revocation: {
+/** in words */
+readonly summary: string
+/** nodes that refuse the key, as they reported */
+readonly applied_nodes: number
+/** nodes that know keys of the account */
+readonly nodes: number
+/** when the last node had applied it; null until then */
+readonly applied_at: string | null
+/** nodes that may still accept the key; at most 20 */
+readonly waiting: ({
+readonly node_id: string
+readonly region: string
+/** null for a node that sends heartbeats */
+readonly out_of_reach_seconds: number | null
+})[]
+}
 readonly RotateSecret: {
 /** 16 to 1024 bytes; if not set, Inlet makes one at random and returns it once */
 readonly value?: string | undefined
@@ -1809,6 +1830,8 @@ readonly last_used_at: string | null
 readonly revoked_at: string | null
 /** when its access tokens and MQTT connections were ended at once (`now`); null if they end by themselves: tokens when they expire, at most 15 minutes after `revoked_at`, and connections when they next authenticate */
 readonly access_ended_at: string | null
+/** how far the revocation got; null for a key that is not revoked, or was before an upgrade to a version that tells it */
+readonly revocation: components['schemas']["Revocation"] | null
 /** the key itself, returned only now */
 readonly api_key: string
 }

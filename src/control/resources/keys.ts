@@ -5,6 +5,7 @@ import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/accounts/api-keys.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
+import { findRevocations } from '#store/accounts/revocations.ts'
 import type { ControlContext } from '../context.ts'
 import { actorOf, type Caller } from './actor.ts'
 
@@ -16,6 +17,12 @@ export type KeysOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock'
 export type Keys = ReturnType<typeof keyService>
 
 export function keyService({ store, applyChange, publicKeys, clock, logger }: KeysOptions) {
+  /** Says of revoked keys which nodes have applied it. */
+  const withRevocations = async (account_id: string, keys: readonly ApiKey[]): Promise<ApiKey[]> => {
+    const revoked = keys.flatMap(({ id, revoked_at }) => (revoked_at === null ? [] : [id]))
+    const revocations = await findRevocations(store.db, account_id, revoked, clock.now())
+    return keys.map((key) => ({ ...key, revocation: revocations.get(key.id) ?? null }))
+  }
   return {
     async create(caller: Caller, { name, scopes, endpoint_ids, origins }: CreateApiKey): Promise<CreatedApiKey> {
       const { account_id } = caller
@@ -32,8 +39,9 @@ export function keyService({ store, applyChange, publicKeys, clock, logger }: Ke
       return { ...created, api_key: secret }
     },
 
-    list({ account_id }: Caller, page: PageQuery): Promise<Page<ApiKey>> {
-      return listApiKeys(store.db, account_id, page)
+    async list({ account_id }: Caller, page: PageQuery): Promise<Page<ApiKey>> {
+      const { items, ...rest } = await listApiKeys(store.db, account_id, page)
+      return { ...rest, items: await withRevocations(account_id, items) }
     },
 
     /** With `now` its tokens and connections end, too. */
@@ -41,7 +49,8 @@ export function keyService({ store, applyChange, publicKeys, clock, logger }: Ke
       const { account_id } = caller
       const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, { at: clock.now(), endsAccess: now }))
       logger.info({ account_id, key_id: id, now, by: actorOf(caller) }, 'API key revoked')
-      return revoked
+      const [key = revoked] = await withRevocations(account_id, [revoked])
+      return key
     },
   }
 }

@@ -3,7 +3,7 @@ import type { ApiKey, RevokedKey, Scope } from '#model/api-key.ts'
 import { tokenLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
-import { touchKey } from '../cluster/section-versions.ts'
+import { runningEpoch, touchKey } from '../cluster/section-versions.ts'
 import { fromJson, fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { readPage } from '../page.ts'
@@ -24,7 +24,7 @@ export type NewStoredApiKey = {
   readonly origins: readonly string[] | null
 }
 
-/** An API key with the fields that authentication needs. */
+/** An API key with the fields that authentication needs. `revocation` is null: `findRevocations` has it. */
 export type StoredApiKey = ApiKey & { readonly account_id: string; readonly hash: string }
 
 /** Throws conflict if the key already exists, and validation_error for an endpoint that the account does not have. */
@@ -40,6 +40,8 @@ export async function insertApiKey(db: ChangeTx, key: NewStoredApiKey, now: numb
     last_used_at: null,
     revoked_at: null,
     access_ended_at: null,
+    revocation_epoch: null,
+    revocation_applied_at: null,
   }
   await translateErrors(db.insertInto('api_keys').values(row).execute(), {
     unique: new AppError('conflict', 'this API key already exists'),
@@ -69,6 +71,13 @@ export type Revocation = {
 /** Revokes permanently. A key that is already revoked keeps its times; its access may be ended later. Throws not_found. */
 export async function revokeApiKey(db: ChangeTx, account_id: string, id: string, revocation: Revocation): Promise<ApiKey> {
   const { at, endsAccess } = revocation
+  await db
+    .updateTable('api_keys')
+    .set({ revocation_epoch: runningEpoch, revocation_applied_at: null })
+    .where(({ and }) => and({ account_id, id }))
+    // One that changes nothing is as far as it was.
+    .where(endsAccess ? 'access_ended_at' : 'revoked_at', 'is', null)
+    .execute()
   const row = await db
     .updateTable('api_keys')
     .set(({ fn, val }) => ({
@@ -137,6 +146,7 @@ function toApiKey(row: Row): ApiKey {
     last_used_at: toTimeOrNull(last_used_at),
     revoked_at: toTimeOrNull(revoked_at),
     access_ended_at: toTimeOrNull(access_ended_at),
+    revocation: null,
   }
 }
 

@@ -57,6 +57,7 @@ import * as rowsInSeries from './0048-rows-in-series.ts'
 import * as losses from './0049-losses.ts'
 import * as recoveredCommits from './0050-recovered-commits.ts'
 import * as leaderTerms from './0051-leader-terms.ts'
+import * as revocationProgress from './0052-revocation-progress.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -113,6 +114,7 @@ const released: readonly Migration[] = [
   { version: 49, name: 'losses', up: losses.up },
   { version: 50, name: 'recovered-commits', up: recoveredCommits.up },
   { version: 51, name: 'leader-terms', up: leaderTerms.up },
+  { version: 52, name: 'revocation-progress', up: revocationProgress.up },
 ]
 
 /** An arbitrary number, the same in every release. */

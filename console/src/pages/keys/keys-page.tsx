@@ -15,6 +15,7 @@ import { SwitchField } from '../../design/toggle-field.tsx'
 import { ButtonLink } from '../../shell/button-link.tsx'
 import { Failure } from '../../shell/failure.tsx'
 import { MembersOnly } from '../../shell/members-only.tsx'
+import { Reason } from '../../shell/reason.tsx'
 import { useAccount, useMay } from '../../shell/session.tsx'
 import style from './keys.module.css'
 import { LastUse } from './last-use.tsx'
@@ -114,6 +115,11 @@ function columnsOf(names: ReadonlyMap<string, string>, onRevoke: (key: ApiKey) =
           <>
             <span className={style.soft}>
               revoked <Time at={key.revoked_at} />
+              {key.revocation !== null && key.revocation.applied_at === null && (
+                <>
+                  : <Reason text={key.revocation.summary} />
+                </>
+              )}
             </span>{' '}
             {key.access_ended_at === null && (
               <Button size="small" aria-label={`End what ${key.name} opened`} onClick={() => onRevoke(key)}>

@@ -49,6 +49,7 @@ import { QueriedTable, QueryResult, RunQuery } from '#model/query.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
 import { ReceiptOutcome } from '#model/receipt.ts'
 import { NodeRegion, NodeRegions } from '#model/region.ts'
+import { Revocation } from '#model/revocation.ts'
 import { CreateSecret, RotateSecret, Secret } from '#model/secret.ts'
 import { EndpointBucket, EndpointSeries, ViewBucket, ViewSeries } from '#model/series.ts'
 import { Shadow, StartShadow } from '#model/shadow.ts'
@@ -136,7 +137,7 @@ export function problem(description: string) {
 /** By the file that defines them. */
 const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { Account, ChangeAccount, CreateAccount, CreatedAccount },
-  { ApiKey },
+  { ApiKey, Revocation },
   { AuditEvent },
   { AttachView, Binding },
   { Commit, CommitFiles },

@@ -12,6 +12,13 @@ export const key = {
   last_used_at: '2026-11-20T08:15:00.000Z',
   revoked_at: null,
   access_ended_at: null,
+  revocation: null,
+}
+
+const revocation = {
+  summary: `applied on 2 of 3 nodes; node ${ids.node} has been out of reach for 40 s`,
+  ...{ applied_nodes: 2, nodes: 3, applied_at: null },
+  waiting: [{ node_id: ids.node, region: 'fra', out_of_reach_seconds: 40 }],
 }
 
 export const keysExamples: Examples = {
@@ -24,5 +31,5 @@ export const keysExamples: Examples = {
     response: { ...key, last_used_at: null, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
   },
   listKeys: { response: page(key) },
-  revokeKey: { response: { ...key, revoked_at: at } },
+  revokeKey: { response: { ...key, revoked_at: at, revocation } },
 }
