@@ -76,9 +76,12 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   await plane.prepare()
   await startAll(plane.services)
   let stopped: Promise<void> | undefined
-  const stop = (signal: AbortSignal) => (stopped ??= stopAll(plane.services, signal))
+  // A stop may have begun before this node learns that it is fenced.
+  const fenced = new AbortController()
+  const stop = (signal: AbortSignal) => (stopped ??= stopAll(plane.services, AbortSignal.any([signal, fenced.signal])))
   fence.onFinal(() => {
-    stop(AbortSignal.abort()).catch((error: unknown) => logger.error({ err: error }, 'delivery of a fenced node failed to stop'))
+    fenced.abort()
+    stop(fenced.signal).catch((error: unknown) => logger.error({ err: error }, 'delivery of a fenced node failed to stop'))
   })
   return {
     backlog: plane.backlog,

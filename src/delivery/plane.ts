@@ -12,7 +12,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
-import type { Control } from '#node/control-client.ts'
+import { type Control, ControlError } from '#node/control-client.ts'
 import type { NodeFence } from '#node/node-fence.ts'
 import { Outbox, type OutboxOptions } from '#node/outbox.ts'
 import { RecordedCommits } from '#node/recorded-commits.ts'
@@ -107,6 +107,8 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   const janitor = new Janitor({ files, segments })
   const recordedCommits = new RecordedCommits({ path: paths.recordedCommits, files, clock, logger })
   const outbox = openOutbox(config, ports, recordedCommits, {
+    // While a stop waits for commits, no heartbeat says that control refuses this node.
+    onUnauthorized: () => feed.registerAgain(),
     async onRecorded(entry) {
       pipeline.markCommitted(entry.id)
       await traces?.recorded(entry.id)
@@ -163,12 +165,17 @@ function openOutbox(
   { paths }: DeliveryConfig,
   { control, files, clock, random, logger }: DeliveryPorts,
   recordedCommits: RecordedCommits,
-  events: Pick<OutboxOptions, 'onRecorded' | 'onLost'>,
+  { onUnauthorized, ...events }: Pick<OutboxOptions, 'onRecorded' | 'onLost'> & { readonly onUnauthorized: () => void },
 ): Outbox {
   return new Outbox({
     ...{ directory: paths.outbox, files, clock, random, logger, ...events },
     async send(commits, signal) {
-      return (await recordedCommits.whenSent(() => control.sendCommits(commits, signal))).recorded
+      try {
+        return (await recordedCommits.whenSent(() => control.sendCommits(commits, signal))).recorded
+      } catch (error) {
+        if (error instanceof ControlError && error.status === 401) onUnauthorized()
+        throw error
+      }
     },
   })
 }
