@@ -39,10 +39,15 @@ async function furnished() {
 test('a removed node refuses data when it goes on, ends at once, and delivers what it has after it joined again', {
   timeout: 120_000,
 }, async () => {
-  const { installation, nodeId, signal, operator, isRefusing, acknowledged, records } = await furnished()
+  const { installation, id, nodeId, signal, operator, isRefusing, acknowledged, records } = await furnished()
   await using _ = installation
+  const endpoint = () => installation.ok('GET', `/v1/endpoints/${id}`)
+  await until('a report of what the node has', async () => (await endpoint()).lag.undelivered_bytes > 0, 15_000)
   signal('SIGSTOP')
   expect((await operator('DELETE', `/v1/nodes/${nodeId}?force=true`)).status).toBe(200)
+  const reasons: string = (await endpoint()).status_reasons.join('; ')
+  expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
+  expect(reasons).toContain('bring its disk back (inlet node --adopt DIR)')
   signal('SIGCONT')
   await until('the refusal', () => isRefusing('an operator removed this node'), 15_000)
   const readiness = await fetch(`${installation.ingestUrl}/readyz`)

@@ -21,6 +21,9 @@ const exempt: readonly string[] = [
   'is not checked yet at',
   'was not looked up yet',
   'has not closed the log yet',
+  'the node is back, and delivers what it still has',
+  // Six lost nodes are too many.
+  'more losses are not confirmed',
   // Nobody leads for two minutes.
   'was last checked at',
   // Twenty nodes are too many.
