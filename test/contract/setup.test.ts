@@ -129,12 +129,14 @@ describe('apply', () => {
     expect((await inlet('plan', '-f', files, '--exit-code')).code).toBe(0)
   })
 
-  test('prints what the API warns of when it attaches a view', async () => {
+  test('prints what the API warns of when it publishes and attaches a view', async () => {
     const setUp = async () => {
       const place = await newPlace()
       place.write(
         'shop.yaml',
         shop(newRegion())
+          .replace('name: amount, ', 'name: at, ')
+          .replace('amount > 0', '"at" > 0')
           .replace('path: $.id,', () => 'path: $$.key_name,')
           .replace('type: BIGINT', 'type: VARCHAR'),
       )
@@ -142,12 +144,16 @@ describe('apply', () => {
     }
     const { code, out, err } = await (await setUp()).apply()
     expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(/view orders: created\n {2}warning: definition\.columns\.1\.name: is a reserved word in DuckDB/)
     expect(out).toMatch(
       /binding shop → orders: created\n {2}warning: the view reads \$\$\.key_name, which this endpoint does not keep/,
     )
     const { changes } = JSON.parse((await (await setUp()).apply('--json')).out)
     const warned = changes.filter((change: object) => 'warnings' in change)
-    expect(warned).toMatchObject([{ kind: 'bindings', status: 'done', warnings: [expect.stringContaining('$$.key_name')] }])
+    expect(warned).toMatchObject([
+      { kind: 'views', warnings: [expect.stringContaining('is a reserved word')] },
+      { kind: 'bindings', status: 'done', warnings: [expect.stringContaining('$$.key_name')] },
+    ])
   })
 })
 

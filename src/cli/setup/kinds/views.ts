@@ -79,7 +79,7 @@ function creationOf({ value: { name } }: Declared<DeclaredView>, versions: reado
     run: async (applying) => {
       if (newest !== undefined) return publishNext(name, versions, settings, applying)
       const { id } = await applying.client.createView({ name, ...bodyOf(settings), format: 'yaml' })
-      await applying.client.publishView(id)
+      await publish(id, applying)
       applying.ids.set('views', name, id)
     },
   }
@@ -109,20 +109,21 @@ function nextVersion(versions: readonly View[], settings: ViewSettings): number 
 }
 
 /** Published versions never change, so a change is the next version. */
-async function publishNext(
-  name: string,
-  versions: readonly View[],
-  settings: ViewSettings,
-  { client, ids }: Applying,
-): Promise<void> {
+async function publishNext(name: string, versions: readonly View[], settings: ViewSettings, applying: Applying): Promise<void> {
+  const { client, ids } = applying
   const [newest] = versions
   if (newest === undefined) throw new UserError(changedByOthers)
   const now = await client.getView(newest.id)
   if (now.versions[0]?.id !== newest.id || now.status !== newest.status) throw new UserError(changedByOthers)
   const draft = findOwnDraft(versions, settings) ?? (await client.createViewVersion(newest.id, {}))
   if (!areSame(settingsOf(draft), settings)) await client.changeView(draft.id, bodyOf(settings))
-  await client.publishView(draft.id)
+  await publish(draft.id, applying)
   ids.set('views', name, draft.id)
+}
+
+async function publish(id: string, { client, warn }: Applying): Promise<void> {
+  const { warnings } = await client.publishView(id)
+  for (const { path, message } of warnings) warn(`${path}: ${message}`)
 }
 
 /**
