@@ -219,7 +219,7 @@ describe('records with rows in many partitions', () => {
     expect(counts).toMatchObject({ accepted: 0, dlq: 1, rows: 0 })
   })
 
-  test('a record that is refused has no key in the window, and one whose key is known needs a place', async () => {
+  test('a record that is refused has no key in the window, and one whose key is known needs no place', async () => {
     const windowed: Definition = { ...definition, dedupe_by: ['id'], dedupe_within: '1h' }
     const texts = [
       { id: 1, a: ['x', 'y'] },
@@ -231,7 +231,15 @@ describe('records with rows in many partitions', () => {
     expect(first.keys).toHaveLength(2)
     expect(first.keys).toEqual(first.inFiles)
     const again = await decideFiles(windowed, [...texts, '{"id":4,"a":["z"]}'], { partitionsMax: 1, known: new Set(first.keys) })
-    expect(again.counts).toMatchObject({ accepted: 0, dropped: 2, dlq: 2, rows: 0 })
+    expect(again.counts).toMatchObject({ accepted: 1, dropped: 2, dlq: 1, rows: 1 })
+    expect(again.keys).toEqual(again.inFiles)
+    // As many rows as before would take all places, if they needed one.
+    const one: Definition = { columns, partition_by: ['country'], dedupe_by: ['id'], dedupe_within: '1h' }
+    const rows = (ids: readonly number[]) => ids.map((id) => JSON.stringify({ id, country: `c${id}` }))
+    const before = await decideFiles(one, rows([1, 2, 3]), { partitionsMax: 3, known: new Set() })
+    const next = await decideFiles(one, rows([1, 1, 2, 2, 3, 3, 4]), { partitionsMax: 3, known: new Set(before.keys) })
+    expect(next.counts).toMatchObject({ accepted: 1, dropped: 6, dlq: 0, rows: 1, duplicates: 6 })
+    expect(next.files).toMatchObject([{ partition: { country: 'c4' } }])
   })
 
   test('little memory is enough', { timeout: 60_000 }, async () => {

@@ -53,12 +53,15 @@ export function placeColumns(view: CompiledView, values: readonly string[]): rea
 
 /** Writes the files beside the path. */
 export async function layOut(options: LayOutOptions): Promise<LaidOut> {
-  const { view, path, measure } = options
-  const { partitions, unplaced } = await placeRecords(options)
+  const { view, path, measure, keys } = options
+  const { partitions, unplaced } = await placeRecords({
+    ...options,
+    newRows: keys && (() => leaveOutWritten(options, keys)),
+  })
   // A row that is refused hides no other one with its key.
   const placed = unplaced === 0 ? path : await leaveOutRefused(options)
   const firstOfSegment = view.layout.dedupeBy.length === 0 ? placed : await leaveOutDuplicates(options, placed)
-  const first = options.keys === undefined ? firstOfSegment : await leaveOutKnown(options, firstOfSegment, options.keys)
+  const first = keys === undefined ? firstOfSegment : await leaveOutKnown(options, firstOfSegment, keys, `${path}.fresh`)
   const rows = await countRows(options, first, 'count(*)')
   const duplicates = (placed === path ? options.rows : await countRows(options, placed, 'count(*)')) - rows
   const repeated = duplicates === 0 ? 0 : (await countRecords(options, placed)) - (await countRecords(options, first))
@@ -101,18 +104,25 @@ async function leaveOutDuplicates({ view, path, copy }: LayOutOptions, placed: s
   return first
 }
 
-/** Keeps only rows whose keys no earlier segment has, and those without a key. The file has no key twice. */
-async function leaveOutKnown({ view, path, copy, run }: LayOutOptions, first: string, keys: KeyFilter): Promise<string> {
+/** Leaves out all rows with keys of earlier segments. They need no place, and the keys of the others are not written yet. */
+async function leaveOutWritten(options: LayOutOptions, { find }: KeyFilter): Promise<string> {
+  const keys = `${options.path}.new-keys`
+  const rows = await leaveOutKnown(options, options.path, { find, path: keys }, `${options.path}.new`)
+  await rm(keys)
+  return rows
+}
+
+/** Writes the rows whose keys no earlier segment has, and those without a key. Returns the file, which is the one before if there are no others. */
+async function leaveOutKnown({ view, copy, run }: LayOutOptions, from: string, keys: KeyFilter, to: string): Promise<string> {
   const hash = fileKeySql(view)
-  const rows = parquetRowsSql([first])
-  const [hashes, known] = [`${path}.hashes`, `${path}.known`]
+  const rows = parquetRowsSql([from])
+  const [hashes, known] = [`${to}.hashes`, `${to}.known`]
   await run(copyHashesSql(hash, rows, hashes))
   const counts = await separateKeys(hashes, keys, known)
-  const fresh = `${path}.fresh`
   if (counts.known > 0)
-    await copy(`SELECT * FROM (${rows}) WHERE ${hash} IS NULL OR ${hash} NOT IN (${readHashesSql(known)})`, fresh)
+    await copy(`SELECT * FROM (${rows}) WHERE ${hash} IS NULL OR ${hash} NOT IN (${readHashesSql(known)})`, to)
   for (const unfinished of [hashes, known]) await rm(unfinished)
-  return counts.known > 0 ? fresh : first
+  return counts.known > 0 ? to : from
 }
 
 /** Writes the rows that meet the condition. If they do not fit into memory to be sorted, the file is ordered in parts, as a merged one is. */

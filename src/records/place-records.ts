@@ -3,7 +3,8 @@
  *
  * Owns: which partitions a segment has. Does not own: which values can name folders (partition-folders.ts), the files (lay-out.ts).
  * Law: a record is placed as a whole or refused. It needs a place for each row, except for rows with the key of one before them in the same record:
- * they are duplicates whatever becomes of the record. Only records that can be placed count when partitions are chosen.
+ * they are duplicates whatever becomes of the record. The same goes for rows whose keys earlier segments have. Only records that can be placed count
+ * when partitions are chosen.
  */
 import { rm } from 'node:fs/promises'
 import type { Rows } from '#duckdb/database.ts'
@@ -41,6 +42,8 @@ export type PlaceOptions = {
   readonly copy: (select: string, path: string) => Promise<number>
   /** Writes the rows of Parquet files to one. */
   readonly merge: (files: readonly string[], path: string) => Promise<unknown>
+  /** Returns a file of the rows that no earlier segment has, which may be `path`. Called only if there are too many partitions. */
+  readonly newRows?: (() => Promise<string>) | undefined
 }
 
 /** `unplaced` is the number of records that were added to the refused ones. */
@@ -51,6 +54,12 @@ export async function placeRecords(options: PlaceOptions): Promise<Placed> {
   if (view.layout.partitionBy.length === 0) return { partitions: [{ values: [], condition: 'true' }], unplaced: 0 }
   const { largest, all } = await findLargest(options)
   if (all === largest.length) return { partitions: largest, unplaced: 0 }
+  if (options.newRows !== undefined) {
+    const path = await options.newRows()
+    const placed = await placeRecords({ ...options, path, newRows: undefined })
+    if (path !== options.path) await rm(path)
+    return placed
+  }
   if (view.expand === undefined) return { partitions: largest, unplaced: await refuseOthers(options, largest, all) }
   return placeExpanded(options, all)
 }
