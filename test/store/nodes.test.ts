@@ -24,7 +24,10 @@ const aNode = (change = {}) => {
 }
 const beat = { applied_epoch: 3, healthy: true, reasons: [] }
 const aLag = (endpoint_id: string, change: Partial<EndpointLag> = {}): EndpointLag =>
-  lagOf(endpoint_id, { undelivered_segments: 2, undelivered_bytes: 9_000_000_000, oldest_sealed_at: iso(t0), ...change })
+  lagOf(endpoint_id, {
+    ...{ undelivered_segments: 2, undelivered_bytes: 9_000_000_000, oldest_sealed_at: iso(t0) },
+    ...{ records: null, first_seq: null, last_seq: null, ...change },
+  })
 
 async function registered(store: TestStore, change = {}): Promise<string> {
   const node = aNode(change)
