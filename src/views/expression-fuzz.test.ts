@@ -33,7 +33,6 @@ class Compilers {
   readonly #idle: Connection[]
   readonly #waiting: (() => void)[] = []
   readonly #facade: Connection
-  #isNew = false
   readonly #asked = new Map<string, Promise<Rows>>()
   #parses: { readonly sql: string; readonly resolve: (json: string) => void; readonly reject: (error: unknown) => void }[] = []
 
@@ -48,10 +47,8 @@ class Compilers {
     return new Compilers(connections, await database.connect())
   }
 
-  compile(definition: Definition): Promise<CompiledView | AppError> {
-    // Published definitions may have more than new ones.
-    this.#isNew = !this.#isNew
-    return compileOn(this.#facade, definition, { isNew: this.#isNew }).catch((error: unknown) => {
+  compile(definition: Definition, isNew: boolean): Promise<CompiledView | AppError> {
+    return compileOn(this.#facade, definition, { isNew }).catch((error: unknown) => {
       if (error instanceof AppError) return error
       throw new Error(`cannot compile ${JSON.stringify(definition)}`, { cause: error })
     })
@@ -106,6 +103,9 @@ class Compilers {
     }
   }
 }
+
+/** Whether a definition of a batch is compiled as a new one. Published ones may have more. */
+const isNew = (index: number): boolean => index % 2 === 1
 
 /** A definition with an expression, or with names and paths of an attacker. */
 function makeDefinition(maker: ExpressionMaker): Definition {
@@ -180,7 +180,7 @@ test(`SQL has nothing but what the compiler makes (INLET_TEST_SEED=${seed})`, { 
   for (let done = 0; done < total; done += BATCH) {
     const definitions = Array.from({ length: BATCH }, () => makeDefinition(maker))
     const from = performance.now()
-    const results = await Promise.all(definitions.map((each) => compilers.compile(each)))
+    const results = await Promise.all(definitions.map((each, index) => compilers.compile(each, isNew(index))))
     if (performance.now() - from > BATCH_MS) await checkTimes(compilers, definitions)
     slowest = Math.max(slowest, performance.now() - from)
     for (const [index, result] of results.entries()) {
@@ -189,7 +189,8 @@ test(`SQL has nothing but what the compiler makes (INLET_TEST_SEED=${seed})`, { 
       else {
         compiled += 1
         checkSql(result, compiled % 50 === 0)
-        if (compiled % runs(40, 1_000) === 0) sound.push(definition)
+        // Some that were published before fail when they run, such as those whose units of time are wrong.
+        if (compiled % runs(20, 500) === 0 && isNew(index)) sound.push(definition)
       }
     }
   }
@@ -218,7 +219,7 @@ async function checkTimes(compilers: Compilers, definitions: readonly Definition
     const times: number[] = []
     while (times.length < 3 && Math.min(...times) >= EACH_MS) {
       const start = performance.now()
-      await compilers.compile(definition)
+      await compilers.compile(definition, true)
       times.push(performance.now() - start)
     }
     expect(Math.min(...times), JSON.stringify(definition)).toBeLessThan(EACH_MS)

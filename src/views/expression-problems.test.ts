@@ -83,6 +83,8 @@ const values: readonly (readonly [type: string, text: string])[] = [
   ['TIMESTAMP', "strptime(name, '%s')"],
   ['TIMESTAMP', "strptime(name, '%d.%m.')"],
   ['TIMESTAMP', "date_trunc('dya', paid)"],
+  ['BIGINT', "date_part('dya', CAST(NULL AS TIMESTAMP))"],
+  ['BIGINT', "date_part('timezone_hour', CAST(paid AS DATE))"],
   ['TIMESTAMP', 'date_trunc(name, paid)'],
   ['VARCHAR', "x'41'"],
   ['VARCHAR', "name || E'\\ud800'"],

@@ -77,17 +77,25 @@ export function printCall(node: Node, context: CallContext): Part {
   // An empty list is a call, too.
   if (parts.length === 0 && name !== 'list_value')
     throw new ConditionError(`${quoted(name)} needs a value: write ${name}(…)`, 'wrong_type')
-  if (context.isNew && (name === 'date_trunc' || name === 'date_part')) assertUnit(name, parts)
+  if (context.isNew && (name === 'date_trunc' || name === 'date_part')) checkUnit(name, parts, context.values)
   countSearch(name, parts, context)
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
   return printFunction(name, result, parts, context)
 }
 
-/** A unit that is not constant could fail in any row. */
-function assertUnit(name: string, [unit]: readonly Part[]): void {
-  if (unit === undefined || unit.text !== undefined) return
-  throw new ConditionError(`the unit of ${quoted(name)} must be a text constant, such as 'day'`).of(unit)
+/** A unit that is not constant could fail in any row, and DuckDB looks at a constant one only where it meets a time. */
+function checkUnit(name: string, [unit, time]: readonly Part[], values: PartValues): void {
+  if (unit === undefined || time === undefined) return
+  const { text } = unit
+  if (text === undefined) throw new ConditionError(`the unit of ${quoted(name)} must be a text constant, such as 'day'`).of(unit)
+  const type = isScalar(time.type, 'DATE') ? 'DATE' : 'TIMESTAMP'
+  values.check({
+    at: unit.at,
+    sql: `SELECT ${name}(${quoteLiteral(text)}, ${type} '2000-01-01')`,
+    problemWith: () => undefined,
+    failed: () => `${quoted(text)} is not a unit of time: write one such as 'year', 'month', 'week', 'day' or 'hour'`,
+  })
 }
 
 function hintAt(name: string): string {

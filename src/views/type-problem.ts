@@ -8,7 +8,6 @@ const mixed = /Cannot (?:compare|mix|combine) (?:values of type|types of) (.+?) 
 const unclear = /Could not choose a best candidate function for the function call "(.+?)\((.*)\)"/
 const noFunction = /No function matches the given name and argument types '(.+?)\((.*)\)'/
 const noType = /Cannot deduce template type/
-const noUnit = /extract specifier "(.*)" not recognized/
 
 /** `argument` is the one that does not fit, if it is known. */
 export type TypeProblem = { readonly message: string; readonly argument?: number }
@@ -33,12 +32,6 @@ export function typeProblem(error: string, called: Called | undefined): TypeProb
   }
   if (noType.test(line))
     return { message: 'has a NULL or an empty list whose type is not known: cast it, such as CAST(NULL AS VARCHAR[])' }
-  const [, unit] = noUnit.exec(line) ?? []
-  if (unit !== undefined)
-    return {
-      message: `${quoted(unit)} is not a unit of time: write one such as 'year', 'month', 'week', 'day' or 'hour'`,
-      argument: 0,
-    }
   const [, name, types] = noFunction.exec(line) ?? []
   if (name === undefined || types === undefined)
     return { message: `does not fit the columns: ${line.replace(/^[A-Z][A-Za-z ]* Error: /, '')}` }
