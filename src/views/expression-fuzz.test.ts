@@ -149,7 +149,8 @@ function checkRefusal(error: AppError, definition: Definition): void {
   expect(error.code, said).toBe('validation_error')
   const { errors = [] } = error
   expect(errors.length, said).toBeGreaterThan(0)
-  for (const { code, message } of errors) {
+  for (const { code, message, path } of errors) {
+    expect(path, said).toMatch(/^(columns|filters|expand)(\.|$)/)
     if (code !== undefined) expect(expressionProblems, said).toContain(code)
     expect(message, said).not.toMatch(/[A-Z]\w+ Error: |INTERNAL|Assertion/)
   }

@@ -35,7 +35,9 @@ const hostile: Readonly<Record<string, (bytes: number) => string>> = {
   commas: repeated('ab,'),
   digits: repeated('1'),
   escapes: (bytes) => `http://h.example/?a=${repeated('%41+%ff&a%61=')(bytes)}`,
+  'names of parameters': (bytes) => `http://h.example/?${repeated('utm_sourc=1&')(bytes - 18)}`,
   'a host': (bytes) => `http://${repeated('a@')(bytes)}`,
+  'a path': (bytes) => `http://h.example/${repeated('/.')(bytes - 17)}`,
   groups: repeated(':1'),
   times: repeated('1.1.2026 +00 '),
   'a list of digits': (bytes) => `[${repeated('1,')(bytes - 4)}1]`,
@@ -64,6 +66,7 @@ const calls: readonly (readonly [name: string, condition: string, worst: keyof t
   ['hmac_sha256', "hmac_sha256('email_key', x) = ''", 'letters'],
   ['url_param', "url_param(x, 'aaaaaaaaaaaaaaaa') = ''", 'escapes'],
   ['url_param', "url_param(x, 'a') = ''", 'escapes'],
+  ['url_param', "url_param(x, 'utm_source') = ''", 'names of parameters'],
   ...['starts_with', 'ends_with', 'prefix', 'suffix'].map((name) => [name, `${name}(x, x)`, 'letters'] as const),
   ...['contains', 'strpos', 'instr'].map((name) => [name, `CAST(${name}(x, y) AS VARCHAR) = ''`, 'letters'] as const),
   ['position', `position('${'a'.repeat(200)}b' IN x) = 7`, 'letters'],
@@ -124,7 +127,7 @@ function worstOf(name: string): keyof typeof hostile {
     length: 'marks that combine',
     mask_ip: 'groups',
     url_host: 'a host',
-    url_path: 'a host',
+    url_path: 'a path',
   }
   return worst[name] ?? 'letters'
 }

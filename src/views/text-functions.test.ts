@@ -3,10 +3,8 @@ import { createHash } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { KiB, MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
 import { notAccepting, refusal } from '../../test/support/condition-record.ts'
-import { countEach } from '../../test/support/decide.ts'
 import { runs } from '../../test/support/thorough.ts'
 
 const text: readonly Column[] = [
@@ -368,44 +366,4 @@ describe('json_keys', () => {
   ])('%s is rejected', async (condition, message) => {
     expect(await refusal(condition)).toContain(message)
   })
-})
-
-describe('the time on a long text', () => {
-  const url = (rest: (bytes: number) => string) => (bytes: number) => `http://h.example/${rest(bytes)}`
-  const repeated = (part: string) => (bytes: number) => part.repeat(Math.ceil(bytes / part.length))
-
-  test.each([
-    ["split_part(x, ',', 100) = ''", repeated('ab,')],
-    ["split_part(x, 'aab', 100) = ''", repeated('a')],
-    ["split_part(x, ',', -100) = ''", repeated(',')],
-    ["sha256(x) = ''", repeated('a')],
-    ["mask_ip(x) = ''", repeated(':1')],
-    ["url_host(x) = ''", (bytes) => `http://${'a@'.repeat(bytes / 2)}`],
-    ["url_path(x) = ''", url(repeated('/.'))],
-    ["url_param(x, 'utm_source') = ''", url((bytes) => `?${repeated('utm_sourc=1&')(bytes)}`)],
-    ["url_param(x, 'aaaaaaaaaaaaaaaa') = ''", url((bytes) => `?${repeated('&a%61')(bytes)}`)],
-    ["url_param(x, 'a') = ''", url((bytes) => `?a=${repeated('%41+')(bytes)}`)],
-    ["url_param(x, 'a') = ''", url((bytes) => `?a=${repeated('%ff')(bytes)}`)],
-    ['len(json_keys(CAST(x AS JSON))) > 0', (bytes) => `{${repeated('"":0,')(bytes - 6)}"":0}`],
-    ["strptime(x, '%d.%m.%Y %z') > '2026-01-01'", repeated('1.1.2026 +00 ')],
-  ] as readonly [string, (bytes: number) => string][])(
-    '%s is linear',
-    async (condition, make) => {
-      const fewest = async (bytes: number) => {
-        const records = Array.from({ length: (2 * MiB) / bytes }, () => JSON.stringify({ x: make(bytes - KiB) }))
-        const view = (condition: string) => ({ columns: [{ name: 'x', type: 'VARCHAR', path: '$.x' }], filters: [{ condition }] })
-        const times: number[] = []
-        for (let run = 0; run < 2; run += 1) {
-          const start = performance.now()
-          await countEach([view(condition)], records)
-          times.push(performance.now() - start)
-        }
-        return Math.min(...times)
-      }
-      // The same bytes, in records that are sixteen times as long. Quadratic time would be minutes there.
-      const [short, long] = [await fewest(64 * KiB), await fewest(MiB)]
-      expect(long).toBeLessThan(4 * short + 1_000)
-    },
-    60_000,
-  )
 })

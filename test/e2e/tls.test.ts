@@ -64,7 +64,7 @@ test('one root is enough for operators, nodes and clients', { timeout: 120_000 }
   const [token = ''] = (await inlet('join-tokens', 'create', '--name', 'node', '--region', 'fra')).split('\n')
   const place = ['--region', 'fra', '--control', `https://localhost:${nodeApiPort}`, '--data-dir', join(directory, 'node-data')]
   installation.configure({ INLET_CERTIFICATES: 'control', INLET_NODE_API_LISTEN: '127.0.0.1:1' })
-  installation.spawn('node', { args: [...place, '--join-token', token] })
+  const { pid } = installation.spawn('node', { args: [...place, '--join-token', token] })
 
   const json = { 'content-type': 'application/json' }
   const exchange = await call(`${apiUrl}/v1/token/exchange`, {
@@ -80,6 +80,9 @@ test('one root is enough for operators, nodes and clients', { timeout: 120_000 }
   expect(host).toMatch(/^[^.]+\.fra\.ingest\.test$/)
 
   await until('the node under the name of the endpoint', () => isReady(`https://${host}:${port}`), 60_000)
+  expect(await inlet('join-tokens', 'list')).toMatch(/ used_up +1 of 1 /)
+  // Other users of the machine can read this.
+  expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).not.toContain('ing_join')
   const sent = await call(`https://${host}:${port}/v1/ingest`, {
     ...{ method: 'POST', headers: { 'x-api-key': apiKey, 'content-type': 'application/x-ndjson' } },
     body: '{"n":1}\n',

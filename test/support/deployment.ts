@@ -75,11 +75,6 @@ export class Deployment extends ApiClient implements AsyncDisposable {
     return new Deployment(own, own)
   }
 
-  /** Whether the bucket can be read directly. */
-  get canReadObjects(): boolean {
-    return obstacles.objects === undefined
-  }
-
   /** MQTT over TCP where an address is given, over WebSocket otherwise. */
   mqttUrl(endpointId: string): string {
     return environment('MQTT_URL') ?? `${this.ingestUrl.replace(/^http/, 'ws')}/mqtt?endpoint=${endpointId}`

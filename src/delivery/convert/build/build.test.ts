@@ -15,7 +15,6 @@ import { printArtifactKind } from '#model/artifact.ts'
 import type { Column } from '#model/definition.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { readWithDuckDb, readWithHyparquet } from '../../../../test/support/parquet.ts'
 import { type BuildOptions, buildFiles, type SegmentFiles } from './build.ts'
 import { RequiredViewFailed } from './failures.ts'
 import { isTransient } from './transient-error.ts'
@@ -255,49 +254,6 @@ describe('the files of a segment', () => {
     expect(kinds(good)).toEqual(['views/ids/v2: 1'])
     const bad = await build([frame('{"id":"x"}')], { views: [ids], outputFormats: ['parquet_views'] })
     expect(kinds(bad)).toEqual(['dlq/ids/v2: 1'])
-  })
-
-  test('independent readers read the same values', async () => {
-    const types = [
-      'BOOLEAN',
-      'TINYINT',
-      'BIGINT',
-      'UBIGINT',
-      'HUGEINT',
-      'FLOAT',
-      'DOUBLE',
-      'DECIMAL(9,2)',
-      'DECIMAL(18,2)',
-      'DECIMAL(38,4)',
-    ]
-    const more = ['VARCHAR', 'DATE', 'TIMESTAMP', 'TIMESTAMPTZ', 'BIGINT[]', 'VARCHAR[]', 'TIMESTAMP[]', 'INTEGER[][]']
-    const columns = [...types, ...more].map((type, index) => ({ name: `c${index}`, type, path: `$.v${index}` }))
-    const values = [
-      [true, 1, 2, 3, 4, 1.5, 0.1, 12.34, -1.05, '123456789012345678901234567890.1234'],
-      [
-        'x\0ü€😀',
-        '1969-12-31',
-        '1969-07-20T20:17:40.123456Z',
-        '2020-01-01T00:00:00+02:00',
-        [1, null, -3],
-        ['', null, 'b'],
-        ['2020-01-01'],
-        [[1], [], [2, 3]],
-      ],
-    ].flat()
-    const record = (some: readonly unknown[]) =>
-      JSON.stringify(Object.fromEntries(some.map((value, index) => [`v${index}`, value])))
-    const built = await build([frame([record(values), record([]), record(values.toReversed()), record(values)].join('\n'))], {
-      views: [view('types', columns)],
-    })
-    expect(built.failed).toEqual([])
-    const paths = built.files.filter(({ kind }) => kind.type === 'view').map(({ path }) => path)
-    // DuckDB returns its own objects for these, hyparquet does not.
-    const comparable = `* REPLACE (c11::TIMESTAMP AS c11, c3::BIGINT AS c3, c4::BIGINT AS c4, ${['c7', 'c8', 'c9'].map((name) => `${name}::DOUBLE AS ${name}`).join(', ')})`
-    const [first, ...others] = await readWithHyparquet(paths)
-    expect([first, ...others]).toEqual(await readWithDuckDb(paths, comparable))
-    expect(others).toHaveLength(3)
-    expect(first).toMatchObject({ c0: true, c2: '2', c10: 'x\0ü€😀', c14: ['1', null, '-3'], c17: [['1'], [], ['2', '3']] })
   })
 
   test('keeps order and rows across many slices, single-record frames and bad records', { timeout: 30_000 }, async () => {
