@@ -18,6 +18,7 @@ import { isFirstSql, itemIndex, keyColumn, keyedRows, recordIndex } from './unfi
 
 export type LayOutOptions = PlaceOptions & {
   readonly rows: number
+  readonly run: (sql: string) => Promise<void>
   /** For a view with `dedupe_within`: leaves out rows whose keys earlier segments have. */
   readonly keys?: KeyFilter | undefined
   /** Measures the columns of a file that has all accepted rows. */

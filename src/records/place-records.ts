@@ -37,7 +37,6 @@ export type PlaceOptions = {
   /** The table of refused rows. */
   readonly refused: string
   readonly query: (sql: string) => Promise<Rows>
-  readonly run: (sql: string) => Promise<void>
   /** Writes a Parquet file. Returns the number of its rows. */
   readonly copy: (select: string, path: string) => Promise<number>
   /** Writes the rows of Parquet files to one. */
