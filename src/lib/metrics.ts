@@ -64,6 +64,8 @@ export function registerTlsMetrics(
   )
 }
 
+type LabelledValues = Iterable<readonly [string, number]>
+
 /** Metrics whose values are read at each scrape, so that the code that counts uses plain numbers. */
 export function observableMetrics(registry: Registry) {
   const registers = [registry]
@@ -93,15 +95,16 @@ export function observableMetrics(registry: Registry) {
       })
     },
     /** One series per value of the label. Values that are no longer read are no longer shown. */
-    gauges(name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>): void {
+    gauges(name: string, help: string, label: string, read: () => LabelledValues | Promise<LabelledValues>): void {
       new Gauge({
         name,
         help,
         labelNames: [label],
         registers,
-        collect() {
+        async collect() {
+          const values = await read()
           this.reset()
-          for (const [value, count] of read()) this.set({ [label]: value }, count)
+          for (const [value, count] of values) this.set({ [label]: value }, count)
         },
       })
     },
@@ -116,20 +119,6 @@ export function observableMetrics(registry: Registry) {
     histogram(name: string, help: string, durations: Durations): void {
       const get = async () => ({ ...{ name, help, type: 'histogram' }, values: histogramValues(name, {}, durations) })
       registry.registerMetric({ name, get } as unknown as Metric)
-    },
-    /** Like `gauges`, for values that take time to read. */
-    gaugesLater(name: string, help: string, label: string, read: () => Promise<Iterable<readonly [string, number]>>): void {
-      new Gauge({
-        name,
-        help,
-        labelNames: [label],
-        registers,
-        async collect() {
-          const values = await read()
-          this.reset()
-          for (const [value, count] of values) this.set({ [label]: value }, count)
-        },
-      })
     },
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({

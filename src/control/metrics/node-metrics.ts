@@ -55,9 +55,9 @@ export function registerNodeMetrics(
       'seconds since the oldest uncommitted segment on a node was sealed; of the nodes with most bytes',
     ],
   ] as const
-  const { gaugesLater } = observableMetrics(registry)
+  const { gauges } = observableMetrics(registry)
   for (const [name, help] of values)
-    gaugesLater(`inlet_node_${name}`, help, 'node_id', async () => {
+    gauges(`inlet_node_${name}`, help, 'node_id', async () => {
       const lags = await listLargestNodeLags(store.db, controlLimits.nodesShown)
       return lags.map(({ node_id, undelivered_bytes, oldest_sealed_at: sealedAt }) => {
         const seconds = sealedAt === null ? 0 : Math.max(0, clock.now() - sealedAt) / 1000

@@ -19,7 +19,7 @@ export type RevocationsOptions = Pick<ControlContext, 'store' | 'leadership' | '
 
 export function createRevocationNotes({ registry, ...options }: RevocationsOptions): Periodic {
   const { store, leadership, clock, logger } = options
-  observableMetrics(registry).gaugesLater(
+  observableMetrics(registry).gauges(
     'inlet_revocations_waiting',
     'revoked keys that some node may still accept, because it has not applied the revocation',
     'kind',
