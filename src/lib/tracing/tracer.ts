@@ -89,7 +89,7 @@ export class Tracer implements Service {
   /** Sends what waits, if the receiver takes it at once. */
   async stop(signal: AbortSignal): Promise<void> {
     await this.#sends.stop()
-    const soon = AbortSignal.any([signal, AbortSignal.timeout(limits.stopTimeoutMs)])
+    const soon = AbortSignal.any([signal, this.#options.clock.timeout(limits.stopTimeoutMs)])
     await this.#sendWaiting(soon).catch(() => undefined)
   }
 
@@ -126,13 +126,13 @@ export class Tracer implements Service {
   }
 
   async #send(spans: readonly Span[], signal: AbortSignal): Promise<void> {
-    const { headers, version } = this.#options
+    const { headers, version, clock } = this.#options
     const response = await fetch(this.#url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
       body: encodeSpans(spans, this.#resource, version),
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(limits.sendTimeoutMs)]),
+      signal: AbortSignal.any([signal, clock.timeout(limits.sendTimeoutMs)]),
     })
     await response.body?.cancel()
     if (!response.ok) throw new Error(`the receiver of traces returned HTTP ${response.status}`)
