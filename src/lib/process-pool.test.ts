@@ -74,6 +74,20 @@ test('a task that holds its process is killed at its time limit, and no process 
   expect((await describeWorker()).pid).not.toBe(pid)
 })
 
+test('the time limit of a task begins when its process is ready', async () => {
+  const clock = new ManualClock()
+  pool = newPool({ clock })
+  let isReady = false
+  const onReady = () => {
+    isReady = true
+  }
+  const run = pool.run('busy', { timeoutMs: 50, signal: never, onReady })
+  clock.advance(59_000)
+  await until('the process to be ready', () => isReady)
+  clock.advance(50)
+  expect(await run).toEqual({ timedOut: true })
+})
+
 test('a task that is aborted is killed', async () => {
   const { pid } = await describeWorker()
   const caller = new AbortController()

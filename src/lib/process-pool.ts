@@ -34,20 +34,26 @@ export type ProcessPoolOptions = {
 }
 
 export type TaskOptions<Report> = {
-  /** Until the reply, or until the first report. */
+  /** From when the process is ready until the reply, or until the first report. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Called when the process is ready, unless it was before. */
+  readonly onReady?: () => void
   /** Called with each report of the task. Returns the time limit from then on. */
   readonly onReport?: (report: Report) => number
   /** Called with each question of the task, one at a time. Must not throw. The time limit goes on. Without it, tasks that ask get no answer. */
   readonly onQuestion?: ((question: unknown) => Promise<unknown>) | undefined
 }
 
+/** Time for a process to get ready. On a busy machine that alone may take longer than a task may. */
+const startMsMax = 60_000
+
 /** The signal with which a process ends itself that would exit. Nobody else sends it. */
 export const ownEnd = 'SIGUSR2'
 
-/** A message of a process. `isLast`: it must not get another task, because this one has used it up. */
+/** A message of a process: first that it is ready. `isLast`: it must not get another task, because this one has used it up. */
 export type WorkerMessage<Reply, Report> =
+  | { readonly ready: true }
   | { readonly reply: Reply; readonly isLast?: true }
   | { readonly report: Report }
   | { readonly question: unknown }
@@ -65,6 +71,7 @@ type Worker = {
   readonly child: ChildProcess
   /** Resolves with how the process ended. */
   readonly exit: Promise<string>
+  isReady: boolean
   hasExited: boolean
   cancelTimer: () => void
 }
@@ -85,7 +92,8 @@ export class ProcessPool<Task, Reply, Report = never> {
   }
 
   /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again unless it says otherwise. */
-  async run(task: Task, { timeoutMs, signal, onReport, onQuestion }: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
+  async run(task: Task, options: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
+    const { timeoutMs, signal, onReady, onReport, onQuestion } = options
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     ended.throwIfAborted()
     const worker = this.#take()
@@ -93,13 +101,16 @@ export class ProcessPool<Task, Reply, Report = never> {
     const { promise, resolve } = Promise.withResolvers<TaskEnd<Reply> | 'aborted'>()
     let messages = 0
     let isUsedUp = false
-    const limit = (limitMs: number) =>
-      this.#options.clock.setTimer(() => {
+    let cancelTimer = () => undefined as void
+    const limit = (limitMs: number) => {
+      cancelTimer()
+      cancelTimer = this.#options.clock.setTimer(() => {
         const before = messages
         // If this process was suspended, a message in time may still wait to be read.
         setImmediate(() => messages === before && resolve({ timedOut: true }))
       }, limitMs)
-    let cancelTimer = limit(timeoutMs)
+    }
+    limit(worker.isReady ? timeoutMs : startMsMax)
     let isAnswering: Promise<unknown> = Promise.resolve()
     let hasEnded = false
     const answer = async (question: unknown): Promise<void> => {
@@ -111,6 +122,10 @@ export class ProcessPool<Task, Reply, Report = never> {
     const onMessage = (sent: unknown) => {
       messages += 1
       const message = sent as WorkerMessage<Reply, Report>
+      if ('ready' in message) {
+        onReady?.()
+        return limit(timeoutMs)
+      }
       if ('reply' in message) {
         isUsedUp = message.isLast === true
         return resolve({ reply: message.reply })
@@ -119,8 +134,7 @@ export class ProcessPool<Task, Reply, Report = never> {
         isAnswering = isAnswering.then(() => answer(message.question))
         return
       }
-      cancelTimer()
-      cancelTimer = limit(onReport?.(message.report) ?? timeoutMs)
+      limit(onReport?.(message.report) ?? timeoutMs)
     }
     const onAbort = () => resolve('aborted')
     child.on('message', onMessage)
@@ -180,8 +194,11 @@ export class ProcessPool<Task, Reply, Report = never> {
       ...{ cwd, env: environment(), serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
     })
     const { promise: exit, resolve } = Promise.withResolvers<string>()
-    const worker: Worker = { child, exit, hasExited: false, cancelTimer: () => undefined }
+    const worker: Worker = { child, exit, isReady: false, hasExited: false, cancelTimer: () => undefined }
     this.#all.add(worker)
+    child.once('message', () => {
+      worker.isReady = true
+    })
     const onEnd = (how: string) => {
       worker.hasExited = true
       worker.cancelTimer()

@@ -49,6 +49,7 @@ export function serveTasks<Task, Reply, Report = never>(
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })
+  send({ ready: true })
 }
 
 function endAtOnce(): void {

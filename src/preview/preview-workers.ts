@@ -240,7 +240,10 @@ export class PreviewWorkers implements Service {
 
   async #runInProcess(request: PreviewRequest, signal: AbortSignal): Promise<TimedReply> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
-    const startedAt = clock.monotonic()
+    let startedAt = clock.monotonic()
+    const onReady = () => {
+      startedAt = clock.monotonic()
+    }
     const elapsed = () => clock.monotonic() - startedAt
     const limitMs = timeoutMs + workerLimits.killAfterMs
     let samples: number | undefined
@@ -248,7 +251,7 @@ export class PreviewWorkers implements Service {
       samples = report.samples
       return Math.max(0, limitMs - elapsed())
     }
-    const end = await this.#workers.run({ request, timeoutMs }, { timeoutMs: limitMs, signal, onReport })
+    const end = await this.#workers.run({ request, timeoutMs }, { timeoutMs: limitMs, signal, onReady, onReport })
     const elapsedMs = elapsed()
     if ('timedOut' in end) return { reply: { timedOutAfterMs: timeoutMs }, elapsedMs, samples }
     const reply = 'reply' in end ? end.reply : { crashed: `the process ended: ${end.exited}` }

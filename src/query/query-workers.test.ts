@@ -9,7 +9,6 @@ import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { QueriedTable } from '#model/query.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import { patientClock } from '../../test/support/patient-clock.ts'
 import { until } from '../../test/support/until.ts'
 import type { FetchedTable, TableName } from './query-protocol.ts'
 import { type Query, QueryWorkers } from './query-workers.ts'
@@ -60,7 +59,7 @@ async function run(given: Query, account = 'a', signal = never) {
 const endless = 'SELECT count(*) FROM orders, range(1000000000) a, range(1000000) b WHERE a.range * b.range = 7'
 
 test('runs queries of several accounts, each in a directory that is removed', { timeout: 60_000 }, async () => {
-  workers = newWorkers(sandbox, patientClock)
+  workers = newWorkers(sandbox, new ManualClock())
   await workers.start()
   const results = await Promise.all(['a', 'b', 'c', 'a'].map((account) => run(query('FROM orders'), account)))
   for (const result of results) expect(result).toMatchObject({ rows: [[7]], tables: [summary] })

@@ -127,10 +127,13 @@ export class QueryWorkers implements Service {
     signal: AbortSignal,
   ): Promise<Extract<QueryReply, Readonly<Record<Kind, unknown>>>> {
     const end = await this.#workers.run(task, { timeoutMs, signal })
-    if ('timedOut' in end)
-      throw refused({
-        message: `the statement ran longer than ${queryLimits.timeoutMs / 1_000} s: read fewer rows, or a shorter time range`,
-      })
+    if ('timedOut' in end) {
+      const message =
+        kind === 'tables'
+          ? `reading the statement took longer than ${timeoutMs / 1_000} s: shorten it, or try again later`
+          : `the statement ran longer than ${queryLimits.timeoutMs / 1_000} s: read fewer rows, or a shorter time range`
+      throw refused({ message })
+    }
     const reply = 'reply' in end ? end.reply : { crashed: `the process ended: ${end.exited}` }
     if (isOfKind(reply, kind)) return reply
     if ('rejected' in reply) throw refused(reply.rejected)
