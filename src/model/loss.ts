@@ -13,6 +13,7 @@ export const Loss = z.object({
   endpoint_id: Id,
   endpoint_name: z.string(),
   node_id: Id,
+  node_name: z.string().nullable().meta({ description: 'as it was when the node was removed; null for none' }),
   region: z.string(),
   state: LossState.meta({
     description:

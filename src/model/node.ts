@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { isUuid } from '#lib/uuid.ts'
 import { DatabasePosition } from './database-position.ts'
 import { Id } from './id.ts'
 import { nodeLimits } from './limits.ts'
+import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 /** Segments by state, and the bytes of all of them. */
@@ -39,9 +41,21 @@ export type NodeProcess = z.infer<typeof NodeProcess>
 export const CredentialState = z.enum(['active', 'revoked', 'none'])
 export type CredentialState = z.infer<typeof CredentialState>
 
+/** Commands take a name where they take an id, so it must not look like one. */
+const NodeName = properName(64).refine((name) => !isUuid(name), 'must not be a UUID')
+
+export const ChangeNode = z.strictObject({
+  name: NodeName.nullable().meta({
+    description: 'unique in the installation, and part of the reasons that accounts read; null for none',
+    examples: ['fra-1'],
+  }),
+})
+export type ChangeNode = z.infer<typeof ChangeNode>
+
 /** A node as the operator sees it. */
 export const Node = z.object({
   id: Id,
+  name: z.string().nullable().meta({ description: 'given by an operator, unique in the installation; null for none' }),
   region: z.string(),
   ipv4: z.array(z.string()),
   ipv6: z.array(z.string()),

@@ -6,6 +6,8 @@ export type LossTables = {
     account_id: string
     endpoint_id: string
     node_id: string
+    /** As it was when the node was removed. */
+    node_name: string | null
     region: string
     first_seq: number | null
     last_seq: number | null

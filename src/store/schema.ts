@@ -187,6 +187,8 @@ export type Database = OtherTables & {
   view_tags: { view_id: string; tag: string }
   nodes: {
     id: string
+    /** Null until an operator gives one. */
+    name: string | null
     region: string
     ipv4: string
     ipv6: string

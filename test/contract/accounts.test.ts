@@ -97,6 +97,7 @@ describe('isolation of accounts', () => {
       ...[
         'acceptInvitation',
         'changeAccount',
+        'changeNode',
         'createAccount',
         'createAccountInvitation',
         'createDestination',

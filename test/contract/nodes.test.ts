@@ -102,6 +102,33 @@ describe('what the scrub of a node found', () => {
   })
 })
 
+describe('PATCH /v1/nodes/{id}', () => {
+  test('200 names a node, until another name or none is given', async () => {
+    const operator = operatorOf(control())
+    const node = await TestNode.register(control(), newRegion())
+    const [name, other] = [`fra ${node.id.slice(0, 6)}`, `par ${node.id.slice(0, 6)}`]
+    const named = await operator.patch(`/v1/nodes/${node.id}`, { name: ` ${name} ` })
+    expect(named).toMatchObject({ status: 200, body: { id: node.id, name, healthy: false } })
+    await node.registerAgain()
+    expect((await operator.get('/v1/nodes')).body.items).toContainEqual(expect.objectContaining({ id: node.id, name }))
+    const { body } = await operator.get('/v1/installation/audit-events?limit=1')
+    expect(body.items).toMatchObject([{ operation: 'changeNode', resource_id: node.id, resource_name: name }])
+    for (const given of [other, null])
+      expect(await operator.patch(`/v1/nodes/${node.id}`, { name: given })).toMatchObject({ status: 200, body: { name: given } })
+  })
+
+  test('404 for an unknown node, 409 for a name that another has, 422 for a name that is none', async () => {
+    const operator = operatorOf(control())
+    const [node, other] = [await TestNode.register(control(), newRegion()), await TestNode.register(control(), newRegion())]
+    const name = `fra ${node.id.slice(0, 6)}`
+    await operator.patch(`/v1/nodes/${node.id}`, { name })
+    expect(await operator.patch(`/v1/nodes/${other.id}`, { name })).toMatchObject({ status: 409 })
+    expect(await operator.patch(`/v1/nodes/${newId()}`, { name })).toMatchObject({ status: 404 })
+    for (const wrong of [' ', 'a'.repeat(65), 'a\nb', newId(), 7, undefined])
+      expect(await operator.patch(`/v1/nodes/${other.id}`, { name: wrong })).toMatchObject({ status: 422 })
+  })
+})
+
 describe('GET /v1/nodes/{id}/segments', () => {
   test('404 for an unknown node', async () => {
     expect(await operatorOf(control()).get(`/v1/nodes/${newId()}/segments`)).toMatchObject({ status: 404 })

@@ -29,7 +29,15 @@ const operations: Readonly<Record<string, readonly string[]>> = {
   owner: ['changePerson', 'createInvitation', 'listInvitations', 'removePerson', 'revokeInvitation'],
   person: ['acceptInvitation', 'endOtherSessions', 'endSession', 'getSession', 'listSessions'],
   operator: [
-    ...['changeAccount', 'createAccount', 'createAccountInvitation', 'createJoinToken', 'getAccount', 'getAccountQuotas'],
+    ...[
+      'changeAccount',
+      'changeNode',
+      'createAccount',
+      'createAccountInvitation',
+      'createJoinToken',
+      'getAccount',
+      'getAccountQuotas',
+    ],
     ...['listAccounts', 'listInstallationAuditEvents', 'listJoinTokens', 'listNodeSegments', 'listNodes', 'removeNode'],
     ...['revokeJoinToken', 'revokeNodeCredential'],
   ],

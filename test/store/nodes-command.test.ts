@@ -46,10 +46,30 @@ describeStores('inlet nodes', (test) => {
     await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...beat, disk }, t0 + 58_000))
     expect((await inlet(store.url, 'list')).out).toMatch(
       new RegExp(
-        `^${id}  fra +unknown +10.0.0.1:8081  192.0.2.1 and 1 more  healthy, 2 s ago  silent for 60 s  active +1 +9 +1000$`,
+        `^${id}  -     fra +unknown +10.0.0.1:8081  192.0.2.1 and 1 more  healthy, 2 s ago  silent for 60 s  active +1 +9 +1000$`,
         'm',
       ),
     )
+  })
+
+  test('rename gives a node a name, which commands take for its id', async ({ store }) => {
+    const [id, other] = [await aNode(store), await aNode(store, [])]
+    expect(await inlet(store.url, 'rename', id, 'fra-1')).toMatchObject({
+      code: 0,
+      out: `The node ${id} is now named "fra-1".\n`,
+    })
+    expect(await inlet(store.url, 'rename', other, 'fra-1')).toMatchObject({ code: 1, err: 'another node has this name\n' })
+    expect(await inlet(store.url, 'rename', other, id)).toMatchObject({
+      err: expect.stringContaining('NAME: must not be a UUID'),
+    })
+    expect((await inlet(store.url, 'list')).out).toMatch(new RegExp(`^${id}  fra-1  fra`, 'm'))
+    await inlet(store.url, 'rename', 'fra-1', 'fra-2')
+    expect(await inlet(store.url, 'remove', 'fra-1', '--yes')).toMatchObject({ code: 1, err: 'no node has the name fra-1\n' })
+    expect((await inlet(store.url, 'remove', 'fra-2', '--yes')).out).toContain(`The node ${id} is removed.`)
+    const { items } = await listAuditEvents(store.db, undefined, { limit: 5 })
+    expect(items.map(({ operation, result }) => `${operation} ${result}`).toSorted()).toEqual([
+      ...['changeNode failed', 'changeNode succeeded', 'changeNode succeeded', 'removeNode succeeded'],
+    ])
   })
 
   test('remove says what would be abandoned, and removes the node only with --yes', async ({ store }) => {

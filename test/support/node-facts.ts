@@ -11,5 +11,5 @@ export function processFacts(last_seen_at: string, more: Partial<ProcessFacts> =
 export function nodeFacts(more: Partial<NodeFacts> = {}): NodeFacts {
   const addresses = { ipv4: ['192.0.2.1'], ipv6: [], ingest_address: 'node:1', tls_ports: [] }
   const registered = { registered_at: '2026-11-19T00:00:00.000Z', credential: 'active' as const }
-  return { id: newId(), region: 'loc', ...addresses, ...registered, ingest: null, delivery: null, ...more }
+  return { id: newId(), name: null, region: 'loc', ...addresses, ...registered, ingest: null, delivery: null, ...more }
 }

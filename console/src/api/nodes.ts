@@ -33,6 +33,10 @@ export const nodeLogsQuery = (id: string, owner: LogOwner | undefined) =>
     refetchInterval: whileThere(slowMs),
   })
 
+export function changeNode(id: string, body: Schemas['ChangeNode']): Promise<Node> {
+  return ok(client.PATCH('/v1/nodes/{id}', { params: { path: { id } }, body }))
+}
+
 /** `force` also removes a node that runs, or whose disk holds data that was not delivered. */
 export function removeNode(id: string, force: boolean): Promise<NodeRemoval> {
   return ok(client.DELETE('/v1/nodes/{id}', { params: { path: { id }, query: { force: force ? 'true' : 'false' } } }))

@@ -1,15 +1,20 @@
 import { buildRouteMap } from '@stricli/core'
 import { command } from './command.ts'
-import { flag, json, oneArgument, parseId } from './parameters.ts'
+import { flag, json, oneArgument, required } from './parameters.ts'
 
 const nodes = () => import('../operator/nodes.ts')
 
-const id = oneArgument('id of the node', 'ID', parseId)
+const node = required('id or name of the node', 'NODE')
+const id = oneArgument('id or name of the node', 'NODE')
 
 export const nodesCommands = buildRouteMap({
   routes: {
     list: command('list nodes, when they last reported, and what is on their disks', async () => (await nodes()).listAllNodes, {
       flags: { json },
+    }),
+    rename: command('give a node a name, for lists and reasons', async () => (await nodes()).renameOneNode, {
+      flags: { json },
+      positional: { kind: 'tuple', parameters: [node, required('its new name', 'NAME')] },
     }),
     remove: command(
       'remove a node that does not come back; says what is abandoned with it',
@@ -25,7 +30,7 @@ export const nodesCommands = buildRouteMap({
     ),
   },
   docs: {
-    brief: 'show and remove nodes',
-    fullDescription: 'Shows and removes nodes, directly in the database: control does not have to run.',
+    brief: 'show, name and remove nodes',
+    fullDescription: 'Shows, names and removes nodes, directly in the database: control does not have to run.',
   },
 })

@@ -1,10 +1,11 @@
-/** `inlet nodes`: shows and removes nodes, directly in the database, so that it works while control is down. */
+/** `inlet nodes`: shows, names and removes nodes, directly in the database, so that it works while control is down. */
 import { inventoryService } from '#control/fleet/node-inventory.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { UserError } from '#lib/user-error.ts'
+import { parseFields } from '#model/field-errors.ts'
 import { nodeLimits } from '#model/limits.ts'
-import type { NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
-import type { CliContext } from '../terminal/context.ts'
+import { ChangeNode, type NodeProcess, type NodeRemoval, type SegmentTotals } from '#model/node.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
@@ -18,9 +19,10 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
   const nodes = await listAll((page) => inventory.listNodes(page))
   if (json) return printJson(this, nodes)
   const now = this.clock.now()
-  const rows = nodes.map(({ id, region, version, ingest_address, ipv4, ipv6, credential, ingest, delivery, segments, disk }) => [
+  const rows = nodes.map(({ id, name, region, version, ingest_address, ipv4, ipv6, credential, ingest, delivery, ...of }) => [
     ...[
       id,
+      name ?? '-',
       region,
       version ?? 'unknown',
       ingest_address,
@@ -29,16 +31,41 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
       describeProcess(delivery, now),
       credential,
     ],
-    ...[String(countSegments(segments)), String(segments.bytes), disk === null ? 'unknown' : String(disk.free_bytes)],
+    ...[String(countSegments(of.segments)), String(of.segments.bytes), of.disk === null ? 'unknown' : String(of.disk.free_bytes)],
   ])
-  const heads = ['ID', 'REGION', 'VERSION', 'ADDRESS', 'DNS', 'INGEST', 'DELIVERY', 'CREDENTIAL', 'SEGMENTS', 'BYTES', 'FREE']
+  const heads = [
+    'ID',
+    'NAME',
+    'REGION',
+    'VERSION',
+    'ADDRESS',
+    'DNS',
+    'INGEST',
+    'DELIVERY',
+    'CREDENTIAL',
+    'SEGMENTS',
+    'BYTES',
+    'FREE',
+  ]
   this.process.stdout.write(nodes.length === 0 ? 'There are no nodes.\n' : toTable([heads, ...rows]))
 }
 
-/** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
-export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags, id: string): Promise<void> {
+export async function renameOneNode(this: CliContext, flags: JsonFlags, idOrName: string, name: string): Promise<void> {
+  const { value, errors } = parseFields(ChangeNode, { name })
+  if (errors !== undefined) throw new UsageError(errors.map(({ message }) => `NAME: ${message}`).join('\n'))
   await using store = await openCommandStore(this)
   const inventory = inventoryService(servicesBeside(this, store))
+  const id = await inventory.findId(idOrName)
+  const what = { operation: 'changeNode', account_id: null, resource_id: id }
+  const node = await audited(store, this.clock, what, () => inventory.change(id, value))
+  printResult(this, flags, node, `The node ${id} is now named "${node.name}".\n`)
+}
+
+/** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
+export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags, idOrName: string): Promise<void> {
+  await using store = await openCommandStore(this)
+  const inventory = inventoryService(servicesBeside(this, store))
+  const id = await inventory.findId(idOrName)
   const { removal, obstacle } = await inventory.planRemoval(id)
   if (!json) this.process.stdout.write(describeRemoval(removal))
   if (!yes) {
@@ -55,10 +82,11 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
 }
 
 /** The operation is that of the API: a released id has no credential. */
-export async function releaseNode(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
+export async function releaseNode(this: CliContext, flags: JsonFlags, idOrName: string): Promise<void> {
   await using store = await openCommandStore(this)
-  const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
   const inventory = inventoryService(servicesBeside(this, store))
+  const id = await inventory.findId(idOrName)
+  const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
   const losses = await audited(store, this.clock, what, () => inventory.revokeCredential(id, true))
   printResult(
     this,

@@ -1144,6 +1144,12 @@ readonly limit: number
 readonly offset: number
 readonly next_offset: number | null
 }>
+/** Remove a node: drains no longer wait for it, and control refuses its credential. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
+readonly removeNode: (id: string, query?: {
+readonly force?: "true" | "false" | undefined
+}, options?: CallOptions) => Promise<components['schemas']["NodeRemoval"]>
+/** Name a node. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
+readonly changeNode: (id: string, body: components['schemas']["ChangeNode"], options?: CallOptions) => Promise<components['schemas']["Node"]>
 /** List what a node holds of each endpoint, also of deleted and unknown ones. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
 readonly listNodeSegments: (id: string, query?: {
 readonly limit?: number | undefined
@@ -1156,10 +1162,6 @@ readonly limit: number
 readonly offset: number
 readonly next_offset: number | null
 }>
-/** Remove a node: drains no longer wait for it, and control refuses its credential. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
-readonly removeNode: (id: string, query?: {
-readonly force?: "true" | "false" | undefined
-}, options?: CallOptions) => Promise<components['schemas']["NodeRemoval"]>
 /** Revoke the credential of a node. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
 readonly revokeNodeCredential: (id: string, query?: {
 readonly release?: "true" | "false" | undefined
@@ -1267,8 +1269,9 @@ changeAccount: {"method":"PATCH","path":"/v1/accounts/{id}","scope":"operator","
 getAccountQuotas: {"method":"GET","path":"/v1/accounts/{id}/quotas","scope":"operator","input":"none","isRepeatable":true},
 createAccountInvitation: {"method":"POST","path":"/v1/accounts/{id}/invitations","scope":"operator","input":"body","isRepeatable":false},
 listNodes: {"method":"GET","path":"/v1/nodes","scope":"operator","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
-listNodeSegments: {"method":"GET","path":"/v1/nodes/{id}/segments","scope":"operator","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 removeNode: {"method":"DELETE","path":"/v1/nodes/{id}","scope":"operator","input":"query","isRepeatable":true},
+changeNode: {"method":"PATCH","path":"/v1/nodes/{id}","scope":"operator","input":"body","isRepeatable":true},
+listNodeSegments: {"method":"GET","path":"/v1/nodes/{id}/segments","scope":"operator","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 revokeNodeCredential: {"method":"DELETE","path":"/v1/nodes/{id}/credential","scope":"operator","input":"query","isRepeatable":true},
 listJoinTokens: {"method":"GET","path":"/v1/join-tokens","scope":"operator","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
 createJoinToken: {"method":"POST","path":"/v1/join-tokens","scope":"operator","input":"body","isRepeatable":false},

@@ -181,6 +181,10 @@ readonly max_connections?: number | null | undefined
 readonly keepalive_max_s?: number | null | undefined
 readonly qos_max?: number | null | undefined
 }
+readonly ChangeNode: {
+/** unique in the installation, and part of the reasons that accounts read; null for none */
+readonly name: string | null
+}
 readonly ChangePerson: {
 /** `owner`: everything, also who belongs to the account; `member`: everything else; `viewer`: looks, and changes nothing */
 readonly role: "owner" | "member" | "viewer"
@@ -907,6 +911,8 @@ readonly id: string
 readonly endpoint_id: string
 readonly endpoint_name: string
 readonly node_id: string
+/** as it was when the node was removed; null for none */
+readonly node_name: string | null
 readonly region: string
 /** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all; `confirmed`: somebody of the account accepted it */
 readonly state: "open" | "recovered" | "confirmed"
@@ -958,6 +964,8 @@ readonly qos_max?: number | undefined
 }
 readonly Node: {
 readonly id: string
+/** given by an operator, unique in the installation; null for none */
+readonly name: string | null
 readonly region: string
 readonly ipv4: (string)[]
 readonly ipv6: (string)[]
@@ -6280,6 +6288,107 @@ readonly post?: never
 readonly delete?: never
 readonly patch?: never
 }
+readonly "/v1/nodes/{id}": {
+readonly get?: never
+readonly put?: never
+readonly post?: never
+/** Remove a node: drains no longer wait for it, and control refuses its credential */
+readonly delete: {
+parameters: {
+readonly query?: {
+readonly force?: "true" | "false" | undefined
+} | undefined
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["NodeRemoval"]
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+/** Name a node */
+readonly patch: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody: { content: {
+readonly "application/json": components['schemas']["ChangeNode"]
+} }
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["Node"]
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+413: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+415: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+}
 readonly "/v1/nodes/{id}/segments": {
 /** List what a node holds of each endpoint, also of deleted and unknown ones */
 readonly get: {
@@ -6335,57 +6444,6 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly put?: never
 readonly post?: never
 readonly delete?: never
-readonly patch?: never
-}
-readonly "/v1/nodes/{id}": {
-readonly get?: never
-readonly put?: never
-readonly post?: never
-/** Remove a node: drains no longer wait for it, and control refuses its credential */
-readonly delete: {
-parameters: {
-readonly query?: {
-readonly force?: "true" | "false" | undefined
-} | undefined
-readonly header?: never
-readonly path: {
-readonly id: string
-}
-}
-readonly requestBody?: never
-responses: {
-200: { content: {
-readonly "application/json": components['schemas']["NodeRemoval"]
-} }
-401: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-403: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-404: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-406: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-409: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-422: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-429: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-500: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-503: { content: {
-readonly "application/problem+json": components['schemas']["Problem"]
-} }
-}
-}
 readonly patch?: never
 }
 readonly "/v1/nodes/{id}/credential": {

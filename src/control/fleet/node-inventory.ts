@@ -1,12 +1,14 @@
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval } from '#model/node.ts'
+import { isUuid } from '#lib/uuid.ts'
+import type { ChangeNode, LogOwner, Node, NodeLog, NodeProcess, NodeRemoval } from '#model/node.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import { revokeNodeCredential } from '#store/nodes/node-credentials.ts'
-import { listNodeInventories, listNodeLogs } from '#store/nodes/node-inventory.ts'
+import { getNodeInventory, listNodeInventories, listNodeLogs, type NodeInventory } from '#store/nodes/node-inventory.ts'
 import { planRemoval, releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
-import { getNodeRegion, type ProcessFacts } from '#store/nodes/nodes.ts'
+import { findNodeNamed, getNodeRegion, type ProcessFacts, renameNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 
 export type Inventory = ReturnType<typeof inventoryService>
@@ -19,18 +21,25 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
     async listNodes(page: PageQuery): Promise<Page<Node>> {
       const { items, ...rest } = await listNodeInventories(store.db, page)
       const nowMs = clock.now()
-      const isWell = (process: ProcessFacts | null) => process?.healthy === true && hasRecentHeartbeat(process, nowMs)
-      return {
-        ...rest,
-        items: items.map(({ ingest, delivery, ipv4, ipv6, ...node }) => ({
-          ...node,
-          ipv4: [...ipv4],
-          ipv6: [...ipv6],
-          healthy: isWell(ingest) && isWell(delivery),
-          ingest: toNodeProcess(ingest),
-          delivery: toNodeProcess(delivery),
-        })),
-      }
+      return { ...rest, items: items.map((node) => toNode(node, nowMs)) }
+    },
+
+    /** Throws not_found, and conflict if another node has the name. */
+    async change(node_id: string, { name }: ChangeNode): Promise<Node> {
+      const node = await transact(store, async (db) => {
+        await renameNode(db, node_id, name)
+        return getNodeInventory(db, node_id)
+      })
+      logger.info({ node_id, name }, 'node renamed')
+      return toNode(node, clock.now())
+    },
+
+    /** Returns the id of the node that the text names. Throws not_found. */
+    async findId(idOrName: string): Promise<string> {
+      if (isUuid(idOrName)) return idOrName.toLowerCase()
+      const id = await findNodeNamed(store.db, idOrName)
+      if (id === undefined) throw new AppError('not_found', `no node has the name ${idOrName}`)
+      return id
     },
 
     /** Throws not_found. */
@@ -63,6 +72,18 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
       logger.notice({ node_id, release, losses }, 'node credential revoked')
       return losses
     },
+  }
+}
+
+function toNode({ ingest, delivery, ipv4, ipv6, ...node }: NodeInventory, nowMs: number): Node {
+  const isWell = (process: ProcessFacts | null) => process?.healthy === true && hasRecentHeartbeat(process, nowMs)
+  return {
+    ...node,
+    ipv4: [...ipv4],
+    ipv6: [...ipv6],
+    healthy: isWell(ingest) && isWell(delivery),
+    ingest: toNodeProcess(ingest),
+    delivery: toNodeProcess(delivery),
   }
 }
 

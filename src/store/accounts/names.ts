@@ -43,7 +43,7 @@ export async function listNames(
         || coalesce(' of ' || views.name || ' v' || cast(views.version as text), '') || ' on ' || endpoints.name
       from jobs left join views on views.id = view_id join endpoints on endpoints.id = endpoint_id
       where ${isAmong(sql`jobs.id`)} ${own(sql`jobs.account_id = ${account_id}`)}
-    union all select id, region || ' ' || ingest_address from nodes where ${among} ${ofOperator}
+    union all select id, coalesce(name, region || ' ' || ingest_address) from nodes where ${among} ${ofOperator}
     union all select id, name from join_tokens where ${among} ${ofOperator}`.execute(db)
   return new Map(rows.map(({ id, name }) => [id, name]))
 }

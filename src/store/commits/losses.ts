@@ -29,7 +29,7 @@ export async function recordLosses(db: Tx, node_id: string, now: number): Promis
   const held = await listHeld(db, node_id)
   const delivered = await countDelivered(db, node_id)
   const rows = held.flatMap(({ node_region, open_segments, undelivered_segments, parked_segments, ...log }): LossRow[] => {
-    const { endpoint_id, account_id, first_seq, last_seq, records, quarantined_segments, last_seen_at } = log
+    const { endpoint_id, account_id, node_name, first_seq, last_seq, records, quarantined_segments, last_seen_at } = log
     const held = open_segments + undelivered_segments + parked_segments
     // Some may have been delivered after the report. Each seq is that of one segment.
     const range = first_seq === null || last_seq === null ? held : last_seq - first_seq + 1 - (delivered.get(endpoint_id) ?? 0)
@@ -44,6 +44,7 @@ export async function recordLosses(db: Tx, node_id: string, now: number): Promis
         account_id,
         endpoint_id,
         node_id,
+        node_name,
         region: node_region,
         ...bounds,
         ...recovered,
@@ -69,7 +70,8 @@ function listHeld(db: Db, node_id: string) {
     .leftJoin('node_processes', (join) =>
       join.onRef('node_processes.node_id', '=', 'endpoint_lags.node_id').on('node_processes.process', '=', 'delivery'),
     )
-    .select(['endpoint_lags.endpoint_id', 'endpoints.account_id', 'nodes.region as node_region', 'node_processes.last_seen_at'])
+    .select(['endpoint_lags.endpoint_id', 'endpoints.account_id', 'nodes.region as node_region', 'nodes.name as node_name'])
+    .select('node_processes.last_seen_at')
     .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
     .select(['endpoint_lags.records', 'endpoint_lags.first_seq', 'endpoint_lags.last_seq'])
     .where('endpoint_lags.node_id', '=', node_id)
@@ -140,7 +142,7 @@ export async function confirmLoss(db: Tx, account_id: string, id: string, by: st
 }
 
 /** Loss that neither was recovered nor confirmed. */
-export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'records' | 'bytes' | 'first_seq'> & {
+export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'node_name' | 'records' | 'bytes' | 'first_seq'> & {
   readonly recorded_at: string
   readonly is_node_back: boolean
 }
@@ -227,13 +229,14 @@ function selectOpen(db: Db) {
   return db
     .selectFrom('losses')
     .leftJoin('nodes', 'nodes.id', 'losses.node_id')
-    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'records', 'bytes', 'first_seq', 'recorded_at'])
+    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at'])
     .select('nodes.id as present_node')
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
 }
 
-type OpenRow = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'records' | 'bytes' | 'first_seq' | 'recorded_at'> & {
+type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back'> & {
+  readonly recorded_at: number
   readonly present_node: string | null
 }
 
@@ -247,9 +250,10 @@ function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 
 }
 
 function toLoss(row: LossRow & { readonly endpoint_name: string; readonly present_node: string | null }): Loss {
-  const { id, endpoint_id, endpoint_name, node_id, region, segments, segments_missing, records, bytes, confirmed_by } = row
+  const { id, endpoint_id, endpoint_name, node_id, node_name, region, segments, segments_missing, records, bytes, confirmed_by } =
+    row
   return {
-    ...{ id, endpoint_id, endpoint_name, node_id, region, state: stateOf(row) },
+    ...{ id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row) },
     ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes },
     reported_at: toTime(row.reported_at),
     recorded_at: toTime(row.recorded_at),

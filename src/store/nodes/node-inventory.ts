@@ -1,5 +1,6 @@
 /** Nodes and what is on their disks, over all accounts: only for operators. */
 import { type ExpressionBuilder, sql } from 'kysely'
+import { AppError } from '#errors.ts'
 import type { DiskSpace } from '#lib/files.ts'
 import { safeSum } from '#lib/safe-sum.ts'
 import type { LogOwner, NodeLog, SegmentTotals } from '#model/node.ts'
@@ -25,10 +26,26 @@ export type NodeInventory = NodeFacts & {
 
 /** Returns one page of the nodes of all regions, in order of their ids. */
 export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page<NodeInventory>> {
-  const described = db.selectFrom('nodes').select(['id', 'join_token_id', 'version', 'disk_free_bytes', 'disk_total_bytes'])
-  const { items: rows, ...rest } = await readPage(described.orderBy('id'), page, (row) => row)
+  const { items: rows, ...rest } = await readPage(selectDescribed(db).orderBy('id'), page, (row) => row)
+  return { ...rest, items: await describeNodes(db, rows) }
+}
+
+/** Throws not_found. */
+export async function getNodeInventory(db: Db, id: string): Promise<NodeInventory> {
+  const [node] = await describeNodes(db, await selectDescribed(db).where('id', '=', id).execute())
+  if (node === undefined) throw new AppError('not_found', 'there is no such node')
+  return node
+}
+
+type Described = Pick<Database['nodes'], 'id' | 'join_token_id' | 'version' | 'disk_free_bytes' | 'disk_total_bytes'>
+
+function selectDescribed(db: Db) {
+  return db.selectFrom('nodes').select(['id', 'join_token_id', 'version', 'disk_free_bytes', 'disk_total_bytes'])
+}
+
+async function describeNodes(db: Db, rows: readonly Described[]): Promise<NodeInventory[]> {
   const ids = rows.map(({ id }) => id)
-  if (ids.length === 0) return { ...rest, items: [] }
+  if (ids.length === 0) return []
   const nodes = await listNodesById(db, ids)
   const totals = await listTotals(db, ids)
   const blocked = await db
@@ -38,7 +55,7 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
     .where('node_id', 'in', ids)
     .groupBy('node_id')
     .execute()
-  const items = nodes.map((node) => {
+  return nodes.map((node) => {
     const of = totals.filter(({ node_id }) => node_id === node.id)
     const { logs = 0 } = blocked.find(({ node_id }) => node_id === node.id) ?? {}
     const row = rows.find(({ id }) => id === node.id)
@@ -48,10 +65,9 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
     const of_node = { blocked_logs: Number(logs), scrub_findings, join_token_id, version, disk: diskOf(row) }
     return { ...node, segments: add(of), unowned, ...of_node }
   })
-  return { ...rest, items }
 }
 
-function diskOf(row: Pick<Database['nodes'], 'disk_free_bytes' | 'disk_total_bytes'> | undefined): DiskSpace | null {
+function diskOf(row: Described | undefined): DiskSpace | null {
   const { disk_free_bytes: free_bytes = null, disk_total_bytes: total_bytes = null } = row ?? {}
   return free_bytes === null || total_bytes === null ? null : { free_bytes, total_bytes }
 }

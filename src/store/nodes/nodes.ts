@@ -31,6 +31,7 @@ type NodeIds = readonly string[] | SelectQueryBuilder<Database, 'nodes', { id: s
 
 export type NodeFacts = {
   readonly id: string
+  readonly name: string | null
   readonly region: string
   readonly ipv4: readonly string[]
   readonly ipv6: readonly string[]
@@ -225,6 +226,19 @@ export async function recordSnapshotsSent(db: Tx, sent: readonly Database['node_
       .execute()
 }
 
+/** Names a node, or takes its name away. Throws not_found, and conflict if another node has the name. */
+export async function renameNode(db: Db, id: string, name: string | null): Promise<void> {
+  const update = db.updateTable('nodes').set({ name }).where('id', '=', id).returning('id').executeTakeFirst()
+  const row = await translateErrors(update, { unique: new AppError('conflict', 'another node has this name') })
+  if (row === undefined) throw new AppError('not_found', 'there is no such node')
+}
+
+/** Returns the id of the node with this name. */
+export async function findNodeNamed(db: Db, name: string): Promise<string | undefined> {
+  const row = await db.selectFrom('nodes').select('id').where('name', '=', name).executeTakeFirst()
+  return row?.id
+}
+
 /** Returns the region of a node. Throws not_found for a node that never registered. */
 export async function getNodeRegion(db: Db, id: string): Promise<string> {
   const row = await db.selectFrom('nodes').select('region').where('id', '=', id).executeTakeFirst()
@@ -257,6 +271,7 @@ async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {
   const factsOf = (id: string, process: Heartbeat['process']) => facts.get(`${id} ${process}`) ?? null
   return nodes.map((row) => ({
     id: row.id,
+    name: row.name,
     region: row.region,
     ipv4: fromJson(row.ipv4),
     ipv6: fromJson(row.ipv6),

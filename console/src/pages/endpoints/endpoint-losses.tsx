@@ -17,7 +17,7 @@ export function EndpointLosses({ account, endpoint }: EndpointLossesProps) {
 }
 
 function OpenLoss({ account, loss }: { readonly account: string; readonly loss: Loss }) {
-  const { node_id, records, bytes, recorded_at, reported_at, first_segment_seq, recovered, is_node_back } = loss
+  const { node_id, node_name, records, bytes, recorded_at, reported_at, first_segment_seq, recovered, is_node_back } = loss
   const mayConfirm = useMay('member')
   const amount = records === null ? `Records in ${formatBytes(bytes)}` : `Up to ${formatCount(records)} records`
   return (
@@ -27,8 +27,8 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
       action={mayConfirm && <ConfirmLoss account={account} loss={loss} />}
     >
       <p>
-        Node <code title={node_id}>{node_id.slice(0, 8)}</code> was removed <Time at={recorded_at} />. It had acknowledged them,
-        and not delivered, as it last reported <Time at={reported_at} />
+        Node <code title={node_id}>{node_name ?? node_id.slice(0, 8)}</code> was removed <Time at={recorded_at} />. It had
+        acknowledged them, and not delivered, as it last reported <Time at={reported_at} />
         {first_segment_seq !== null && `: segment ${first_segment_seq} and later ones`}.
       </p>
       <p>

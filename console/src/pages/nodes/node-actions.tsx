@@ -9,12 +9,14 @@ import { Bullets } from '../../design/layout.tsx'
 import { CheckboxField } from '../../design/toggle-field.tsx'
 import { AskingButton } from '../../shell/asking-button.tsx'
 import { useChange } from '../../shell/use-change.ts'
-import { shortId } from './node-state.tsx'
+import { labelOf } from './node-state.tsx'
+import { RenameNode } from './rename-node.tsx'
 
-/** Actions of an operator on a machine that is lost, or that somebody else has. */
+/** Actions of an operator on a machine: mostly on one that is lost, or that somebody else has. */
 export function NodeActions({ node }: { readonly node: Node }) {
   return (
     <>
+      <RenameNode node={node} />
       <Revoke node={node} />
       <Remove node={node} />
     </>
@@ -25,7 +27,7 @@ function Revoke({ node }: { readonly node: Node }) {
   const [release, setRelease] = useState(false)
   return (
     <AskingButton
-      title={`Revoke the credential of node ${shortId(node.id)}?`}
+      title={`Revoke the credential of node ${labelOf(node)}?`}
       action="Revoke credential"
       change={{ call: () => revokeCredential(node.id, release), changes: [nodesKey], said: 'Credential revoked' }}
     >
@@ -67,11 +69,11 @@ function Remove({ node }: { readonly node: Node }) {
       <Confirm
         open={asked}
         onClose={() => setAsked(false)}
-        title={`Remove node ${shortId(node.id)}?`}
+        title={`Remove node ${labelOf(node)}?`}
         action={obstacle ? 'Remove it anyway' : 'Remove node'}
         onConfirm={() => remove.mutate(obstacle)}
         call={remove}
-        {...(obstacle ? { typed: shortId(node.id) } : {})}
+        {...(obstacle ? { typed: labelOf(node) } : {})}
       >
         <Bullets>
           <li>Drains no longer wait for it, and control refuses its credential.</li>

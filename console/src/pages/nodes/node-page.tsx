@@ -16,7 +16,7 @@ import { Missing } from '../../shell/load-failure.tsx'
 import { DiskMeter } from './disk-meter.tsx'
 import { NodeActions } from './node-actions.tsx'
 import { NodeLogs } from './node-logs.tsx'
-import { NodeState, shortId, stateOf } from './node-state.tsx'
+import { labelOf, NodeState, shortId, stateOf } from './node-state.tsx'
 
 const route = getRouteApi('/signed-in/outside/operate/nodes/$node')
 
@@ -28,12 +28,13 @@ export function NodePage() {
   const { hasNextPage, isFetching, fetchNextPage } = nodes
   // The API lists nodes and has no call for one: its page is looked for.
   if (node === undefined && hasNextPage && !isFetching) void fetchNextPage()
+  const label = node === undefined ? shortId(id) : labelOf(node)
   const frame = (content: ReactNode, actions?: ReactNode) => (
     <Page
       trail={<Link to="/operate/nodes">Nodes</Link>}
       title={
         <Inline>
-          Node {shortId(id)} <CopyButton text={id} label="Copy its id" wordless />
+          Node {label} <CopyButton text={id} label="Copy its id" wordless />
         </Inline>
       }
       actions={actions}
@@ -90,10 +91,11 @@ function Known({ node }: { readonly node: Node }) {
 }
 
 function factsOf(node: Node): readonly (readonly [string, ReactNode])[] {
-  const { region, version, ipv4, ipv6, ingest_address, registered_at, join_token_id, credential, disk } = node
+  const { id, region, version, ipv4, ipv6, ingest_address, registered_at, join_token_id, credential, disk } = node
   const joinedWith = join_token_id === null ? 'the join secret of the installation' : <code>{join_token_id}</code>
   return [
     ['State', <NodeState key="state" node={node} />],
+    ['Id', <code key="id">{id}</code>],
     ['Region', region],
     ['Inlet', version ?? 'unknown'],
     ['Disk', <DiskMeter key="disk" disk={disk} />],

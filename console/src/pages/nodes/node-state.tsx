@@ -30,6 +30,11 @@ export function NodeState({ node }: { readonly node: Node }) {
   )
 }
 
+/** The name of a node, or what its id begins with. */
+export function labelOf({ id, name }: Pick<Node, 'id' | 'name'>): string {
+  return name ?? shortId(id)
+}
+
 /** The part of an id by which people recognise it. */
 export function shortId(id: string): string {
   return id.slice(0, 8)

@@ -111,12 +111,15 @@ function countSegments(totals: Node['segments']): number {
 const columns: readonly TableColumn<Node>[] = [
   {
     title: 'Node',
-    cell: ({ id, ingest_address }) => (
+    cell: ({ id, name, ingest_address }) => (
       <>
         <Link to="/operate/nodes/$node" params={{ node: id }} className={style.name}>
-          <code>{shortId(id)}</code>
+          {name ?? <code>{shortId(id)}</code>}
         </Link>
-        <span className={style.soft}>{ingest_address}</span>
+        <span className={style.soft}>
+          {name !== null && `${shortId(id)} · `}
+          {ingest_address}
+        </span>
       </>
     ),
   },

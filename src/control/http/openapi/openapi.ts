@@ -31,7 +31,7 @@ import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDelet
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
 import { Loss } from '#model/loss.ts'
-import { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
+import { ChangeNode, LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
 import { ObjectStoreSettings } from '#model/object-store.ts'
 import {
   AcceptInvitation,
@@ -150,7 +150,7 @@ const components: readonly Readonly<Record<string, z.ZodType>>[] = [
   { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig },
   { Backfill, Job, JobDetail, Redrive },
   { CreatedJoinToken, CreateJoinToken, JoinToken },
-  { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals },
+  { ChangeNode, LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals },
   { Loss },
   { ObjectStoreSettings },
   { AcceptInvitation, ChangePerson, CreatedInvitation, Invitation, Invite, Membership, OpenSession, Person, Session },

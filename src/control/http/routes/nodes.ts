@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { LogOwner, Node, NodeLog, NodeRemoval } from '#model/node.ts'
+import { ChangeNode, LogOwner, Node, NodeLog, NodeRemoval } from '#model/node.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { Inventory } from '../../fleet/node-inventory.ts'
 import { problem } from '../openapi/openapi.ts'
@@ -29,6 +29,13 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
       query: PageQuery,
       response: { 200: pageOf(Node) },
       run: (request) => inventory.listNodes(request.query),
+    })
+
+    operation('PATCH /nodes/:id', 'changeNode', 'operator', {
+      summary: 'Name a node',
+      body: ChangeNode,
+      response: { 200: Node, 404: problem('there is no such node'), 409: problem('another node has this name') },
+      run: ({ params, body }) => inventory.change(params.id, body),
     })
 
     operation('GET /nodes/:id/segments', 'listNodeSegments', 'operator', {

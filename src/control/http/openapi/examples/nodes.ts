@@ -5,8 +5,9 @@ const totals = { open_segments: 1, sealed_segments: 2, parked_segments: 0, quara
 const nodeProcess = { healthy: true, reasons: [], applied_epoch: 42, leaving: false, kept_position: null, last_seen_at: at }
 
 const node = {
-  ...{ id: ids.node, region: 'fra', ipv4: ['192.0.2.10'], ipv6: ['2001:db8::10'], ingest_address: '192.0.2.10:8081' },
+  ...{ id: ids.node, name: 'fra-1', region: 'fra', ipv4: ['192.0.2.10'], ipv6: ['2001:db8::10'] },
   ...{
+    ingest_address: '192.0.2.10:8081',
     registered_at: at,
     join_token_id: ids.joinToken,
     version: '0.1.0',
@@ -57,6 +58,7 @@ export const nodesExamples: Examples = {
   listJoinTokens: { response: page(joinToken) },
   revokeJoinToken: {},
   listNodes: { response: page(node) },
+  changeNode: { request: { name: 'fra-1' }, response: node },
   removeNode: { response: nodeRemoval },
   revokeNodeCredential: {},
   listNodeSegments: { response: page(nodeLog) },
