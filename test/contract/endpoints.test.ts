@@ -424,7 +424,7 @@ describe('the status of an endpoint', () => {
     await node.heartbeat()
     await node.heartbeat(full, { lag: [aLag(theirs.id, { undelivered_bytes: 90, blocked_by: denied }), aLag(endpoint.id)] })
     expect((await neighbour.get(`/v1/endpoints/${theirs.id}`)).body.status_reasons).toEqual([
-      `node ${node.id} is not healthy: ${full.reasons[0]}; most of it is data of endpoint ${theirs.id}: ${denied}`,
+      `node ${node.id} is not healthy: ${full.reasons[0]}; most of it is data of endpoint ${theirs.name} (${theirs.id}): ${denied}`,
       denied,
     ])
     const { status_reasons } = await read()
@@ -434,7 +434,7 @@ describe('the status of an endpoint', () => {
     const { body: second } = await account.post('/v1/endpoints', { region })
     await node.heartbeat(full, { lag: [aLag(endpoint.id, { blocked_by: 'access denied to the bucket my-lake' })] })
     expect((await account.get(`/v1/endpoints/${second.id}`)).body.status_reasons[0]).toContain(
-      `endpoint ${endpoint.id}: access denied to the bucket my-lake`,
+      `endpoint ${endpoint.name} (${endpoint.id}): access denied to the bucket my-lake`,
     )
     const listed = JSON.stringify((await neighbour.get('/v1/endpoints')).body)
     expect(listed).not.toContain('my-lake')

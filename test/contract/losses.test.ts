@@ -36,19 +36,22 @@ describe('GET /v1/losses', () => {
   test('200 has nothing while nodes deliver, and what was held once one is removed', async () => {
     const { account, region, endpoint, node, losses, reasons, hold } = await inhabited()
     await hold(42, 43)
+    const name = `fra ${node.id.slice(0, 6)}`
+    await operator().patch(`/v1/nodes/${node.id}`, { name })
     expect(await losses()).toEqual([])
     silence()
     const removal = await remove(node.id)
     expect(removal.body).toMatchObject({ losses: 1, logs: [{ records: 285, first_segment_seq: 42 }] })
     const [loss] = await losses()
     expect(loss).toMatchObject({
-      ...{ endpoint_id: endpoint.id, endpoint_name: 'checkout', node_id: node.id, region, state: 'open' },
+      ...{ endpoint_id: endpoint.id, endpoint_name: 'checkout', node_id: node.id, node_name: name, region },
+      state: 'open',
       ...{ first_segment_seq: 42, last_segment_seq: 43, segments: 2, records: 285, bytes: 91_204, is_node_back: false },
       ...{ recovered: { segments: 0, records: 0, bytes: 0 }, recovered_at: null, confirmed_at: null, confirmed_by: null },
     })
     expect(Date.parse(loss.recorded_at) - Date.parse(loss.reported_at)).toBeGreaterThanOrEqual(16_000)
     expect(await reasons()).toContain(
-      `up to 285 acknowledged records of node ${node.id}, from segment 42 on, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR), or confirm the loss (inlet losses confirm ${loss.id})`,
+      `up to 285 acknowledged records of node ${name} (${node.id}), from segment 42 on, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR), or confirm the loss (inlet losses confirm ${loss.id})`,
     )
     const { items } = (await account.get('/v1/audit-events?operation=recordLosses')).body
     expect(items).toMatchObject([{ actor: 'inlet', resource_id: node.id, account_id: account.account_id }])

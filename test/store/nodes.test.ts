@@ -11,6 +11,7 @@ import {
   recordHeartbeat,
   recordSnapshotsSent,
   registerNode,
+  renameNode,
 } from '#store/nodes/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/nodes/quiet-heartbeats.ts'
 import { transact } from '#store/store.ts'
@@ -83,6 +84,7 @@ describeStores('nodes', (test, kind) => {
     const [first, second, third] = [newId(), newId(), newId()]
     const say = (node_id: string, lag: readonly EndpointLag[]) =>
       transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag: [...lag] }, t0))
+    const nodeOf = (node_id: string) => ({ node_id, node_name: null, reported_at: iso(t0) })
     await say(one, [aLag(first), aLag(second)])
     await say(two, [aLag(first, { oldest_sealed_at: null, blocked_by: 'a \0 in words' })])
     await say(one, [
@@ -93,9 +95,9 @@ describeStores('nodes', (test, kind) => {
     const lags = await listLags(store.db, [first, second, third, newId()])
     expect(new Set(lags)).toEqual(
       new Set([
-        { ...aLag(first, { oldest_sealed_at: null, blocked_by: 'a \uFFFD in words' }), node_id: two, reported_at: iso(t0) },
-        { ...aLag(second, { undelivered_segments: 1, closed: true }), node_id: one, reported_at: iso(t0) },
-        { ...aLag(third, { undelivered_segments: 7 }), node_id: one, reported_at: iso(t0) },
+        { ...aLag(first, { oldest_sealed_at: null, blocked_by: 'a \uFFFD in words' }), ...nodeOf(two) },
+        { ...aLag(second, { undelivered_segments: 1, closed: true }), ...nodeOf(one) },
+        { ...aLag(third, { undelivered_segments: 7 }), ...nodeOf(one) },
       ]),
     )
     await say(one, [])
@@ -197,11 +199,12 @@ describeStores('nodes', (test, kind) => {
       transact(store, (db) => recordHeartbeat(db, { process: 'ingest', node_id, ...beat, disk_full: false, blocked }, t0))
     await say(one, { endpoint_id: first, reason: 'EIO \0' }, { endpoint_id: second, reason: 'EACCES' })
     await say(two, { endpoint_id: first, reason: 'EROFS' })
+    await renameNode(store.db, two, 'par-1')
     await say(one, { endpoint_id: first, reason: 'EIO \0' })
     expect(new Set(await listBlockedLogs(store.db, [first, second]))).toEqual(
       new Set([
-        { node_id: one, endpoint_id: first, reason: 'EIO \uFFFD' },
-        { node_id: two, endpoint_id: first, reason: 'EROFS' },
+        { node_id: one, node_name: null, endpoint_id: first, reason: 'EIO \uFFFD' },
+        { node_id: two, node_name: 'par-1', endpoint_id: first, reason: 'EROFS' },
       ]),
     )
   })
@@ -214,7 +217,10 @@ describeStores('nodes', (test, kind) => {
     expect(await findLargestLag(store.db, node_id)).toBeUndefined()
     const large = aLag(endpoint.id, { undelivered_bytes: 9 })
     await say(large, aLag(newId(), { undelivered_bytes: 8 }))
-    expect(await findLargestLag(store.db, node_id)).toEqual({ ...large, node_id, reported_at: iso(t0), account_id: account })
+    expect(await findLargestLag(store.db, node_id)).toMatchObject({
+      ...large,
+      ...{ node_id, node_name: null, account_id: account, endpoint_name: endpoint.name },
+    })
     await say(aLag(newId(), { undelivered_bytes: 10 }), large)
     expect(await findLargestLag(store.db, node_id)).toMatchObject({ undelivered_bytes: 10, account_id: null })
     expect(await findLargestLag(store.db, other)).toBeUndefined()

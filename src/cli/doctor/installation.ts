@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { openKeyring } from '#auth/secret-key.ts'
 import type { Config } from '#config/config.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { namedId } from '#lib/named-id.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { nodeLimits, pageLimits } from '#model/limits.ts'
 import { listAccounts } from '#store/accounts/accounts.ts'
@@ -100,7 +101,7 @@ async function checkNodes(store: Store, now: number): Promise<readonly Finding[]
   return items.flatMap((node) =>
     (['ingest', 'delivery'] as const).map((name) => {
       const state = node[name]
-      const who = `${name} of node ${node.id}`
+      const who = `${name} of node ${namedId(node.id, node.name)}`
       const seconds = state === null ? null : Math.max(0, Math.round((now - Date.parse(state.last_seen_at)) / 1000))
       if (state === null || seconds === null) return warn('node', `${who} was never seen`, 'start it (inlet start or inlet node)')
       if (seconds > nodeLimits.healthySeconds)

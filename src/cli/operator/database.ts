@@ -1,5 +1,6 @@
 /** `inlet database`: shows which database this is, and says that nodes should follow it. Directly in the database, so that it works while control is down. */
 import { isoTimestamp } from '#lib/clock.ts'
+import { namedId } from '#lib/named-id.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
 import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
 import { type DatabaseProblem, listProblems } from '#store/cluster/server-problems.ts'
@@ -28,8 +29,8 @@ export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<
     ...servers.map(describeServer),
     ...problems.flatMap(({ message, remedy }) => [message, `  ${remedy}`]),
     ...refusing.map(
-      ({ node_id, kept_epoch }) =>
-        `node ${node_id} keeps its configuration of epoch ${kept_epoch}, and refuses that of this database`,
+      ({ node_id, node_name, kept_epoch }) =>
+        `node ${namedId(node_id, node_name)} keeps its configuration of epoch ${kept_epoch}, and refuses that of this database`,
     ),
     ...(refusing.length === 0 ? [] : ['Put the right database in its place, or accept this one: inlet database accept']),
     ...missing.map(({ region, since }) => `commits since ${since} may be missing${region === '*' ? '' : ` in region ${region}`}`),
@@ -78,9 +79,11 @@ function describeServer({ host, state, standing }: SurveyedServer): string {
   return `server ${host} ${stateWords[state]}${standing === undefined ? '' : ` (timeline ${standing.timeline})`}`
 }
 
-function keptOf({ id, ingest, delivery }: NodeInventory): readonly { readonly node_id: string; readonly kept_epoch: number }[] {
+type Refusing = { readonly node_id: string; readonly node_name: string | null; readonly kept_epoch: number }
+
+function keptOf({ id, name, ingest, delivery }: NodeInventory): readonly Refusing[] {
   const kept = ingest?.kept_position ?? delivery?.kept_position
-  return kept == null ? [] : [{ node_id: id, kept_epoch: kept.epoch }]
+  return kept == null ? [] : [{ node_id: id, node_name: name, kept_epoch: kept.epoch }]
 }
 
 /** Commits that were delivered after the last heartbeat in it may be missing from an older copy. A database without an account has lost none. */

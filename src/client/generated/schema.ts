@@ -1353,6 +1353,7 @@ readonly applied_at: string | null
 /** nodes that may still accept the key; at most 20 */
 readonly waiting: ({
 readonly node_id: string
+readonly node_name: string | null
 readonly region: string
 /** null for a node that sends heartbeats */
 readonly out_of_reach_seconds: number | null

@@ -6,6 +6,7 @@
  */
 import { AppError } from '#errors.ts'
 import { countNoun } from '#lib/count-noun.ts'
+import { namedId } from '#lib/named-id.ts'
 import { isMarkerKind } from '#model/artifact.ts'
 import type { Commit } from '#model/commit.ts'
 import type { Principal } from '#model/principal.ts'
@@ -89,10 +90,11 @@ async function explainUndelivered(
   return endpoint === undefined ? lost('the endpoint was deleted before the segment was delivered') : waiting
 }
 
-function explainWait(node_id: string, { held, reported_at }: LogHolder): string {
-  if (reported_at === undefined) return `delivery of node ${node_id} has not reported yet`
-  if (held?.blocked_by != null) return `node ${node_id}, as it reported at ${reported_at}: ${held.blocked_by}`
-  return `node ${node_id} has not delivered the segment, as it reported at ${reported_at}`
+function explainWait(node_id: string, { name, held, reported_at }: LogHolder): string {
+  const who = `node ${namedId(node_id, name)}`
+  if (reported_at === undefined) return `delivery of ${who} has not reported yet`
+  if (held?.blocked_by != null) return `${who}, as it reported at ${reported_at}: ${held.blocked_by}`
+  return `${who} has not delivered the segment, as it reported at ${reported_at}`
 }
 
 function unknownSegment(): AppError {

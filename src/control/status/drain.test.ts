@@ -24,8 +24,8 @@ const nothing = { undelivered_segments: 0, undelivered_bytes: 0 }
 function holdsOf(node: NodeHistory, report: Partial<EndpointLag> | undefined, of = endpoint): readonly string[] {
   const done = aNode()
   const reported = { reported_at: ago(1) }
-  const lags = [{ ...closedLag(of.id), ...reported, node_id: done.id }]
-  if (report !== undefined) lags.push({ ...aLag(of.id, report), ...reported, node_id: node.id })
+  const lags = [{ ...closedLag(of.id), ...reported, node_id: done.id, node_name: null }]
+  if (report !== undefined) lags.push({ ...aLag(of.id, report), ...reported, node_id: node.id, node_name: null })
   return listDrainHolds(of, [done, node], lags, now).map(({ reason }) => reason)
 }
 

@@ -7,6 +7,7 @@
  * closed and has no segment of any kind. A node that is silent holds the drain until it reports, or until the endpoint is deleted by force.
  */
 
+import { namedId } from '#lib/named-id.ts'
 import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import type { NodeLag } from '#store/nodes/node-reports.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
@@ -65,7 +66,8 @@ function isEmpty({ region, draining_epoch }: Draining, node: NodeHistory, lag: N
 }
 
 function explainHold({ draining_epoch }: Draining, node: NodeHistory, lag: NodeLag | undefined, nowMs: number): string {
-  const { id, ingest, delivery, registered_at } = node
+  const { ingest, delivery, registered_at } = node
+  const who = `node ${namedId(node.id, node.name)}`
   const held = lag !== undefined && holdsSegments(lag) ? describeSegments(lag) : undefined
   for (const [name, process] of [
     ['delivery', delivery],
@@ -76,16 +78,17 @@ function explainHold({ draining_epoch }: Draining, node: NodeHistory, lag: NodeL
     if (name === 'ingest' && lag?.closed === true) continue
     const since = process === null ? `it registered at ${registered_at}` : process.last_seen_at
     const last = held === undefined ? '' : `, and last reported ${held}`
-    return `${name} of node ${id} has not sent a heartbeat since ${since}${last}: start it again; if its disk is lost, delete the endpoint with ?force=true, which abandons what the node holds`
+    return `${name} of ${who} has not sent a heartbeat since ${since}${last}: start it again; if its disk is lost, delete the endpoint with ?force=true, which abandons what the node holds`
   }
-  if (lag !== undefined && held !== undefined) return explainSegments(lag, held)
+  if (lag !== undefined && held !== undefined) return explainSegments(who, lag, held)
   if (Math.min(delivery?.applied_epoch ?? -1, ingest?.applied_epoch ?? -1) < draining_epoch)
-    return `node ${id} has not applied the deletion yet`
-  return `node ${id} has not closed the log yet`
+    return `${who} has not applied the deletion yet`
+  return `${who} has not closed the log yet`
 }
 
-function explainSegments({ node_id, blocked_by, parked_segments, quarantined_segments }: NodeLag, held: string): string {
-  const parts = [`node ${node_id} holds ${held}`]
+function explainSegments(who: string, lag: NodeLag, held: string): string {
+  const { blocked_by, parked_segments, quarantined_segments } = lag
+  const parts = [`${who} holds ${held}`]
   if (blocked_by !== null) parts.push(blocked_by)
   if (parked_segments > 0)
     parts.push('on the node, `inlet segments list` shows parked ones: `inlet segments retry`, or `export` and `discard`')

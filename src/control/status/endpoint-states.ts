@@ -6,6 +6,7 @@
  * Law: an endpoint that was told to be served is never told to be deploying again. So `provisioned_at` is noted before the first telling.
  */
 import type { Clock } from '#lib/clock.ts'
+import { namedId } from '#lib/named-id.ts'
 import { viewsWriteNothing } from '#model/binding.ts'
 import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import type { NamingFacts } from '#naming/checks/naming.ts'
@@ -256,5 +257,5 @@ export class EndpointStates {
 /** Says what fills the disk of a node. An account is told the reasons of its own endpoints only. */
 function explainFullDisk(largest: LargestLag, account_id: string): string {
   if (largest.account_id !== account_id) return 'most of it is data of another account; GET /v1/nodes tells the operator why'
-  return `most of it is data of endpoint ${largest.endpoint_id}: ${largest.blocked_by ?? describeSegments(largest)}`
+  return `most of it is data of endpoint ${namedId(largest.endpoint_id, largest.endpoint_name)}: ${largest.blocked_by ?? describeSegments(largest)}`
 }

@@ -28,7 +28,8 @@ const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
 
 /** Whether the binding is settled, with this node and its report beside a node that holds nothing. */
 function settles(node: NodeHistory, report?: Partial<EndpointLag>, of = binding): boolean {
-  const lags = report === undefined ? [] : [{ ...aLag(of.endpoint_id, report), node_id: node.id, reported_at: ago(1_000) }]
+  const lags =
+    report === undefined ? [] : [{ ...aLag(of.endpoint_id, report), node_id: node.id, node_name: null, reported_at: ago(1_000) }]
   return isSettled(of, [aNode(), node], lags, now)
 }
 const held = { undelivered_segments: 1, oldest_sealed_at: ago(detachedMs + 1) }

@@ -115,6 +115,25 @@ test('says that a node is shut out, however healthy it was a moment ago', () => 
   })
 })
 
+test('names a node that has a name beside its id', () => {
+  const node = { ...aNode({ healthy: false }, { healthy: false }), name: 'fra-1' }
+  const who = `node fra-1 (${node.id})`
+  const [endpoint_id, at] = [newId(), { node_id: node.id, node_name: node.name, reported_at: ago(1) }]
+  const reports: Reports = {
+    ...none,
+    lags: [{ ...aLag(endpoint_id, { parked_segments: 1, undelivered_segments: 0 }), ...at }],
+    blocked: [{ ...at, endpoint_id, reason: 'EIO' }],
+    losses: [{ ...at, id: 'l', endpoint_id, records: 2, bytes: 9, first_seq: null, recorded_at: ago(9), is_node_back: true }],
+  }
+  const { reasons } = computeStatus(anEndpoint(), [node, aNode()], reports, now)
+  expect(reasons.map((reason) => reason.slice(0, reason.indexOf(who) + who.length))).toEqual([
+    who,
+    who,
+    who,
+    `up to 2 acknowledged records of ${who}`,
+  ])
+})
+
 describe('an endpoint with a name that the name servers do not know', () => {
   const addresses = { A: ['192.0.2.1'], AAAA: [] }
   const dns = { expected: { wanted: addresses, allowed: addresses }, check: undefined }
@@ -154,7 +173,7 @@ describe('what nodes hold', () => {
   const node = aNode()
   const endpoint_id = newId()
   const reasonsOf = (lag: Partial<EndpointLag>, more: Partial<Reports> = {}, reported_at = ago(1)) => {
-    const lags = [{ ...aLag(endpoint_id, lag), node_id: node.id, reported_at }]
+    const lags = [{ ...aLag(endpoint_id, lag), node_id: node.id, node_name: node.name, reported_at }]
     const { status, reasons } = computeStatus(anEndpoint(), [node], { ...none, lags, ...more }, now)
     expect(status).toBe(reasons.length === 0 ? 'active' : 'degraded')
     return reasons
@@ -179,7 +198,7 @@ describe('what nodes hold', () => {
   })
 
   test('degrades the endpoint if ingest cannot append to its log; the node stays healthy', () => {
-    const blocked = [{ node_id: node.id, endpoint_id, reason: '7-abc.open: EIO' }]
+    const blocked = [{ node_id: node.id, node_name: node.name, endpoint_id, reason: '7-abc.open: EIO' }]
     expect(reasonsOf({}, { blocked })).toEqual([`node ${node.id}: 7-abc.open: EIO`])
     expect(reasonsOf({}, { blocked: [{ ...blocked[0], node_id: newId() } as (typeof blocked)[0]] })).toEqual([])
     const paused = computeStatus(anEndpoint({ desired_state: 'paused' }), [node], { ...none, blocked }, now)
@@ -188,7 +207,14 @@ describe('what nodes hold', () => {
 
   test('is named with the cause of a full disk', () => {
     const full = aNode({ healthy: false, reasons: ['99 bytes wait on disk'], healthy_at: ago(30) })
-    const lags = [{ ...aLag(endpoint_id, { blocked_by: 'access denied to bucket lake' }), node_id: full.id, reported_at: ago(1) }]
+    const lags = [
+      {
+        ...aLag(endpoint_id, { blocked_by: 'access denied to bucket lake' }),
+        node_id: full.id,
+        node_name: null,
+        reported_at: ago(1),
+      },
+    ]
     const diskCauses = new Map([[full.id, 'most of it is data of endpoint e']])
     expect(computeStatus(anEndpoint(), [full], { ...none, lags, diskCauses }, now).reasons).toEqual([
       `node ${full.id} is not healthy: 99 bytes wait on disk; most of it is data of endpoint e`,

@@ -5,6 +5,7 @@
  */
 import { isoTimestamp } from '#lib/clock.ts'
 import { countNoun } from '#lib/count-noun.ts'
+import { namedId } from '#lib/named-id.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import { describeEmptyRegion } from '#model/empty-region.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
@@ -50,7 +51,7 @@ export function computeStatus(
 ): ComputedStatus {
   const blockedReasons = blocked
     .filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
-    .map(({ node_id, reason }) => `node ${node_id}: ${reason}`)
+    .map(({ node_id, node_name, reason }) => `node ${namedId(node_id, node_name)}: ${reason}`)
   if (endpoint.desired_state === 'draining')
     return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
   const waiting = new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))
@@ -123,33 +124,34 @@ function listNodeReasons(nodes: readonly NodeFacts[], explain: (node: NodeFacts)
     : [...reasons, `${nodes.length - nodeReasonsMax} more nodes do not serve the endpoint`]
 }
 
-function explainNode({ id, credential, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
-  if (credential === 'revoked') return `the credential of node ${id} is revoked`
-  if (credential === 'none') return `the id of node ${id} was released, and no node has joined with it since`
+function explainNode({ id, name, credential, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
+  const node = `node ${namedId(id, name)}`
+  if (credential === 'revoked') return `the credential of ${node} is revoked`
+  if (credential === 'none') return `the id of ${node} was released, and no node has joined with it since`
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
     return ingest?.leaving === true
-      ? `node ${id} was shut down at ${ingest.last_seen_at}`
-      : `node ${id} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`
+      ? `${node} was shut down at ${ingest.last_seen_at}`
+      : `${node} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`
   if (!ingest.healthy) {
     const cause = diskCause === undefined ? [] : [diskCause]
-    return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
+    return `${node} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
   }
-  if (ingest.leaving) return `node ${id} is shutting down`
+  if (ingest.leaving) return `${node} is shutting down`
   if (ingest.kept_position !== null)
-    return `node ${id} keeps its configuration of epoch ${ingest.kept_position.epoch}: the database of control is an older copy or another one, which the operator has to replace or accept`
-  return `node ${id} does not know the endpoint yet`
+    return `${node} keeps its configuration of epoch ${ingest.kept_position.epoch}: the database of control is an older copy or another one, which the operator has to replace or accept`
+  return `${node} does not know the endpoint yet`
 }
 
 function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
   const reasons = losses.slice(0, lossReasonsMax).map((loss) => {
-    const { id, node_id, records, bytes, first_seq, recorded_at, is_node_back } = loss
+    const { id, node_id, node_name, records, bytes, first_seq, recorded_at, is_node_back } = loss
     const what =
       records === null ? `${bytes} bytes of acknowledged records` : `up to ${countNoun(records, 'acknowledged record')}`
     const from = first_seq === null ? '' : `, from segment ${first_seq} on,`
     const advice = is_node_back
       ? 'the node is back, and delivers what it still has'
       : 'bring its disk back (inlet node --adopt DIR)'
-    return `${what} of node ${node_id}${from} were not delivered when it was removed at ${recorded_at}: ${advice}, or confirm the loss (inlet losses confirm ${id})`
+    return `${what} of node ${namedId(node_id, node_name)}${from} were not delivered when it was removed at ${recorded_at}: ${advice}, or confirm the loss (inlet losses confirm ${id})`
   })
   return losses.length <= lossReasonsMax
     ? reasons
@@ -171,32 +173,38 @@ function listDestinationReasons(status: DestinationStatus | null): readonly stri
   return status === 'valid' ? [] : ['the destination is not validated']
 }
 
-function listDeliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
+function listDeliveryReasons({ id, name, delivery }: NodeFacts, nowMs: number): readonly string[] {
+  const who = `delivery of node ${namedId(id, name)}`
   if (delivery === null || !hasRecentHeartbeat(delivery, nowMs))
-    return [`delivery of node ${id} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`]
-  return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${formatReasons(delivery.reasons)}`]
+    return [`${who} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`]
+  return delivery.healthy ? [] : [`${who} is not healthy${formatReasons(delivery.reasons)}`]
 }
 
 function listLagReasons(lag: NodeLag, nowMs: number): readonly string[] {
-  const { node_id, reported_at } = lag
+  const { reported_at } = lag
   if (nowMs - Date.parse(reported_at) > nodeGoneSeconds * 1000)
-    return holdsSegments(lag) ? [`node ${node_id} last reported ${describeSegments(lag)} at ${reported_at}: start it again`] : []
+    return holdsSegments(lag) ? [`${nodeOf(lag)} last reported ${describeSegments(lag)} at ${reported_at}: start it again`] : []
   return [...listWaitReasons(lag, nowMs), ...listScrubReasons(lag)]
 }
 
-function listScrubReasons({ node_id, scrub_findings, scrub_finding }: NodeLag): readonly string[] {
+function listScrubReasons(lag: NodeLag): readonly string[] {
+  const { scrub_findings, scrub_finding } = lag
   if (scrub_findings === 0) return []
   return [
-    `the scrub found ${countNoun(scrub_findings, 'damaged file')}: ${scrub_finding ?? ''}; inlet scrub on node ${node_id} lists all and says what to do`,
+    `the scrub found ${countNoun(scrub_findings, 'damaged file')}: ${scrub_finding ?? ''}; inlet scrub on ${nodeOf(lag)} lists all and says what to do`,
   ]
 }
 
 function listWaitReasons(lag: NodeLag, nowMs: number): readonly string[] {
-  const { node_id, oldest_sealed_at, blocked_by } = lag
+  const { oldest_sealed_at, blocked_by } = lag
   if (blocked_by !== null) return [blocked_by]
-  if (lag.parked_segments + lag.quarantined_segments > 0) return [`node ${node_id} holds ${describeSegments(lag)}`]
+  if (lag.parked_segments + lag.quarantined_segments > 0) return [`${nodeOf(lag)} holds ${describeSegments(lag)}`]
   const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
-  return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
+  return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of ${nodeOf(lag)} is ${Math.round(lagMs / 1000)} s behind`]
+}
+
+function nodeOf({ node_id, node_name }: NodeLag): string {
+  return `node ${namedId(node_id, node_name)}`
 }
 
 function formatReasons(reasons: readonly string[]): string {

@@ -1,5 +1,6 @@
 /** Explains problems with the certificates of a node, in sentences for the owner of an endpoint. */
 import { loadTls } from '#lib/http.ts'
+import { namedId } from '#lib/named-id.ts'
 import type { CertificateCheck } from '#store/naming/certificate-checks.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
 import { checkStaleSeconds, expiryNoticePart, expiryNoticeSecondsMax } from './limits.ts'
@@ -27,7 +28,7 @@ export function judgeCertificates(
   const notices = checks.flatMap((check) => (findFault(check, host, nowMs) === undefined ? (findNotice(check, nowMs) ?? []) : []))
   const sentences = [...faults.filter((fault) => fault !== undefined), ...notices]
   return {
-    reasons: [...new Set(sentences)].map((sentence) => `the certificate of node ${node.id} ${sentence}`),
+    reasons: [...new Set(sentences)].map((sentence) => `the certificate of node ${namedId(node.id, node.name)} ${sentence}`),
     isUsable: addresses.length === 0 || faults.includes(undefined),
   }
 }

@@ -3,6 +3,7 @@
  *
  * Owns: whether an endpoint is provisioned, by what was last seen. Does not own: looking, publishing, the status.
  */
+import { namedId } from '#lib/named-id.ts'
 import type { CertificateCheck } from '#store/naming/certificate-checks.ts'
 import type { DnsCheck } from '#store/naming/dns-checks.ts'
 import type { NodeFacts } from '#store/nodes/nodes.ts'
@@ -43,10 +44,10 @@ export function judgeNaming(serving: readonly NodeFacts[], facts: NamingFacts, n
   }
 }
 
-function explainUnreachable({ id, ipv4, ipv6 }: NodeFacts): string {
+function explainUnreachable({ id, name, ipv4, ipv6 }: NodeFacts): string {
   const reported = [...ipv4, ...ipv6]
   const found = reported.length === 0 ? 'no address for DNS' : `only loopback addresses for DNS (${reported.join(', ')})`
-  return `node ${id} reports ${found}: set INLET_NODE_ADDRESSES on it`
+  return `node ${namedId(id, name)} reports ${found}: set INLET_NODE_ADDRESSES on it`
 }
 
 export function listOrderReasons(failedOrder: string | null): readonly string[] {

@@ -58,7 +58,13 @@ export async function listKeyHolders(db: Db, account_id: string): Promise<readon
     .leftJoin('node_processes', (join) =>
       join.onRef('node_processes.node_id', '=', 'nodes.id').on('node_processes.process', '=', 'ingest'),
     )
-    .select(['nodes.id as node_id', 'nodes.region', 'node_processes.applied_epoch', 'node_processes.last_seen_at'])
+    .select([
+      'nodes.id as node_id',
+      'nodes.name as node_name',
+      'nodes.region',
+      'node_processes.applied_epoch',
+      'node_processes.last_seen_at',
+    ])
     .where('nodes.region', 'in', regions)
     .orderBy('nodes.id')
     .execute()

@@ -12,9 +12,10 @@ import type { Database } from '../schema.ts'
 import { addViewFailures } from '../series/view-counters.ts'
 import type { Db, Tx } from '../store.ts'
 
+type NamedNode = { readonly node_id: string; readonly node_name: string | null }
 /** `reported_at` is the time of the last heartbeat of delivery, which had this row. */
-export type NodeLag = EndpointLag & { readonly node_id: string; readonly reported_at: string }
-export type NodeBlockedLog = BlockedLog & { readonly node_id: string }
+export type NodeLag = EndpointLag & NamedNode & { readonly reported_at: string }
+export type NodeBlockedLog = BlockedLog & NamedNode
 
 type LagRow = Database['endpoint_lags']
 
@@ -59,42 +60,46 @@ export async function listDegradingLags(
   return rows.map(toNodeLag)
 }
 
-export type LargestLag = NodeLag & { readonly account_id: string | null }
+export type LargestLag = NodeLag & { readonly account_id: string | null; readonly endpoint_name: string | null }
 
-/** Returns the log with the most bytes on the node, and the account of its endpoint, if that is known. */
+/** Returns the log with the most bytes on the node, and its endpoint, if that is known. */
 export async function findLargestLag(db: Db, node_id: string): Promise<LargestLag | undefined> {
   const row = await selectLags(db)
     .leftJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
-    .select('endpoints.account_id')
+    .select(['endpoints.account_id', 'endpoints.name as endpoint_name'])
     .where('endpoint_lags.node_id', '=', node_id)
     .orderBy('undelivered_bytes', 'desc')
     .limit(1)
     .executeTakeFirst()
   if (row === undefined) return undefined
-  const { account_id, ...lag } = row
-  return { ...toNodeLag(lag), account_id }
+  const { account_id, endpoint_name, ...lag } = row
+  return { ...toNodeLag(lag), account_id, endpoint_name }
 }
 
 /** Returns the logs of these endpoints that ingest of a node cannot append to. */
 export async function listBlockedLogs(db: Db, endpointIds: readonly string[]): Promise<readonly NodeBlockedLog[]> {
   const blocked: NodeBlockedLog[] = []
   for (const ids of inChunks(endpointIds))
-    blocked.push(
-      ...(await db.selectFrom('blocked_logs').selectAll().where('endpoint_id', 'in', ids).orderBy('node_id').execute()),
-    )
+    blocked.push(...(await selectBlocked(db).where('endpoint_id', 'in', ids).orderBy('node_id').execute()))
   return blocked
 }
 
 /** Returns the same for all endpoints of an account. */
 export function listBlockedLogsOfAccount(db: Db, account_id: string): Promise<readonly NodeBlockedLog[]> {
-  return db
-    .selectFrom('blocked_logs')
+  return selectBlocked(db)
     .innerJoin('endpoints', 'endpoints.id', 'blocked_logs.endpoint_id')
-    .selectAll('blocked_logs')
     .where('endpoints.account_id', '=', account_id)
     .where('endpoints.deleted_at', 'is', null)
     .orderBy('blocked_logs.node_id')
     .execute()
+}
+
+function selectBlocked(db: Db) {
+  return db
+    .selectFrom('blocked_logs')
+    .innerJoin('nodes', 'nodes.id', 'blocked_logs.node_id')
+    .selectAll('blocked_logs')
+    .select('nodes.name as node_name')
 }
 
 /** Makes the rows of the node those of its report. */
@@ -223,11 +228,16 @@ function selectLags(db: Db) {
     .innerJoin('node_processes', (join) =>
       join.onRef('node_processes.node_id', '=', 'endpoint_lags.node_id').on('node_processes.process', '=', 'delivery'),
     )
+    .innerJoin('nodes', 'nodes.id', 'endpoint_lags.node_id')
     .selectAll('endpoint_lags')
-    .select('node_processes.last_seen_at as reported_at')
+    .select(['nodes.name as node_name', 'node_processes.last_seen_at as reported_at'])
 }
 
-function toNodeLag({ failing_view_id, failing_since, ...row }: LagRow & { reported_at: number }): NodeLag {
+function toNodeLag({
+  failing_view_id,
+  failing_since,
+  ...row
+}: LagRow & { node_name: string | null; reported_at: number }): NodeLag {
   return {
     ...row,
     oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at),

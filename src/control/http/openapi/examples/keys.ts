@@ -16,9 +16,9 @@ export const key = {
 }
 
 const revocation = {
-  summary: `applied on 2 of 3 nodes; node ${ids.node} has been out of reach for 40 s`,
+  summary: `applied on 2 of 3 nodes; node fra-1 (${ids.node}) has been out of reach for 40 s`,
   ...{ applied_nodes: 2, nodes: 3, applied_at: null },
-  waiting: [{ node_id: ids.node, region: 'fra', out_of_reach_seconds: 40 }],
+  waiting: [{ node_id: ids.node, node_name: 'fra-1', region: 'fra', out_of_reach_seconds: 40 }],
 }
 
 export const keysExamples: Examples = {
