@@ -14,6 +14,7 @@ export function dataPaths(data: string) {
     node: join(data, 'node'),
     nodeId: join(data, 'node', 'id'),
     nodeCredential: join(data, 'node', 'credential'),
+    nodeAdoption: join(data, 'node', 'adoption'),
     nodeFence: join(data, 'node', 'fence'),
     nodeCertificate: join(data, 'node', 'certificate.pem'),
     controlRoot: join(data, 'node', 'control-ca.pem'),

@@ -12,6 +12,7 @@ import { startAll, stopAll } from '#lib/service.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import { readAdoption } from '#node/adoption.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -69,6 +70,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     segments: new LocalSegmentSource({ directory: paths.wal, files, clock: machine }),
     ...{ nodeId, control, fence, files, clock, machine, random, logger, conversionPool, access, keyIndexes: indexThread.indexes },
     stores: hooks.stores ?? objectStores.stores,
+    adoption: await readAdoption(files, paths.nodeAdoption),
     seal: await MarkerSeal.open({ files, random }, paths.markerKey),
     tracer: traced?.tracer,
     traces: traced && new (await import('./segment-traces.ts')).SegmentTraces({ ...traced, clock }),

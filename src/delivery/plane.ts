@@ -48,6 +48,8 @@ import type { KeyIndexes } from './windows/thread.ts'
 
 export type DeliveryPorts = {
   readonly nodeId: string
+  /** Id of the adoption of the log, if there was one. */
+  readonly adoption: string | undefined
   readonly control: Control
   readonly fence: NodeFence
   readonly segments: SegmentSource
@@ -212,7 +214,7 @@ function composeWindows(
 }
 
 function composeSegmentDelivery(
-  { nodeId, control, stores, seal, traces, clock, random, logger }: DeliveryPorts,
+  { nodeId, adoption, control, stores, seal, traces, clock, random, logger }: DeliveryPorts,
   conversion: Conversion,
   parts: {
     readonly segments: SegmentSource
@@ -226,13 +228,13 @@ function composeSegmentDelivery(
   const { endpoints, feed, outbox, ...others } = parts
   const backoff = new DestinationBackoff({ clock, random })
   return new SegmentDelivery({
-    ...{ nodeId, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, random, logger },
+    ...{ nodeId, adoption, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, random, logger },
     uploader: new Uploader({ ...uploadLimits, backoff }),
     knownCommits: new KnownCommits({
       find: async (ids, signal) => (await control.findCommits(ids, signal)).commits,
       ...{ clock, random, logger },
     }),
-    sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
+    sinks: [markerSink(seal, logger), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
     configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, random, logger }),
   })
 }

@@ -6,11 +6,12 @@
  * Law: built files are removed however the delivery ends. An upload counts only for its own bucket, and only while its files are there.
  */
 import type { Clock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
-import { type ArtifactFiles, commitId } from '#model/commit.ts'
+import { type ArtifactFiles, commitId, type SegmentCommit } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
 import type { BuiltArtifacts } from './convert/segment-build.ts'
@@ -19,7 +20,8 @@ import type { CommitSink } from './publish/commit-sink.ts'
 import { Committer } from './publish/committer.ts'
 import type { DestinationBackoff } from './publish/destination-backoff.ts'
 import { type BoundDestination, DestinationRetry } from './publish/destination-retry.ts'
-import { ArtifactsMissing } from './publish/marker.ts'
+import type { KnownCommit } from './publish/known-commits.ts'
+import { ArtifactsMissing, MarkerExists } from './publish/marker.ts'
 import type { Uploader } from './publish/uploader.ts'
 import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
 import {
@@ -120,6 +122,11 @@ export class SegmentDelivery {
   async #removeIfRecorded(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
     const found = await this.#adopter.findRecorded(facts, run)
     if (found === undefined) return false
+    await this.#removeRecorded(found, facts, run)
+    return true
+  }
+
+  async #removeRecorded(found: KnownCommit, facts: SegmentFacts, run: DeliveryRun): Promise<void> {
     const { id, records } = facts
     await this.#windows?.confirm(facts.name.endpointId, id)
     if (found.records < records) {
@@ -128,7 +135,6 @@ export class SegmentDelivery {
     }
     await this.#segments.remove(run.segment)
     this.#logger.info({ segment: id, records }, 'segment removed: its commit is recorded already')
-    return true
   }
 
   /** Keeps a segment that has more than its commit: that never changes, and no record may be lost. */
@@ -141,10 +147,14 @@ export class SegmentDelivery {
   async #adopt(facts: SegmentFacts, destination: BoundDestination, run: DeliveryRun): Promise<boolean> {
     const found = await this.#adopter.findMarker(facts, destination, run)
     if (found === undefined) return false
+    await this.#commitFound(found, facts, destination, run)
+    return true
+  }
+
+  async #commitFound(found: SegmentCommit, facts: SegmentFacts, destination: BoundDestination, run: DeliveryRun): Promise<void> {
     if (found.records < facts.records) await this.#setAside(facts, found.records, run)
     await this.#committer.commitAdopted(found, facts, destination, run)
     await this.#windows?.confirm(facts.name.endpointId, facts.id)
-    return true
   }
 
   async #deliver(
@@ -154,6 +164,7 @@ export class SegmentDelivery {
     run: DeliveryRun,
   ): Promise<void> {
     let uploaded: { readonly target: DeliveryTarget; readonly artifacts: ArtifactFiles } | undefined
+    let replaced: ArtifactFiles | undefined
     const isDelivered = await this.#retry.run(facts, run, async (destination) => {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
@@ -163,10 +174,15 @@ export class SegmentDelivery {
       }
       try {
         const { artifacts } = uploaded
-        const finished = { artifacts, views: built.views, startedAt }
+        const finished = { artifacts, views: built.views, startedAt, replacesMarker: replaced !== undefined }
         await measure('commit', this.#committer.commit(facts, finished, destination, run))
+        if (replaced !== undefined) await this.#removeUnlisted(replaced, artifacts, destination, run)
       } catch (error) {
         if (error instanceof ArtifactsMissing) uploaded = undefined
+        if (!(error instanceof MarkerExists) || uploaded === undefined) throw error
+        const outcome = await this.#giveWay(error.found, uploaded.artifacts, facts, destination, run)
+        if (outcome === 'committed') return true
+        replaced = outcome.replaced
         throw error
       }
       return true
@@ -174,6 +190,48 @@ export class SegmentDelivery {
     if (isDelivered) return
     this.#logger.warn({ segment: facts.id }, 'built files were removed; building them again')
     throw new DeliveryEnded('again')
+  }
+
+  /**
+   * Looks whose marker the bucket has. Takes it over if it is the commit of the segment: then another machine with a copy of this log was first.
+   * Otherwise the marker is to be replaced: it is one of this machine that nothing relies on yet, or no commit at all.
+   */
+  async #giveWay(
+    marker: Uint8Array,
+    uploaded: ArtifactFiles,
+    facts: SegmentFacts,
+    destination: BoundDestination,
+    run: DeliveryRun,
+  ): Promise<'committed' | { readonly replaced: ArtifactFiles }> {
+    const found = this.#adopter.readMarker(marker, facts, destination)
+    const adoption = found?.commit.adoption
+    // A commit that was read lists its marker, too, whose key is that of both machines.
+    const { manifest: _, ...artifacts } = found?.commit.artifacts ?? {}
+    if (found?.isSigned === true && adoption === facts.name.adoption) return { replaced: artifacts }
+    // A machine that adopted the log without its key signs with another one: control knows its commits.
+    const recorded = found?.isSigned === true ? undefined : await this.#adopter.askRecorded(facts, run)
+    if (found?.isSigned !== true && recorded === undefined) return { replaced: artifacts }
+    this.#logger.warn({ segment: facts.id }, 'another machine with this log has committed the segment: its commit counts')
+    if (found !== undefined) await this.#removeUnlisted(uploaded, artifacts, destination, run)
+    if (recorded !== undefined) await this.#removeRecorded(recorded, facts, run)
+    else if (found !== undefined) await this.#commitFound(found.commit, facts, destination, run)
+    return 'committed'
+  }
+
+  /** Removes files that no marker lists, so that nobody who reads folders finds records twice. */
+  async #removeUnlisted(
+    files: ArtifactFiles,
+    listed: ArtifactFiles,
+    { bucket }: BoundDestination,
+    { signal }: DeliveryRun,
+  ): Promise<void> {
+    const kept = new Set(Object.values(listed).map(({ key }) => key))
+    for (const { key } of Object.values(files).filter(({ key }) => !kept.has(key))) {
+      const failed = (error: unknown) =>
+        this.#logger.warn({ key, reason: errorMessage(error) }, 'file that no marker lists not removed: remove it by hand')
+      // A role that may not remove files can still deliver.
+      await bucket.request('write', (store) => store.remove(key, signal).catch(failed))
+    }
   }
 
   async #upload(

@@ -15,6 +15,7 @@ import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { readVersion } from '#lib/version.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { endAdoption } from '#node/adoption.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -54,6 +55,7 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
   const version = await readVersion()
   // Two processes on one directory would recover each other's open segments.
   const lock = lockExclusively(paths.ingestLock)
+  await endAdoption(files, paths.nodeAdoption)
   // Before this node registers with control.
   const addresses = ingestAddressesOf(config)
   await assertCanListen(addresses.http, 'INLET_INGEST_LISTEN')

@@ -49,6 +49,14 @@ test('the longest key below the longest prefix is one that S3 allows', () => {
 })
 
 describe('the kind of an artifact', () => {
+  test('files of an adoption have keys of their own, and its marker has that of the segment', () => {
+    const adopted = { ...segment, adoption: '0a1b2c3d' }
+    expect(objectKey('p', adopted, { type: 'parquet' })).toBe(
+      objectKey('p', segment, { type: 'parquet' }).replace(/\.parquet$/, '-0a1b2c3d.parquet'),
+    )
+    expect(objectKey('p', adopted, { type: 'marker' })).toBe(objectKey('p', segment, { type: 'marker' }))
+  })
+
   test.each<[string, ArtifactKind]>([
     ['segment', { type: 'segment' }],
     ['parquet', { type: 'parquet' }],

@@ -3,7 +3,8 @@
  *
  * Owns: the text form of a kind (the keys of `artifacts` in markers and in the API) and the object keys. No other file parses either.
  * Law: an object key is a pure function of the destination's prefix, the segment and the kind, so a repeated upload overwrites itself.
- * Different kinds of a segment have different keys.
+ * Different kinds of a segment have different keys. Whoever delivers an adopted log has keys of its own, but for the marker: only one of
+ * two machines with the same log can write that.
  */
 import { isoTimestamp } from '#lib/clock.ts'
 import { commitId } from './commit.ts'
@@ -40,6 +41,8 @@ export type SegmentName = {
   readonly seq: number
   /** From the segment's footer. */
   readonly sealedAtMicros: number
+  /** Id of the adoption that delivers it: see `SegmentCommit`. */
+  readonly adoption?: string | undefined
 }
 
 const namePattern = '[a-z][a-z0-9_]*'
@@ -107,7 +110,8 @@ export function isMarker({ type }: ArtifactKind): boolean {
 export function objectKey(prefix: string, segment: SegmentName, kind: ArtifactKind): string {
   const { folder, suffix } = layoutOf(kind)
   const date = isoTimestamp(segment.sealedAtMicros / 1000).slice(0, 10)
-  const name = commitId(segment.nodeId, segment.incarnation, segment.seq)
+  const id = commitId(segment.nodeId, segment.incarnation, segment.seq)
+  const name = segment.adoption === undefined || isMarker(kind) ? id : `${id}-${segment.adoption}`
   return `${endpointFolder(prefix, segment.endpointId)}${folder}${dayAndFolders(date, kind)}/${name}${suffix}`
 }
 

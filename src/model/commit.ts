@@ -4,6 +4,7 @@ import { DatabasePosition } from './database-position.ts'
 import { Id } from './id.ts'
 import { commitLimits, reportedTextMax } from './limits.ts'
 import { inQuery, PageLimit } from './page.ts'
+import { adoptionPattern } from './patterns.ts'
 import { ReportedCount } from './reported-count.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { isComplete } from './view-metrics.ts'
@@ -85,6 +86,8 @@ export const SegmentCommit = z.object({
   destination: z.object({ id: Id, bucket: z.string().max(commitLimits.keyCharsMax), region: z.string().max(reportedTextMax) }),
   artifacts: ArtifactFiles,
   views: boundedList(ViewOutcome, commitLimits.viewsMax),
+  /** Id of the adoption of the log (`inlet node --adopt`) that delivered it. Missing if the node itself did. The keys of its files have it. */
+  adoption: z.string().regex(adoptionPattern).optional(),
   /** Position of the configuration that it was delivered with. Missing if control did not report one. */
   position: DatabasePosition.optional(),
 })

@@ -2,7 +2,17 @@ import { z } from 'zod'
 import { Destination } from './destination.ts'
 
 /** In the order in which they are shown. */
-export const validationSteps = ['assume_role', 'allowlist', 'kms', 'write', 'list', 'read', 'multipart', 'delete'] as const
+export const validationSteps = [
+  'assume_role',
+  'allowlist',
+  'kms',
+  'write',
+  'list',
+  'read',
+  'if_absent',
+  'multipart',
+  'delete',
+] as const
 export type ValidationStepName = (typeof validationSteps)[number]
 
 export const ValidationSetting = z.enum([

@@ -12,6 +12,9 @@ export const joinSecretPattern = /^ing_join_[0-9A-Za-z]{32}$/
 /** The secret of a join token, and behind a full stop the pin of a root certificate. */
 export const joinTokenPattern = /^ing_join_[0-9A-Za-z]{32}(?:\.[\w-]{43})?$/
 
+/** The id of the adoption of a log. */
+export const adoptionPattern = /^[0-9a-f]{8}$/
+
 export const regionPattern = /^[a-z]{3}$/
 
 /** A domain, with room for the labels of an endpoint and its region before it. */

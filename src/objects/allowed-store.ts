@@ -24,6 +24,10 @@ export class AllowedStore implements ObjectStore {
     return this.#store.put(this.#checked(key, 'put'), body, options)
   }
 
+  async putIfAbsent(key: string, body: Uint8Array, options: PutOptions): Promise<boolean> {
+    return this.#store.putIfAbsent(this.#checked(key, 'put'), body, options)
+  }
+
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     return this.#store.get(this.#checked(key, 'get'), signal)
   }

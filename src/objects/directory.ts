@@ -82,6 +82,13 @@ type Context = {
   readonly folderCase: FolderCase
 }
 
+type Placing = {
+  /** Of the name of the file that is written. */
+  readonly part: string
+  /** Gives the written file its place. */
+  readonly place: (incoming: string, path: string) => Promise<void>
+}
+
 class DirectoryStore implements ObjectStore {
   readonly #context: Context
   readonly #bucket: OwnedBucket
@@ -96,10 +103,23 @@ class DirectoryStore implements ObjectStore {
   }
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
-    await this.#write(key, options, async (incoming) => {
-      await this.#context.files.remove(incoming)
-      await createFile(this.#context.files, incoming, body)
+    await this.#write(key, options, (incoming) => this.#create(incoming, body))
+  }
+
+  async putIfAbsent(key: string, body: Uint8Array, options: PutOptions): Promise<boolean> {
+    if ((await this.head(key, options.signal)) !== undefined) return false
+    const { files } = this.#context
+    // Two writers of one key must not share a file.
+    const part = `-${createHash('sha256').update(body).digest('hex').slice(0, 16)}`
+    let isThere = false
+    await this.#write(key, options, (incoming) => this.#create(incoming, body), {
+      part,
+      place: async (incoming, path) => {
+        isThere = !(await linkIfAbsent(files, incoming, path))
+        await files.remove(incoming)
+      },
     })
+    return !isThere
   }
 
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
@@ -171,14 +191,24 @@ class DirectoryStore implements ObjectStore {
     return this.#context.folderCase.pathForReading(await this.#path(key), key)
   }
 
-  async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<void>): Promise<void> {
+  async #create(incoming: string, body: Uint8Array): Promise<void> {
+    await this.#context.files.remove(incoming)
+    await createFile(this.#context.files, incoming, body)
+  }
+
+  async #write(
+    key: string,
+    { signal }: PutOptions,
+    write: (incoming: string) => Promise<void>,
+    { part = '', place = (incoming, path) => this.#context.files.rename(incoming, path) }: Partial<Placing> = {},
+  ): Promise<void> {
     signal?.throwIfAborted()
     const { root, files, access, folderCase } = this.#context
     const incomingDirectory = join(root, incomingFolder)
     await files.makeDirectory(incomingDirectory)
     const path = await folderCase.pathForWriting(await this.#path(key), key)
     // Named after the object, so that a retry overwrites what a crash left.
-    const incoming = join(incomingDirectory, createHash('sha256').update(path).digest('hex'))
+    const incoming = join(incomingDirectory, `${createHash('sha256').update(path).digest('hex')}${part}`)
     await write(incoming)
     await access.shareFile(incoming)
     const file = await files.open(incoming, 'update')
@@ -186,8 +216,25 @@ class DirectoryStore implements ObjectStore {
     signal?.throwIfAborted()
     await files.makeDirectory(dirname(path))
     await access.shareDirectory(dirname(path))
-    await files.rename(incoming, path)
+    await place(incoming, path)
     await files.syncDirectory(dirname(path))
+  }
+}
+
+/** Some file systems have no links. */
+const withoutLinks = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
+
+/** Returns false if the path is there. A file system without links replaces it. */
+async function linkIfAbsent(files: Files, from: string, path: string): Promise<boolean> {
+  try {
+    await files.link(from, path)
+    return true
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    if (!withoutLinks.has(code)) throw error
+    await files.rename(from, path)
+    return true
   }
 }
 

@@ -37,6 +37,11 @@ export interface ObjectStore {
   /** Uploads a local file, streamed. */
   putFile(key: string, path: string, options: PutOptions): Promise<void>
   put(key: string, body: Uint8Array, options: PutOptions): Promise<void>
+  /**
+   * Sends one put with a condition. Returns false, and changes nothing, if the object is there. A store that does not know conditions replaces
+   * the object all the same, or fails with `condition_refused`.
+   */
+  putIfAbsent(key: string, body: Uint8Array, options: PutOptions): Promise<boolean>
   /** Returns the whole object, or undefined if it is missing. Throws if it is large. */
   get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined>
   /** Returns undefined if the object is missing. */

@@ -91,13 +91,14 @@ function reasonOf({ code, status, text }: Failure, step: StoreStep, { hasRoles =
   if (/^(BadDigest|InvalidDigest|XAmzContentSHA256Mismatch|XAmzContentChecksumMismatch|IncompleteBody)$/.test(code))
     return 'damaged'
   if (code === 'RequestTimeout') return 'unreachable'
-  if (step === 'put' && (status === 501 || status === 400)) {
+  if (step.startsWith('put') && (status === 501 || status === 400)) {
     if (/encrypt|\bsse\b/i.test(text)) return 'encryption_refused'
     if (/checksum/i.test(`${code} ${text}`)) return 'checksums_refused'
   }
+  if (step === 'put_if_absent' && status === 501) return 'condition_refused'
   if (status === 501) return 'refused'
   if (status !== undefined && status >= 500) return 'unavailable'
-  if (/^(OperationAborted|InternalError|ServiceUnavailable)$/.test(code)) return 'unavailable'
+  if (/^(OperationAborted|ConditionalRequestConflict|InternalError|ServiceUnavailable)$/.test(code)) return 'unavailable'
   if (status === 403 || status === 401) return denied[step]
   return 'refused'
 }
@@ -112,6 +113,7 @@ function refusesCredentials(code: string, text: string): boolean {
 
 const denied = {
   put: 'put_denied',
+  put_if_absent: 'put_denied',
   get: 'get_denied',
   sign: 'get_denied',
   list: 'list_denied',
@@ -135,6 +137,7 @@ function reasonOfSts(code: string, status: number | undefined): StoreErrorReason
 const operations = {
   assume_role: 'assuming the role',
   put: 'writing',
+  put_if_absent: 'writing',
   get: 'reading',
   sign: 'signing a URL',
   list: 'listing',
@@ -193,6 +196,8 @@ function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure,
           : `the store rejects server-side encryption: set encryption to bucket-default`
       case 'checksums_refused':
         return 'the store rejects checksums: set checksums to none'
+      case 'condition_refused':
+        return 'the store does not know the condition If-None-Match'
       case 'not_allowed':
         return 'the operator of this installation has not allowed it'
       case 'clock_skew':

@@ -62,6 +62,20 @@ export class S3Store implements ObjectStore {
   }
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
+    await this.#putBody(key, body, options)
+  }
+
+  async putIfAbsent(key: string, body: Uint8Array, options: PutOptions): Promise<boolean> {
+    try {
+      await this.#putBody(key, body, { ...options, attempts: 1, ifAbsent: true })
+      return true
+    } catch (error) {
+      if (error instanceof ObjectStoreError && error.code === 'PreconditionFailed') return false
+      throw error
+    }
+  }
+
+  async #putBody(key: string, body: Uint8Array, options: PutOptions & { readonly ifAbsent?: true }): Promise<void> {
     const sha256 = createHash('sha256').update(body).digest('hex')
     await this.#putStream(key, () => Readable.from([body]), body.byteLength, { ...options, sha256 })
   }
@@ -71,10 +85,10 @@ export class S3Store implements ObjectStore {
     key: string,
     open: () => Readable,
     bytes: number,
-    options: PutOptions & { readonly sha256: string },
+    options: PutOptions & { readonly sha256: string; readonly ifAbsent?: true },
   ): Promise<void> {
-    const { sha256, signal, attempts = s3Limits.attemptsMax } = options
-    await this.#try('put', { signal, attempts }, async ({ client }) => {
+    const { sha256, signal, ifAbsent, attempts = s3Limits.attemptsMax } = options
+    await this.#try(ifAbsent === true ? 'put_if_absent' : 'put', { signal, attempts }, async ({ client }) => {
       const unreadable = new AbortController()
       const body = open()
       // The SDK pipes the stream and would wait forever if it cannot be read.
@@ -83,6 +97,7 @@ export class S3Store implements ObjectStore {
         ...this.#input(key, options),
         Body: body,
         ContentLength: bytes,
+        ...(ifAbsent === true && { IfNoneMatch: '*' }),
         ...(this.#options.target.checksums === 'none' ? {} : checksum(sha256)),
       })
       signPayload(command, sha256)

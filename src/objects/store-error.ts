@@ -16,6 +16,7 @@ export type StoreErrorReason =
   | 'kms_denied'
   | 'encryption_refused'
   | 'checksums_refused'
+  | 'condition_refused'
   | 'clock_skew'
   | 'damaged'
   | 'throttled'
@@ -24,11 +25,11 @@ export type StoreErrorReason =
   | 'refused'
 
 /** The operation that failed. */
-export type StoreStep = 'assume_role' | 'put' | 'get' | 'list' | 'remove' | 'abort' | 'sign'
+export type StoreStep = 'assume_role' | 'put' | 'put_if_absent' | 'get' | 'list' | 'remove' | 'abort' | 'sign'
 
 /** Whether the role may not read or list: then the content of the bucket is unknown. */
 export function isReadDenied(error: unknown): boolean {
-  if (!(error instanceof ObjectStoreError) || error.step === 'put') return false
+  if (!(error instanceof ObjectStoreError) || error.step.startsWith('put')) return false
   return error.reason === 'get_denied' || error.reason === 'list_denied' || error.reason === 'kms_denied'
 }
 

@@ -101,7 +101,7 @@ describe('destinations with credentials of the installation', () => {
     expect(before).toMatchObject({ status: 'pending', failed: setting })
     expect(before.failed.message).toContain(`has not allowed this account to use ${bucket}/raw`)
     await allow(account, bucket)
-    const steps = ['allowlist', 'write', 'list', 'read', 'multipart', 'delete']
+    const steps = ['allowlist', 'write', 'list', 'read', 'if_absent', 'multipart', 'delete']
     expect(await validated(account, id)).toEqual({ status: 'valid', names: steps, failed: undefined })
     expect([...(double.buckets.get(bucket)?.objects.keys() ?? [])]).toEqual([])
   })

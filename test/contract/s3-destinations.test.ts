@@ -12,6 +12,7 @@ const allPassed = {
   write: 'passed',
   list: 'passed',
   read: 'passed',
+  if_absent: 'passed',
   multipart: 'passed',
   delete: 'passed',
 }
@@ -99,6 +100,25 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
       message: expect.stringMatching(/^reading in bucket .*AccessDenied.*s3:GetObject/),
       effect: expect.stringContaining('backfills'),
       setting: 'bucket_policy',
+    })
+  })
+
+  test.each([
+    ['does not know conditions', { status: 501, code: 'NotImplemented', message: 'A header is not implemented' }],
+    ['heeds no condition', undefined],
+  ])('200 valid: a store that %s is a warning', async (_, fault) => {
+    const at = await furnished()
+    double.heedsConditions = false
+    double.fault = ({ headers }) => (headers['if-none-match'] === undefined ? undefined : fault)
+    const { status, steps } = await validated(at)
+    double.heedsConditions = true
+    double.fault = () => undefined
+    expect(status).toBe('valid')
+    expect(stepOf(steps, 'if_absent')).toMatchObject({
+      outcome: 'warning',
+      message: expect.stringContaining('If-None-Match'),
+      effect: expect.stringContaining('adoption'),
+      setting: null,
     })
   })
 

@@ -74,16 +74,18 @@ type Deadly = (key: string) => boolean
 
 /** Buckets that end the process at a put or a download. */
 function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly; got?: Deadly }): ObjectStores {
-  const deadly = async (key: string, put: () => Promise<void>): Promise<void> => {
+  const deadly = async <T>(key: string, put: () => Promise<T>): Promise<T> => {
     if (before?.(key) === true) await die()
-    await put()
+    const result = await put()
     if (after?.(key) === true) await die()
+    return result
   }
   return {
     open(target) {
       const store = real.open(target)
       const wrapped: ObjectStore = {
         put: (key, body, options) => deadly(key, () => store.put(key, body, options)),
+        putIfAbsent: (key, body, options) => deadly(key, () => store.putIfAbsent(key, body, options)),
         putFile: (key, path, options) => deadly(key, () => store.putFile(key, path, options)),
         get: (key, signal) => store.get(key, signal),
         head: (key, signal) => store.head(key, signal),
@@ -118,6 +120,7 @@ function deadlyAfter(calls: number, isBefore: boolean): ObjectStores {
       const store = real.open(target)
       return {
         put: (...args) => deadly(() => store.put(...args)),
+        putIfAbsent: (...args) => deadly(() => store.putIfAbsent(...args)),
         putFile: (...args) => deadly(() => store.putFile(...args)),
         get: (...args) => deadly(() => store.get(...args)),
         head: (...args) => deadly(() => store.head(...args)),

@@ -81,7 +81,7 @@ describeOwnStores((kind) => {
     const made = await destination({ name: 'to validate', prefix: `${prefix}/validated` })
     const { status, steps } = await validated(made.id)
     expect(steps.map(({ step, outcome }) => `${step} ${outcome}`)).toEqual(
-      ['allowlist', 'write', 'list', 'read', 'multipart', 'delete'].map((step) => `${step} passed`),
+      ['allowlist', 'write', 'list', 'read', 'if_absent', 'multipart', 'delete'].map((step) => `${step} passed`),
     )
     expect(status).toBe('valid')
     expect(await customer.list(bucket, made.prefix)).toEqual([])

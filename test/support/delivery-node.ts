@@ -1,5 +1,5 @@
 /** Runs delivery inside the test process, with a real log, buckets that fail on demand and a control whose responses the test sets. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, readConfig } from '#config/config.ts'
@@ -79,7 +79,7 @@ export class DeliveryNode implements AsyncDisposable {
   #app: App | undefined
   #epoch = 0
 
-  private constructor(directory: string, control: ControlStandIn) {
+  private constructor(directory: string, control: ControlStandIn, buckets?: string) {
     this.directory = directory
     this.control = control
     this.config = readConfig({
@@ -88,7 +88,14 @@ export class DeliveryNode implements AsyncDisposable {
       INLET_CONTROL_URL: control.url,
       INLET_LOG_LEVEL: 'silent',
     })
-    this.stores = new FaultyStores(this.config.paths.buckets)
+    this.stores = new FaultyStores(buckets ?? this.config.paths.buckets)
+  }
+
+  /** Another machine with a copy of this one's disk, which reaches the same buckets. It has a control of its own. */
+  async copy(): Promise<DeliveryNode> {
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-delivery-'))
+    await cp(this.config.paths.node, join(directory, 'node'), { recursive: true })
+    return new DeliveryNode(directory, await ControlStandIn.start(), this.config.paths.buckets)
   }
 
   static async create(...endpoints: readonly SnapshotEndpoint[]): Promise<DeliveryNode> {
@@ -127,6 +134,12 @@ export class DeliveryNode implements AsyncDisposable {
     segmentBytes = 1,
     clock = systemClock,
   ): Promise<void> {
+    await using log = await this.openLog(segmentBytes, clock)
+    for (const [endpointId, body, envelope] of bodies) await log.append(endpointId, body, envelope)
+  }
+
+  /** Runs the log. Disposing of it seals what is open. */
+  async openLog(segmentBytes = 1024 * 1024, clock = systemClock) {
     // As at a start of ingest: a log has its id before anything else.
     await readOrCreateNodeId(this.config.paths, system)
     const wal = new LocalLogWriter({
@@ -136,17 +149,19 @@ export class DeliveryNode implements AsyncDisposable {
       logger: createLogger('wal', 'silent'),
     })
     await wal.start()
-    for (const [endpointId, body, envelope = encodeEnvelope({ protocol: 'http' })] of bodies) {
-      wal.configure(endpointId, { segmentBytes, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
-      await wal.append(endpointId, {
-        layout: 'lines',
-        receivedAtMicros: Date.now() * 1000,
-        recordCount: body.split('\n').length,
-        envelope,
-        payload: [Buffer.from(body)],
-      })
+    return {
+      async append(endpointId: string, body: string, envelope = encodeEnvelope({ protocol: 'http' })): Promise<void> {
+        wal.configure(endpointId, { segmentBytes, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
+        await wal.append(endpointId, {
+          layout: 'lines',
+          receivedAtMicros: Date.now() * 1000,
+          recordCount: body.split('\n').length,
+          envelope,
+          payload: [Buffer.from(body)],
+        })
+      },
+      [Symbol.asyncDispose]: () => wal.stop(AbortSignal.timeout(10_000)),
     }
-    await wal.stop(AbortSignal.timeout(10_000))
   }
 
   async start(): Promise<void> {

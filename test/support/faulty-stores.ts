@@ -1,7 +1,7 @@
 /** Buckets in a directory that fail or stall on demand. */
 import { system } from '#lib/system.ts'
 import { DirectoryStores } from '#objects/directory.ts'
-import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import type { BucketTarget, ObjectStore, ObjectStores, PutOptions } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 
 export type Fault =
@@ -35,20 +35,21 @@ export class FaultyStores implements ObjectStores {
 
   open(target: BucketTarget): ObjectStore {
     const store = this.#real.open(target)
-    const put = async (key: string, act: () => Promise<void>): Promise<void> => {
+    const put = async <T>(key: string, act: () => Promise<T>, unstored: T): Promise<T> => {
       this.attempts += 1
       await this.delay(key)
       const fault = this.fault(key, target.bucket)
       if (fault === 'refused') throw new Error('503 SlowDown')
-      if (fault === 'not stored') return
-      await act()
-      this.done.push(key)
+      if (fault === 'not stored') return unstored
+      const result = await act()
+      if (result !== false) this.done.push(key)
       if (fault === 'answer lost') throw new Error('connection reset')
+      return result
     }
     return Object.assign(Object.create(store) as ObjectStore, {
-      put: (key: string, ...rest: [Uint8Array, Parameters<ObjectStore['put']>[2]]) => put(key, () => store.put(key, ...rest)),
-      putFile: (key: string, ...rest: [string, Parameters<ObjectStore['putFile']>[2]]) =>
-        put(key, () => store.putFile(key, ...rest)),
+      put: (key: string, ...rest: [Uint8Array, PutOptions]) => put(key, () => store.put(key, ...rest), undefined),
+      putIfAbsent: (key: string, ...rest: [Uint8Array, PutOptions]) => put(key, () => store.putIfAbsent(key, ...rest), true),
+      putFile: (key: string, ...rest: [string, PutOptions]) => put(key, () => store.putFile(key, ...rest), undefined),
       get: (key: string) => this.#read(() => store.get(key)),
       head: (key: string) => this.#read(() => store.head(key)),
       getFile: (key: string, path: string) => this.#read(() => store.getFile(key, path)),

@@ -138,6 +138,8 @@ export class ControlStandIn implements AsyncDisposable {
   refusesCommits = false
   /** Whether it does not say which files commits have. */
   refusesScrubs = false
+  /** Does not say which commits it has. */
+  refusesLookups = false
   /** Changes what it says about the files of commits, as after a compaction. */
   changeScrub: (page: ScrubCommits) => ScrubCommits = (page) => page
   #snapshot: Snapshot | undefined
@@ -181,6 +183,7 @@ export class ControlStandIn implements AsyncDisposable {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
       } else if (url.pathname === '/internal/v1/adopt') response.writeHead(204).end()
       else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
+      else if (url.pathname === '/internal/v1/commits/lookup' && this.refusesLookups) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/commits/lookup') {
         response.end(JSON.stringify({ commits: this.#find(CommitLookup.parse(JSON.parse(body)).ids) }))
       } else if (url.pathname === '/internal/v1/scrub/commits' && this.refusesScrubs) response.writeHead(503).end()

@@ -28,6 +28,16 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       expect(Buffer.from((await at.store.get('a/b/c.txt')) ?? [])).toEqual(Buffer.from('two'))
     })
 
+    test('putIfAbsent keeps the object that is there, also if ten come at the same time', async () => {
+      await using at = await opened()
+      const puts = Array.from({ length: 10 }, (_, index) => at.store.putIfAbsent('a/b/c.json', Buffer.from(`${index}`), options))
+      const isPut = await Promise.all(puts)
+      expect(isPut.filter(Boolean)).toEqual([true])
+      expect(Buffer.from((await at.store.get('a/b/c.json')) ?? []).toString()).toBe(String(isPut.indexOf(true)))
+      expect(await at.store.putIfAbsent('a/b/c.json', Buffer.from('later'), options)).toBe(false)
+      expect((await Array.fromAsync(at.store.list(''))).map(({ key }) => key)).toEqual(['a/b/c.json'])
+    })
+
     test.each([0, 1, 300_000])('putFile uploads %i bytes and keeps the source', async (bytes) => {
       await using at = await opened()
       const source = join(directory, 'source')

@@ -1548,7 +1548,7 @@ readonly bucket_policy: components['schemas']["BucketPolicy"] | null
 readonly steps: (components['schemas']["ValidationStep"])[]
 }
 readonly ValidationStep: {
-readonly step: "assume_role" | "allowlist" | "kms" | "write" | "list" | "read" | "multipart" | "delete"
+readonly step: "assume_role" | "allowlist" | "kms" | "write" | "list" | "read" | "if_absent" | "multipart" | "delete"
 /** `failed` keeps the destination pending; `warning`: it delivers, but see `effect`; `skipped`: not reached */
 readonly outcome: "passed" | "failed" | "warning" | "skipped"
 /** what failed, the error code of the store, what to do; null unless it failed */

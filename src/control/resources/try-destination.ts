@@ -35,6 +35,9 @@ export async function tryDestination(
     const found = await objects.get(key, signal)
     if (found === undefined || !body.equals(found)) throw wrongContent(bucket)
   })
+  await findings.try('if_absent', `writing ${key} to bucket ${bucket} under a condition failed`, async (signal) => {
+    if (await objects.putIfAbsent(key, body, { ...object, signal })) throw conditionIgnored(bucket)
+  })
   await findings.try(
     'multipart',
     `uploading ${key} in parts to bucket ${bucket} failed`,
@@ -52,4 +55,14 @@ export function failureOf(steps: readonly ValidationStep[]): string | null {
 function wrongContent(bucket: string): ObjectStoreError {
   const advice = 'the store does not return what was written; look for a rule or a program that changes or removes objects'
   return new ObjectStoreError('refused', 'get', 'WrongContent', `reading in bucket ${bucket} failed (WrongContent): ${advice}`)
+}
+
+function conditionIgnored(bucket: string): ObjectStoreError {
+  const problem = 'the store replaced an object although it was told not to (If-None-Match)'
+  return new ObjectStoreError(
+    'condition_refused',
+    'put_if_absent',
+    'Replaced',
+    `writing in bucket ${bucket} failed (Replaced): ${problem}`,
+  )
 }

@@ -24,6 +24,8 @@ type Failure = Pick<ValidationStep, 'outcome' | 'message' | 'effect' | 'setting'
 const effects: Partial<Record<ValidationStepName, string>> = {
   list: 'after a restart, segments are delivered once more under the same keys, and commits cannot be rebuilt from the bucket',
   read: 'backfills, re-drives and downloads of dead letters fail, and nothing checks that files exist before a commit',
+  if_absent:
+    'two machines that deliver the same log, as after an adoption while the other one is cut off, may each write the marker of a segment, and the later one counts in the bucket',
   multipart: `files over ${s3Limits.multipartThresholdBytes / MiB} MiB cannot be delivered, or leave parts behind when an upload fails`,
 }
 
@@ -120,6 +122,7 @@ export class ValidationFindings {
       case 'damaged':
       case 'throttled':
       case 'unavailable':
+      case 'condition_refused':
       case 'refused':
         return null
     }

@@ -16,7 +16,11 @@ import type { BuiltArtifacts } from './segment-build.ts'
 import { settle } from './settle.ts'
 import { ShadowRests } from './shadow-rests.ts'
 
-export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'rests' | 'held'> & { readonly nodeId: string }
+export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'rests' | 'held'> & {
+  readonly nodeId: string
+  /** Id of the adoption of the log, if there was one. */
+  readonly adoption?: string | undefined
+}
 
 export class Converter {
   readonly #options: ConversionOptions & ConverterOptions
@@ -56,14 +60,14 @@ export class Converter {
   }
 
   async #readFacts(id: string, segment: SegmentRef): Promise<SegmentFacts> {
-    const { segments, nodeId } = this.#options
+    const { segments, nodeId, adoption } = this.#options
     const { logName, incarnation, seq } = segment
     const reader = await segments.open(segment)
     try {
       const { firstReceivedAtMicros, sealedAtMicros, records, damagedRecords } = reader.footer
       return {
         id,
-        name: { endpointId: logName, nodeId, incarnation, seq, sealedAtMicros },
+        name: { endpointId: logName, nodeId, incarnation, seq, sealedAtMicros, adoption },
         records,
         recordsDamaged: damagedRecords,
         walBytes: reader.bytes,

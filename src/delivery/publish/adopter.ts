@@ -17,6 +17,9 @@ import type { MarkerSeal } from './marker-seal.ts'
 
 export type AdopterOptions = { readonly knownCommits: KnownCommits; readonly seal: MarkerSeal }
 
+/** `isSigned`: a machine that has this log and its key wrote it. Anyone who may write to the bucket can write the other ones. */
+export type FoundMarker = { readonly commit: SegmentCommit; readonly isSigned: boolean }
+
 export class Adopter {
   readonly #options: AdopterOptions
 
@@ -29,22 +32,38 @@ export class Adopter {
     return this.#options.knownCommits.find(id, run)
   }
 
+  /** The same, but control must answer. Throws its error. */
+  askRecorded({ id }: SegmentFacts, { signal }: DeliveryRun): Promise<KnownCommit | undefined> {
+    return this.#options.knownCommits.ask(id, signal)
+  }
+
   /**
    * Returns the commit of the segment's marker in the bucket. Returns undefined if no marker counts or the role may not read. The segment is
    * then delivered again, under the same keys.
    */
   async findMarker(
-    { id, name, walBytes }: SegmentFacts,
-    { target, bucket }: BoundDestination,
+    facts: SegmentFacts,
+    destination: BoundDestination,
     { signal }: DeliveryRun,
   ): Promise<SegmentCommit | undefined> {
-    const key = objectKey(target.prefix, name, { type: 'marker' })
+    const { target, bucket } = destination
+    const key = objectKey(target.prefix, facts.name, { type: 'marker' })
     const body = await bucket.request('read', (store) => unlessReadDenied(() => store.get(key, signal), undefined))
-    if (body === undefined || !this.#options.seal.isOwn(body)) return undefined
-    const found = decodeMarker(key, body)
+    const found = body && this.readMarker(body, facts, destination)
+    return found?.isSigned === true ? found.commit : undefined
+  }
+
+  /** Returns what an object in the place of the segment's marker says. Returns undefined if it is no marker that a node writes there. */
+  readMarker(
+    body: Uint8Array,
+    { id, name }: SegmentFacts,
+    { target }: Pick<BoundDestination, 'target'>,
+  ): FoundMarker | undefined {
+    const found = decodeMarker(objectKey(target.prefix, name, { type: 'marker' }), body)
     // Also a marker of its own counts only where it was written: buckets are copied.
     if (found?.id !== id || findForeignArtifact(found, name, target) !== undefined) return undefined
     const { id: destinationId, bucket: bucketName, region } = target
-    return { ...found, wal_bytes: walBytes, destination: { id: destinationId, bucket: bucketName, region } }
+    const destination = { id: destinationId, bucket: bucketName, region }
+    return { commit: { ...found, destination }, isSigned: this.#options.seal.isOwn(body) }
   }
 }

@@ -12,8 +12,8 @@ export type FinishedSegment = {
   readonly target: DeliveryTarget
   /** Sends requests to that bucket. They wait during an outage of the destination, and their failures are recorded. */
   readonly bucket: Bucket
-  /** An earlier run wrote the marker: this commit was read from it. */
-  readonly isAdopted: boolean
+  /** `adopted`: it is in the bucket, and this commit was read from it. `replacing`: the one in the bucket, if any, is not a commit. */
+  readonly marker: 'new' | 'replacing' | 'adopted'
   readonly signal: AbortSignal
 }
 

@@ -11,7 +11,7 @@ import { type ArtifactFiles, boundQuality, type SegmentCommit, type ViewOutcome 
 import { type DeliveryRun, isSameLocation, type SegmentFacts } from '../segments/delivery-run.ts'
 import type { Endpoints } from '../segments/endpoints.ts'
 import { logCommit } from './commit-event.ts'
-import type { CommitSink } from './commit-sink.ts'
+import type { CommitSink, FinishedSegment } from './commit-sink.ts'
 import type { BoundDestination } from './destination-retry.ts'
 import { encodeMarker, withMarker } from './marker.ts'
 import type { MarkerSeal } from './marker-seal.ts'
@@ -31,6 +31,8 @@ export type Uploaded = {
   readonly views: readonly ViewOutcome[]
   /** When the conversion began, on the monotonic clock. */
   readonly startedAt: number
+  /** Whether the marker in the bucket is to be replaced. */
+  readonly replacesMarker: boolean
 }
 
 export class Committer {
@@ -42,7 +44,7 @@ export class Committer {
     this.#options = options
   }
 
-  /** Throws ArtifactsMissing, the signal's reason, or an error of the bucket or a sink. */
+  /** Throws ArtifactsMissing, MarkerExists, the signal's reason, or an error of the bucket or a sink. */
   async commit(facts: SegmentFacts, uploaded: Uploaded, destination: BoundDestination, run: DeliveryRun): Promise<void> {
     const { target } = destination
     await this.#waitForTurn(run)
@@ -50,13 +52,13 @@ export class Committer {
     if (!isSameLocation(bound, target)) throw new Error('the destination was changed while the segment waited')
     const commit = this.#described.get(uploaded.artifacts) ?? this.#describe(facts, uploaded, destination)
     this.#described.set(uploaded.artifacts, commit)
-    await this.#record(commit, facts, destination, false, run)
+    await this.#record(commit, facts, destination, uploaded.replacesMarker ? 'replacing' : 'new', run)
   }
 
   /** Records a segment that an earlier run delivered. */
   async commitAdopted(found: SegmentCommit, facts: SegmentFacts, destination: BoundDestination, run: DeliveryRun): Promise<void> {
     await this.#waitForTurn(run)
-    await this.#record(found, facts, destination, true, run)
+    await this.#record(found, facts, destination, 'adopted', run)
   }
 
   async #waitForTurn({ turn, signal }: DeliveryRun): Promise<void> {
@@ -68,12 +70,12 @@ export class Committer {
     commit: SegmentCommit,
     { name: segment }: SegmentFacts,
     { target, bucket }: BoundDestination,
-    isAdopted: boolean,
+    marker: FinishedSegment['marker'],
     { signal }: DeliveryRun,
   ): Promise<void> {
     const { sinks, logger } = this.#options
-    for (const sink of sinks) await sink.record({ commit, segment, target, bucket, isAdopted, signal })
-    logCommit(logger, commit, isAdopted)
+    for (const sink of sinks) await sink.record({ commit, segment, target, bucket, marker, signal })
+    logCommit(logger, commit, marker === 'adopted')
   }
 
   #describe(
@@ -99,6 +101,7 @@ export class Committer {
       destination: { id: target.id, bucket: target.bucket, region: target.region },
       artifacts,
       views: boundQuality(views),
+      ...(name.adoption !== undefined && { adoption: name.adoption }),
       ...(position && { position }),
     }
     const key = objectKey(target.prefix, name, { type: 'marker' })

@@ -7,11 +7,12 @@ import type { DestinationTarget } from '#model/destination.ts'
  * The bucket belongs to the customer: it may contain anything under any name.
  */
 export function findForeignArtifact(
-  { destination, artifacts }: Pick<SegmentCommit, 'destination' | 'artifacts'>,
-  segment: SegmentName,
+  { destination, artifacts, adoption }: Pick<SegmentCommit, 'destination' | 'artifacts' | 'adoption'>,
+  name: SegmentName,
   { bucket, prefix }: Pick<DestinationTarget, 'bucket' | 'prefix'>,
 ): string | undefined {
   if (destination.bucket !== bucket) return `it belongs to another bucket, ${destination.bucket}`
+  const segment = { ...name, adoption }
   const viewsWithDlq = new Set<string | undefined>()
   for (const [name, { key, view_id }] of Object.entries(artifacts)) {
     const kind = parseArtifactKind(name)

@@ -36,7 +36,7 @@ export class KnownCommits {
 
   /** Returns undefined if there is no such commit, or control is away. Throws only the signal's reason. */
   async find(id: string, { signal, report }: Pick<DeliveryRun, 'signal' | 'report'>): Promise<KnownCommit | undefined> {
-    const { find, clock, random, logger } = this.#options
+    const { clock, random, logger } = this.#options
     const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.lookupTimeoutMs, random })
     let hasWaited = false
     const end = () => {
@@ -45,8 +45,7 @@ export class KnownCommits {
     for (;;) {
       signal.throwIfAborted()
       try {
-        const either = AbortSignal.any([signal, clock.timeout(deliveryLimits.lookupTimeoutMs)])
-        const [known] = await find([id], either)
+        const known = await this.ask(id, signal)
         end()
         this.#isAway = false
         return known
@@ -64,5 +63,11 @@ export class KnownCommits {
         await sleep(clock, delay.next(), signal)
       }
     }
+  }
+  /** The same, but throws if control is away. */
+  async ask(id: string, signal: AbortSignal): Promise<KnownCommit | undefined> {
+    const { find, clock } = this.#options
+    const [known] = await find([id], AbortSignal.any([signal, clock.timeout(deliveryLimits.lookupTimeoutMs)]))
+    return known
   }
 }

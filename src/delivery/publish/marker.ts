@@ -13,6 +13,7 @@ import type { PutOptions } from '#objects/object-store.ts'
 import { TransientError } from '../convert/build/transient-error.ts'
 import { allExist } from './all-exist.ts'
 import type { Bucket } from './bucket.ts'
+import type { ConditionalPuts } from './conditional-puts.ts'
 import type { MarkerSeal } from './marker-seal.ts'
 import { metadataOf } from './put-artifact.ts'
 
@@ -71,6 +72,17 @@ export class MarkerMissing extends TransientError {
   }
 }
 
+/** Thrown if the bucket has another marker of the segment. */
+export class MarkerExists extends TransientError {
+  override readonly name = 'MarkerExists'
+  readonly found: Uint8Array
+
+  constructor(key: string, found: Uint8Array) {
+    super(`the bucket has another marker of the segment, ${key}: looking whose it is`)
+    this.found = found
+  }
+}
+
 export type PutMarkerOptions = {
   readonly segment: SegmentName
   readonly kind: ArtifactKind
@@ -78,32 +90,46 @@ export type PutMarkerOptions = {
   readonly file: ArtifactFile
   /** The files that the marker lists. */
   readonly artifacts: ArtifactFiles
+  /** Puts the marker if none is there. Without it, the marker replaces one that is there. */
+  readonly conditional?: ConditionalPuts | undefined
   readonly signal: AbortSignal
 }
 
 /** Writes the marker of a segment's files. */
-export function putMarker(bucket: Bucket, { segment, kind, body, file, artifacts, signal }: PutMarkerOptions): Promise<void> {
+export function putMarker(
+  bucket: Bucket,
+  { segment, kind, body, file, artifacts, conditional, signal }: PutMarkerOptions,
+): Promise<void> {
   const { sha256, rows, view_id: id, view_version: version } = file
   const view = id === undefined || version === undefined ? {} : { view: { id, version } }
   const metadata = metadataOf(segment, kind, { sha256, rows, ...view })
-  return putLast(bucket, { body, file, metadata, artifacts, signal })
+  return putLast(bucket, { body, file, metadata, artifacts, conditional, signal })
 }
 
 /**
  * Writes a marker after the files that it lists, and looks whether the bucket has it: readers find nothing without it. Throws ArtifactsMissing if a
- * file is not in the bucket.
+ * file is not in the bucket, and MarkerExists if another marker is.
  */
 export async function putLast(
   bucket: Bucket,
-  { body, file, metadata, artifacts, signal }: Omit<PutMarkerOptions, 'segment' | 'kind'> & Pick<PutOptions, 'metadata'>,
+  {
+    body,
+    file,
+    metadata,
+    artifacts,
+    conditional,
+    signal,
+  }: Omit<PutMarkerOptions, 'segment' | 'kind'> & Pick<PutOptions, 'metadata'>,
 ): Promise<void> {
-  const contentType = contentTypeOf({ type: 'marker' })
+  const options = { contentType: contentTypeOf({ type: 'marker' }), metadata, attempts: 1, signal }
   // The checks and the put are one request to `bucket`, which may wait, and the put is sent once: nothing comes between them.
-  const isComplete = await bucket.request('write', async (store) => {
-    if (!(await allExist(store, artifacts, signal))) return false
-    await store.put(file.key, body, { contentType, metadata, attempts: 1, signal })
+  const found = await bucket.request('write', async (store) => {
+    if (!(await allExist(store, artifacts, signal))) return 'incomplete'
+    const other = await (conditional?.put(store, file.key, body, options) ?? store.put(file.key, body, options))
+    if (other !== undefined) return other
     if (!(await allExist(store, { file }, signal))) throw new MarkerMissing(file.key)
-    return true
+    return undefined
   })
-  if (!isComplete) throw new ArtifactsMissing()
+  if (found === 'incomplete') throw new ArtifactsMissing()
+  if (found !== undefined) throw new MarkerExists(file.key, found)
 }

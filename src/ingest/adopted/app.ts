@@ -14,6 +14,7 @@ import { startAll, stopAll } from '#lib/service.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { beginAdoption } from '#node/adoption.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { type Control, ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
@@ -54,6 +55,7 @@ export async function startAdoptedIngest(
   try {
     await refuseWhileRunning(nodeId, { ask, clock: machine, logger })
     await takeOver({ control, credential, clock: machine, random, logger })
+    await beginAdoption({ files, random }, paths.nodeAdoption)
   } catch (error) {
     lock[Symbol.dispose]()
     throw error

@@ -60,7 +60,8 @@ export function planCompactions(
 function isMergeable({ kind, artifact, marker_id }: ListedFile, except_views: readonly string[]): boolean {
   const parsed = parseArtifactKind(kind)
   if (parsed === undefined || !isCompactable(parsed) || ('name' in parsed && except_views.includes(parsed.name))) return false
-  return artifact.key.includes(`/${marker_id.split('.')[0]}`)
+  // Neither a merged file nor one of an adoption, which is rare, and has a key of its own.
+  return artifact.key.includes(`/${marker_id.split('.')[0]}.`)
 }
 
 function placeOf(endpoint_id: string, commit: CommitToCompact, { kind, artifact }: ListedFile): CompactionPlace {

@@ -28,6 +28,11 @@ export const s3Errors = {
   serviceUnavailable: { status: 503, code: 'ServiceUnavailable', message: 'Service is unable to handle request.' },
   accessDenied: { status: 403, code: 'AccessDenied', message: 'Access Denied' },
   noSuchBucket: { status: 404, code: 'NoSuchBucket', message: 'The specified bucket does not exist' },
+  preconditionFailed: {
+    status: 412,
+    code: 'PreconditionFailed',
+    message: 'At least one of the pre-conditions you specified did not hold',
+  },
   noSuchKey: { status: 404, code: 'NoSuchKey', message: 'The specified key does not exist.' },
   /** As B2 words it. */
   unsupportedHeader: (name: string) => ({

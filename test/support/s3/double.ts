@@ -159,6 +159,9 @@ export class S3Double implements AsyncDisposable {
     return own
   }
 
+  /** Whether it keeps an object that is there if it is told to. */
+  heedsConditions = true
+
   object(bucket: string, key: string): StoredObject | undefined {
     return this.buckets.get(bucket)?.objects.get(key)
   }
@@ -288,6 +291,8 @@ export class S3Double implements AsyncDisposable {
     const upload = uploads.get(query.get('uploadId') ?? '')
     switch (operation) {
       case 'PutObject':
+        if (this.heedsConditions && call.headers['if-none-match'] === '*' && objects.has(key))
+          return error(call, s3Errors.preconditionFailed)
         objects.set(key, { body, headers: kept(request) })
         return { status: 200, headers: { etag: etagOf(body) } }
       case 'GetObject':

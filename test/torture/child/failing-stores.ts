@@ -16,12 +16,13 @@ export function failingStores(base: ObjectStores, steered: Steered): ObjectStore
         const delayMs = faultOf('slow')?.delayMs ?? 0
         if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs))
       }
-      const put = async (act: () => Promise<void>): Promise<void> => {
+      const put = async <T>(act: () => Promise<T>): Promise<T> => {
         await delay()
         const fault = faultOf('refused', 'answer lost')
         if (fault?.kind === 'refused') throw new Error('503 SlowDown (injected)')
-        await act()
+        const result = await act()
         if (fault?.kind === 'answer lost') throw new Error('connection reset (injected)')
+        return result
       }
       const read = async <T>(act: () => Promise<T>): Promise<T> => {
         await delay()
@@ -30,6 +31,7 @@ export function failingStores(base: ObjectStores, steered: Steered): ObjectStore
       }
       return overriding<ObjectStore>(store, {
         put: (...args) => put(() => store.put(...args)),
+        putIfAbsent: (...args) => put(() => store.putIfAbsent(...args)),
         putFile: (...args) => put(() => store.putFile(...args)),
         get: (...args) => read(() => store.get(...args)),
         head: (...args) => read(() => store.head(...args)),

@@ -7,6 +7,7 @@ const labels = {
   write: 'Write an object',
   list: 'Find it in the list',
   read: 'Read it back',
+  if_absent: 'Write it only if it is not there',
   multipart: 'Upload in parts',
   delete: 'Delete it',
 } as const satisfies Record<ValidationStep['step'], string>
@@ -17,9 +18,9 @@ export function labelOf(step: ValidationStep['step']): string {
 
 /** Returns the steps that a validation will have, to show them while it runs. */
 export function expectedSteps({ encryption }: Destination, { kind, has_roles }: ObjectStore): readonly ValidationStep['step'][] {
-  if (kind === 'directory') return ['write', 'list', 'read', 'delete']
+  if (kind === 'directory') return ['write', 'list', 'read', 'if_absent', 'delete']
   const key = encryption === 'kms' ? (['kms'] as const) : []
-  return [has_roles ? 'assume_role' : 'allowlist', ...key, 'write', 'list', 'read', 'multipart', 'delete']
+  return [has_roles ? 'assume_role' : 'allowlist', ...key, 'write', 'list', 'read', 'if_absent', 'multipart', 'delete']
 }
 
 /** Messages of the API begin in lower case. */

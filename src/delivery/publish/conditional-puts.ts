@@ -1,0 +1,62 @@
+/**
+ * Puts markers that are to be there once, into one bucket.
+ *
+ * Owns: whether the store heeds the condition, which the first put of a process shows. Does not own: what a marker that is there means.
+ * Law: where the store heeds it, one of two machines that deliver the same segment writes its marker, and the other one learns of it. Where it
+ * does not, the bucket is asked right before the put, so two that come within a round trip are not noticed.
+ */
+import type { Logger } from '#lib/telemetry.ts'
+import type { ObjectStore, PutOptions } from '#objects/object-store.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
+import { unlessReadDenied } from './bucket.ts'
+
+export class ConditionalPuts {
+  readonly #bucket: string
+  readonly #logger: Logger
+  /** Undefined until a put has shown it. */
+  #isHeeded: boolean | undefined
+
+  constructor(bucket: string, logger: Logger) {
+    this.#bucket = bucket
+    this.#logger = logger
+  }
+
+  /**
+   * Puts the object if it is not there. Returns the content of one that is there and differs. If the role may not read, nothing can be compared: then
+   * the object is replaced.
+   */
+  async put(store: ObjectStore, key: string, body: Uint8Array, options: PutOptions): Promise<Uint8Array | undefined> {
+    const { signal } = options
+    const isFree = this.#isHeeded === true || (await unlessReadDenied(() => store.head(key, signal), undefined)) === undefined
+    if (isFree && (await this.#putOnce(store, key, body, options))) return undefined
+    // Nothing, if the object is gone by now, or may not be read.
+    const found = await unlessReadDenied(() => store.get(key, signal), undefined)
+    if (found === undefined) await store.put(key, body, options)
+    return found === undefined || Buffer.compare(found, body) === 0 ? undefined : found
+  }
+
+  async #putOnce(store: ObjectStore, key: string, body: Uint8Array, options: PutOptions): Promise<boolean> {
+    if (this.#isHeeded === false) {
+      await store.put(key, body, options)
+      return true
+    }
+    try {
+      const isPut = await store.putIfAbsent(key, body, options)
+      if (this.#isHeeded === undefined) this.#learn(!isPut || !(await store.putIfAbsent(key, body, options)))
+      return isPut
+    } catch (error) {
+      if (!(error instanceof ObjectStoreError) || error.reason !== 'condition_refused') throw error
+      this.#learn(false)
+      return this.#putOnce(store, key, body, options)
+    }
+  }
+
+  #learn(isHeeded: boolean): void {
+    this.#isHeeded = isHeeded
+    if (!isHeeded)
+      this.#logger.warn(
+        { bucket: this.#bucket },
+        'the store replaces objects although it is told not to (If-None-Match): see markers in docs/fencing.md',
+      )
+  }
+}
