@@ -289,7 +289,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(answer.body).not.toHaveProperty('ref_count')
     // A directory has neither roles nor keys.
     const passed = { outcome: 'passed', message: null, effect: null, setting: null, value: null }
-    expect(answer.body.steps).toEqual(['write', 'list', 'read', 'delete'].map((step) => ({ step, ...passed })))
+    expect(answer.body.steps).toEqual(['write', 'list', 'read', 'if_absent', 'delete'].map((step) => ({ step, ...passed })))
     const left = readdirSync(join(control().directory, 'buckets', bucket), { recursive: true, withFileTypes: true })
     expect(left.filter((entry) => entry.isFile())).toEqual([])
   })
@@ -306,7 +306,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(answer.body.last_error).not.toContain(control().directory)
     expect(answer.body.steps).toMatchObject([
       { step: 'write', outcome: 'failed', message: answer.body.last_error, setting: 'installation' },
-      ...['list', 'read', 'delete'].map((step) => ({ step, outcome: 'skipped', message: null })),
+      ...['list', 'read', 'if_absent', 'delete'].map((step) => ({ step, outcome: 'skipped', message: null })),
     ])
   })
 

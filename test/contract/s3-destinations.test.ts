@@ -82,7 +82,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     const calls = double.calls.slice(before)
     const operations = calls.map(({ operation }) => operation)
     expect(operations).toEqual([
-      ...['AssumeRole', 'PutObject', 'ListObjectsV2', 'GetObject'],
+      ...['AssumeRole', 'PutObject', 'ListObjectsV2', 'GetObject', 'PutObject'],
       ...['CreateMultipartUpload', 'UploadPart', 'AbortMultipartUpload', 'DeleteObject'],
     ])
     expect(calls[0]?.form.get('RoleSessionName')).toBe(`inlet-${at.account.account_id.slice(-12)}-control`)
