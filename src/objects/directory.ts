@@ -83,7 +83,7 @@ type Context = {
 }
 
 type Placing = {
-  /** Of the name of the file that is written. */
+  /** Ends the name of the file that is written. */
   readonly part: string
   /** Gives the written file its place. */
   readonly place: (incoming: string, path: string) => Promise<void>
