@@ -1,8 +1,10 @@
 import {
   autocompletion,
+  type CompletionContext,
   type CompletionResult,
   closeBrackets,
   closeBracketsKeymap,
+  closeCompletion,
   completionKeymap,
 } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
@@ -25,10 +27,14 @@ type CodeEditorProps = {
   readonly language: Extension
   readonly value: string
   readonly onChange: (text: string) => void
+  /** Ctrl Enter. */
+  readonly onRun?: () => void
   readonly problems?: readonly EditorProblem[]
+  /** If it is not set, the language completes. */
   readonly complete?: Complete
   readonly hint?: string
-  readonly height?: 'short' | 'tall'
+  /** A box is one field among others: it is as high as its text, and has no line numbers. The others look like files. */
+  readonly look?: 'short' | 'tall' | 'box'
 }
 
 const noProblems: readonly EditorProblem[] = []
@@ -42,7 +48,7 @@ const byCaller = Annotation.define<true>()
  * Law: the text belongs to the caller. A value that differs from what was typed replaces it.
  */
 export function CodeEditor(props: CodeEditorProps) {
-  const { label, language, value, problems = noProblems, hint = '', height = 'short' } = props
+  const { label, language, value, problems = noProblems, hint = '', look = 'short' } = props
   const host = useRef<HTMLDivElement>(null)
   const [view, setView] = useState<EditorView | null>(null)
   const [languageSlot] = useState(() => new Compartment())
@@ -54,15 +60,24 @@ export function CodeEditor(props: CodeEditorProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: what changes later goes into the view that exists, see the effects below
   useEffect(() => {
     if (host.current === null) return
+    const { complete } = latest.current
+    const override = [
+      ({ state, pos }: CompletionContext) => latest.current.complete?.(state.sliceDoc(0, pos), state.sliceDoc(pos)) ?? null,
+    ]
+    const run = (made: EditorView) => {
+      const { onRun } = latest.current
+      if (onRun === undefined) return false
+      closeCompletion(made)
+      onRun()
+      return true
+    }
     const extensions = [
-      basics,
+      keymap.of([{ key: 'Mod-Enter', run }]),
+      look === 'box' ? [basics, box] : [basics, file],
       languageSlot.of(language),
       placeholder(hint),
       EditorView.contentAttributes.of({ 'aria-label': label, ...reachable }),
-      autocompletion({
-        icons: false,
-        override: [({ state, pos }) => latest.current.complete?.(state.sliceDoc(0, pos), state.sliceDoc(pos)) ?? null],
-      }),
+      autocompletion({ icons: false, ...(complete && { override }) }),
       EditorView.updateListener.of(({ docChanged, state, transactions }) => {
         const typed = docChanged && !transactions.some((each) => each.annotation(byCaller))
         if (typed) latest.current.onChange(state.doc.toString())
@@ -90,20 +105,23 @@ export function CodeEditor(props: CodeEditorProps) {
     view.dispatch(setDiagnostics(view.state, diagnostics))
   }, [view, problems])
 
-  return <div ref={host} className={style.editor} data-height={height} />
+  return <div ref={host} className={style.editor} data-look={look} />
 }
 
 const basics: Extension = [
-  lineNumbers(),
   history(),
-  indentOnInput(),
   bracketMatching(),
   closeBrackets(),
-  highlightActiveLine(),
-  lintGutter(),
   EditorView.lineWrapping,
   plainTyping,
-  EditorState.tabSize.of(2),
   keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
   editorTheme,
 ]
+
+const file: Extension = [lineNumbers(), indentOnInput(), highlightActiveLine(), lintGutter(), EditorState.tabSize.of(2)]
+
+/** It has room around its text. */
+const box = EditorView.theme({
+  '.cm-content': { padding: 'var(--space-3) var(--space-4)', minHeight: '9rem' },
+  '.cm-line': { padding: '0' },
+})

@@ -107,7 +107,7 @@ function DefinitionEditor({ draft, definition, samples, problems, warnings, onCh
         onChange={(changed) => onChange({ text: changed, format })}
         problems={marked}
         complete={complete}
-        height="tall"
+        look="tall"
       />
       {problems.length > 0 && (
         <Callout
