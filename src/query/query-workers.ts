@@ -25,8 +25,8 @@ const workerLimits = {
   count: 2,
   /** How long after its arrival a query may start, or start again. */
   waitMs: 15_000,
-  /** Time to parse a statement. */
-  inspectMs: 5_000,
+  /** Time to parse a statement: milliseconds, but the process has the lowest priority, and gets little of a machine that is busy. */
+  inspectMs: 15_000,
   /** Extra time after the limit of a statement for the process to report a timeout before it is killed, and to read the result. */
   killAfterMs: 2_000,
   idleMs: 60_000,
