@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Sender } from '../support/acknowledged.ts'
 import { describeWith } from '../support/deployment.ts'
 import { type EndpointSettings, Installation } from '../support/installation.ts'
 import { ownSettings } from '../support/own-settings.ts'
@@ -21,7 +22,7 @@ const secrets = {
   AWS_SECRET_ACCESS_KEY: 'a'.repeat(40),
   PGPASSWORD: 'p'.repeat(20),
 }
-const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] }
+const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.number', required: true }] }
 
 type Target = { readonly id: string; readonly bucket: string }
 let targets = 0
@@ -35,46 +36,18 @@ async function newTarget(installation: Installation, settings: Partial<EndpointS
   return { id, bucket }
 }
 
-/** Posts one record after the other until stopped, and keeps what was acknowledged. */
-class Sender {
-  readonly acknowledged: number[] = []
-  readonly seqs = new Set<number>()
-  readonly rejected: (number | string)[] = []
-  #next = 0
-  #stopping = false
-  #done: Promise<void>
-
-  constructor(installation: Installation, endpointId: string) {
-    this.#done = this.#send(installation, endpointId)
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping = true
-    await this.#done
-  }
-
-  async #send(installation: Installation, endpointId: string): Promise<void> {
-    while (!this.#stopping) {
-      const n = this.#next++
-      try {
-        const { status, body } = await installation.ingest(endpointId, `{"n":${n}}`)
-        if (status === 202) {
-          this.acknowledged.push(n)
-          this.seqs.add(body.segment_seq)
-        } else this.rejected.push(status)
-        // A steady load: at full speed it would take the processors from the processes that restart.
-        await new Promise((resolve) => setTimeout(resolve, runs(5, 2)))
-      } catch (error) {
-        this.rejected.push(String(error))
-        await new Promise((resolve) => setTimeout(resolve, 10))
-      }
-    }
-  }
+/** Posts one record after the other. A steady load: at full speed it would take the processors from the processes that restart. */
+function sendTo(installation: Installation, endpointId: string): Sender {
+  const sender = new Sender(installation, endpointId, { recordsPerRequest: 1, pauseMs: runs(5, 2) })
+  sender.start()
+  return sender
 }
+
+const numbersOf = ({ acknowledged }: Sender) => acknowledged.map(({ number }) => number)
 
 async function committedNumbers(installation: Installation, { id, bucket }: Target): Promise<readonly number[]> {
   const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
-  return raw.map(({ payload }) => JSON.parse(String(payload)).n)
+  return raw.map(({ payload }) => JSON.parse(String(payload)).number)
 }
 
 /** Returns the process id of a child of the supervisor. */
@@ -114,7 +87,7 @@ describeWith('processes', 'one supervisor', () => {
 
   test('each process has only the secrets that it uses, and no signal opens an inspector', async () => {
     const supervisor = installation.pid('start') ?? 0
-    const preview = { definition, samples: ['{"n":1}'] }
+    const preview = { definition, samples: ['{"number":1}'] }
     const [control, ingest, delivery] = await Promise.all(
       ['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)),
     )
@@ -165,7 +138,7 @@ describeWith('processes', 'one supervisor', () => {
   test('ingest does not notice kill -9 of delivery', async () => {
     const target = await newTarget(installation)
     const { id } = target
-    const sender = new Sender(installation, id)
+    const sender = sendTo(installation, id)
     for (let kills = 0; kills < runs(1, 3); kills++) {
       const before = sender.acknowledged.length
       process.kill(await childOf(installation.pid('start'), 'delivery'), 'SIGKILL')
@@ -178,16 +151,16 @@ describeWith('processes', 'one supervisor', () => {
       )
     }
     await sender.stop()
-    expect(sender.rejected).toEqual([])
+    expect([sender.refusals, sender.unknown.size]).toEqual([0, 0])
     await installation.committed(id, sender.seqs)
-    expect(await committedNumbers(installation, target)).toEqual(sender.acknowledged)
+    expect(await committedNumbers(installation, target)).toEqual(numbersOf(sender))
   })
 
   test('after kill -9 of ingest it is restarted, delivery continues, and nothing acknowledged is lost', async () => {
     const target = await newTarget(installation)
     const { id } = target
     const delivery = await childOf(installation.pid('start'), 'delivery')
-    const sender = new Sender(installation, id)
+    const sender = sendTo(installation, id)
     for (let kills = 0; kills < runs(1, 3); kills++) {
       await until('an acknowledgement', () => sender.acknowledged.length > kills * 50, 30_000)
       process.kill(await childOf(installation.pid('start'), 'ingest'), 'SIGKILL')
@@ -200,7 +173,7 @@ describeWith('processes', 'one supervisor', () => {
     const committed = await committedNumbers(installation, target)
     // A record that was in flight at a kill may be stored without an acknowledgement. None is stored twice.
     expect(new Set(committed).size).toBe(committed.length)
-    expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
+    expect(numbersOf(sender).filter((n) => !new Set(committed).has(n))).toEqual([])
     expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
   })
 
@@ -213,14 +186,14 @@ describeWith('processes', 'one supervisor', () => {
       const sent = { method: 'PATCH', headers, body: JSON.stringify(body) }
       expect((await fetch(`${installation.apiUrl}/v1/accounts/${account_id}`, sent)).status).toBe(200)
     }
-    const post = async () => (await installation.ingest(id, '{"n":1}', { 'x-api-key': key })).status
+    const post = async () => (await installation.ingest(id, '{"number":1}', { 'x-api-key': key })).status
     await until('the key to work', async () => (await post()) === 202)
     const headers = { 'content-type': 'application/json' }
     const exchange = { method: 'POST', headers, body: JSON.stringify({ api_key: key }) }
     const token = await (await fetch(`${installation.apiUrl}/v1/token/exchange`, exchange)).json()
     const authorization = `Bearer ${Object(token).access_token}`
     const postWithToken = async () => {
-      const sent = { method: 'POST', headers: { ...headers, authorization }, body: '{"n":1}' }
+      const sent = { method: 'POST', headers: { ...headers, authorization }, body: '{"number":1}' }
       return (await fetch(`${installation.ingestUrl}/v1/ingest?endpoint=${id}`, sent)).status
     }
     expect(await postWithToken()).toBe(202)
@@ -232,23 +205,25 @@ describeWith('processes', 'one supervisor', () => {
     expect(await postWithToken()).toBe(202)
     await installation.ok('POST', `/v1/keys/${keyId}/revoke?now=true`)
     await until('its token to be rejected', async () => (await postWithToken()) === 401, 30_000)
-    const last = await installation.ingest(id, '{"n":2}')
+    const last = await installation.ingest(id, '{"number":2}')
     expect(last.status).toBe(202)
 
     await asOperator({ status: 'suspended' })
-    await until('data to be refused', async () => (await installation.ingest(id, '{"n":3}')).status === 403, 30_000)
-    expect(await installation.ingest(id, '{"n":3}')).toMatchObject({ body: { error: 'account_suspended' } })
+    await until('data to be refused', async () => (await installation.ingest(id, '{"number":3}')).status === 403, 30_000)
+    expect(await installation.ingest(id, '{"number":3}')).toMatchObject({ body: { error: 'account_suspended' } })
     await installation.committed(id, [last.body.segment_seq])
     await asOperator({ status: 'active' })
-    await until('data to be accepted', async () => (await installation.ingest(id, '{"n":4}')).status === 202, 30_000)
+    await until('data to be accepted', async () => (await installation.ingest(id, '{"number":4}')).status === 202, 30_000)
 
     const used = async () => (await installation.ok('GET', '/v1/quotas')).quotas.bytes_per_day.used
     await until('the use of the account', async () => (await used()) > 0, 30_000)
     await asOperator({ quotas: { bytes_per_day: 1 } })
-    await until('data to be refused', async () => (await installation.ingest(id, '{"n":5}')).status === 429, 30_000)
-    expect(await installation.ingest(id, '{"n":5}')).toMatchObject({ body: { error: 'quota_exceeded', quota: 'bytes_per_day' } })
+    await until('data to be refused', async () => (await installation.ingest(id, '{"number":5}')).status === 429, 30_000)
+    expect(await installation.ingest(id, '{"number":5}')).toMatchObject({
+      body: { error: 'quota_exceeded', quota: 'bytes_per_day' },
+    })
     await asOperator({ quotas: { bytes_per_day: null } })
-    await until('data to be accepted', async () => (await installation.ingest(id, '{"n":6}')).status === 202, 30_000)
+    await until('data to be accepted', async () => (await installation.ingest(id, '{"number":6}')).status === 202, 30_000)
   })
 
   test('a node whose credential is revoked gets another one, and both of its processes go on with it', async () => {
@@ -259,7 +234,7 @@ describeWith('processes', 'one supervisor', () => {
     const headers = { authorization: `Bearer ${secrets.INLET_OPERATOR_TOKEN}` }
     const { status } = await fetch(`${installation.apiUrl}/v1/nodes/${nodeId}/credential`, { method: 'DELETE', headers })
     expect(status).toBe(204)
-    const { body } = await installation.ingest(id, '{"n":1}')
+    const { body } = await installation.ingest(id, '{"number":1}')
     await installation.committed(id, [body.segment_seq])
     expect(credential()[0]).not.toBe(revoked)
     expect(credential()[1]).toBe(revoked)
@@ -300,7 +275,7 @@ describeWith('processes', 'one supervisor', () => {
   test('after kill -9 of the supervisor its processes drain and end, and a new one takes over', async () => {
     const target = await newTarget(installation, { segment_max_age_seconds: 3600 })
     const { id } = target
-    const { body } = await installation.ingest(id, '{"n":1}')
+    const { body } = await installation.ingest(id, '{"number":1}')
     const supervisor = installation.pid('start')
     const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
     await installation.kill('start')
@@ -308,7 +283,7 @@ describeWith('processes', 'one supervisor', () => {
     await installation.start('start')
     await installation.committed(id, [body.segment_seq])
     expect(await committedNumbers(installation, target)).toEqual([1])
-    expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+    expect((await installation.ingest(id, '{"number":2}')).status).toBe(202)
   })
 })
 
@@ -319,11 +294,11 @@ describeWith('processes', 'npm start', () => {
     await installation.startWithNpm()
     const target = await newTarget(installation, { segment_max_age_seconds: 3600 })
     const { id } = target
-    const sender = new Sender(installation, id)
+    const sender = sendTo(installation, id)
     await until('100 acknowledgements', () => sender.acknowledged.length > 100, 30_000)
     expect(await installation.end('start', 'SIGTERM', { group: true })).toBe(0)
     await sender.stop()
-    expect(await committedNumbers(installation, target)).toEqual(sender.acknowledged)
+    expect(await committedNumbers(installation, target)).toEqual(numbersOf(sender))
     expect(installation.walFiles(id)).toEqual([])
     expect(readdirSync(join(installation.directory, 'node/outbox')).filter((name) => name.endsWith('.json'))).toEqual([])
     await installation.start('start')
