@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -109,6 +110,21 @@ test('serves TLS 1.2 and 1.3 on both listeners, and nothing older', async () => 
     expect(await ask({})).toMatchObject({ protocol: 'TLSv1.3' })
     await expect(ask({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })).rejects.toThrow()
   }
+})
+
+test('plain text gets no response, and others are served', async () => {
+  await using node = await started()
+  const port = portOf(node.url)
+  for (const bytes of [
+    'POST /v1/ingest HTTP/1.1\r\nHost: x\r\n\r\n',
+    '\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0',
+    '\xff'.repeat(100),
+  ]) {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+    socket.write(bytes, 'latin1')
+    expect(await text(socket)).not.toContain('HTTP/1.1')
+  }
+  expect(await serialAt(port)).toBe(new X509Certificate(first.chain).serialNumber)
 })
 
 test('a start without control serves the stored one; a damaged file waits for control', async () => {
