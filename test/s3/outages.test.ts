@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Delivered, expectExactlyOnce, Sender } from '../support/acknowledged.ts'
-import { type Fault, FaultProxy } from '../support/fault-proxy.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
 import { Installation } from '../support/installation.ts'
 import { Customer, type CustomerDestination, describeGateway, gatewayEnvironment } from '../support/object-gateway.ts'
 import { until } from '../support/until.ts'
@@ -57,53 +57,6 @@ describeGateway('while S3 is failing', (gateway) => {
   }
 
   describe.concurrent('deliveries wait and go on when', () => {
-    const faults: readonly (readonly [string, Fault, RegExp])[] = [
-      ['it returns 500', { kind: 'answer', status: 500, code: 'InternalError' }, /InternalError/],
-      ['it returns 503 SlowDown', { kind: 'answer', status: 503, code: 'SlowDown' }, /SlowDown/],
-      ['it resets connections in the middle of a body', { kind: 'reset', afterBytes: 100 }, /ECONNRESET|EPIPE/],
-      ['its responses are lost', { kind: 'lost-answer' }, /ECONNRESET|EPIPE/],
-    ]
-    test.each(faults)('%s', async (_, fault, reason) => {
-      const delivered = await delivering()
-      const path = `/${delivered.destination.bucket}/`
-      proxy.break(path, fault)
-      await until('the reason', async () => (await reasonsOf(delivered.endpointId)).some((text) => reason.test(text)), 60_000)
-      proxy.heal(path)
-      await recovers(delivered)
-    })
-
-    test('it hangs', async () => {
-      const delivered = await delivering()
-      const path = `/${delivered.destination.bucket}/`
-      proxy.break(path, { kind: 'silence' })
-      await until('a request without an answer', () => proxy.hits(path) > 0, 20_000)
-      proxy.heal(path)
-      await recovers(delivered)
-    })
-
-    test('it is very slow', async () => {
-      const delivered = await delivering()
-      const path = `/${delivered.destination.bucket}/`
-      proxy.break(path, { kind: 'crawl', bytesPerSecond: 2_000 })
-      const before = (await installation.commits(delivered.endpointId)).length
-      await until('a delivery', async () => (await installation.commits(delivered.endpointId)).length > before + 1, 60_000)
-      expect(proxy.hits(path)).toBeGreaterThan(0)
-      proxy.heal(path)
-      await recovers(delivered)
-    })
-
-    test('every other response is lost', async () => {
-      const delivered = await delivering()
-      const path = `/${delivered.destination.bucket}/`
-      proxy.break(path, { kind: 'lost-answer' }, { share: 0.5 })
-      await until('lost answers', () => proxy.hits(path) > 10, 60_000)
-      proxy.break(path, { kind: 'answer', status: 500, code: 'InternalError' }, { share: 0.5 })
-      const lost = proxy.hits(path)
-      await until('failures', () => proxy.hits(path) > lost + 10, 60_000)
-      proxy.heal(path)
-      await recovers(delivered)
-    })
-
     test('the role may not write for a while', async () => {
       const delivered = await delivering()
       const { role, bucket } = delivered.destination
