@@ -183,15 +183,20 @@ describe('MQTT', () => {
     return { client, connack }
   }
 
+  /** Connects so many clients of one account and one of another, and then hangs the disk. */
+  async function crowd(node: IngestNode, disk: SteeredFiles, count: number) {
+    const all: MqttClient[] = []
+    for (let index = 0; index < count; index += 1) all.push((await connect(node, greedy, `${index}`)).client)
+    const { client: other } = await connect(node, victim, 'victim')
+    all[0]?.publish('warm', { messageId: 9_999 })
+    await all[0]?.next()
+    return { all, other, resume: disk.hang() }
+  }
+
   test('the flood of one account does not stop the reading of others', async () => {
     const disk = new SteeredFiles()
     await using node = await IngestNode.start({ snapshot: snapshotOf(greedy, victim), environment, files: disk.files })
-    const flooding: MqttClient[] = []
-    for (let index = 0; index < 8; index += 1) flooding.push((await connect(node, greedy, `${index}`)).client)
-    const { client: other } = await connect(node, victim, 'victim')
-    flooding[0]?.publish('warm', { messageId: 9_999 })
-    await flooding[0]?.next()
-    const resume = disk.hang()
+    const { all: flooding, other, resume } = await crowd(node, disk, 8)
     const payload = Buffer.alloc(64 * 1024, 0x61)
     for (const client of flooding) for (let id = 1; id <= 50; id += 1) client.publish(payload, { messageId: id })
     await until('the flood to be refused', async () => (await connect(node, greedy, 'late')).connack.reasonCode === 0x89)
@@ -209,12 +214,7 @@ describe('MQTT', () => {
     const disk = new SteeredFiles()
     const small = { ...environment, INLET_MAX_IN_FLIGHT_BYTES: '4MiB' }
     await using node = await IngestNode.start({ snapshot: snapshotOf(greedy, victim), environment: small, files: disk.files })
-    const flooding: MqttClient[] = []
-    for (let index = 0; index < 8; index += 1) flooding.push((await connect(node, greedy, `${index}`)).client)
-    const { client: other } = await connect(node, victim, 'victim')
-    flooding[0]?.publish('warm', { messageId: 9_999 })
-    await flooding[0]?.next()
-    const resume = disk.hang()
+    const { all: flooding, other, resume } = await crowd(node, disk, 8)
     const properties = { userProperties: { long: 'x'.repeat(15 * KiB) } }
     for (const client of flooding) for (let id = 1; id <= 150; id += 1) client.publish('1', { messageId: id, properties })
     await until('the flood to be refused', async () => (await connect(node, greedy, 'late')).connack.reasonCode === 0x89)
@@ -230,12 +230,7 @@ describe('MQTT', () => {
     const disk = new SteeredFiles()
     const small = { ...environment, INLET_MAX_IN_FLIGHT_BYTES: '4MiB' }
     await using node = await IngestNode.start({ snapshot: snapshotOf(greedy, victim), environment: small, files: disk.files })
-    const waiting: MqttClient[] = []
-    for (let index = 0; index < 60; index += 1) waiting.push((await connect(node, greedy, `${index}`)).client)
-    const { client: other } = await connect(node, victim, 'victim')
-    waiting[0]?.publish('warm', { messageId: 9_999 })
-    await waiting[0]?.next()
-    const resume = disk.hang()
+    const { all: waiting, other, resume } = await crowd(node, disk, 60)
     for (const client of waiting) client.publish(Buffer.alloc(60 * 1024, 0x61))
     await until('some to be cut off', () => waiting.filter(({ isClosed }) => isClosed).length > 0)
     other.publish('read')
