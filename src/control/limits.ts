@@ -67,6 +67,9 @@ export const controlLimits = {
   compactionEndpointsAtOnce: 1_000,
   /** How often canaries are judged, and how many are read at once. */
   canaryCheckMs: 10_000,
+  /** How often the bytes that wait on nodes are sampled, so that each minute has a sample, and how many endpoints are written at once. */
+  undeliveredSampleMs: 55_000,
+  undeliveredEndpointsAtOnce: 500,
   /** How often revocations are compared with what nodes report, and how many at once. */
   revocationCheckMs: 2_000,
   revocationsAtOnce: 200,

@@ -103,6 +103,7 @@ import { createCommitRecovery, type RebuildRegion } from './upkeep/lost-commits.
 import { createNewEndpointChecks } from './upkeep/new-endpoints.ts'
 import { createRevocationNotes } from './upkeep/revocations.ts'
 import { createSettlements } from './upkeep/settlements.ts'
+import { createUndeliveredSamples } from './upkeep/undelivered-samples.ts'
 
 export type ControlPorts = {
   readonly store: Store
@@ -414,6 +415,7 @@ function listServices(
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
+    createUndeliveredSamples({ store, leadership, clock, logger }),
     createRevocationNotes({ store, leadership, clock, logger, registry }),
     createCanaryStops({ store, applyChange, leadership, clock, logger, registry }),
     createNewEndpointChecks({ store, leadership, endpointStates, clock, logger }),

@@ -2,7 +2,7 @@
  * Time series of an endpoint or a view, in buckets of a few lengths.
  *
  * Owns: the lengths, the fields of a bucket, adding buckets up. Does not own: counting (ingest), storage (store/).
- * Law: sums do not depend on their order, so buckets of nodes and of shorter lengths add up.
+ * Law: sums and maxima do not depend on their order, so buckets of nodes and of shorter lengths add up.
  */
 import { z } from 'zod'
 import { durationBins, quantileOf } from '#lib/duration-histogram.ts'
@@ -49,8 +49,8 @@ export type CommitCounts = {
   readonly committed_after_ms_max: number
 }
 
-/** A bucket as it is stored. */
-export type EndpointCounts = IngestCounts & CommitCounts
+/** A bucket as it is stored. `undelivered_bytes_max`: the highest sample of what nodes held and no commit had. */
+export type EndpointCounts = IngestCounts & CommitCounts & { readonly undelivered_bytes_max: number }
 
 export function addEndpointCounts(parts: readonly Partial<EndpointCounts>[]): EndpointCounts {
   return {
@@ -58,7 +58,8 @@ export function addEndpointCounts(parts: readonly Partial<EndpointCounts>[]): En
     commits: sumOf(parts, 'commits'),
     committed_records: sumOf(parts, 'committed_records'),
     committed_after: sumByName(parts, 'committed_after'),
-    committed_after_ms_max: parts.reduce((max, { committed_after_ms_max: ms = 0 }) => Math.max(max, ms), 0),
+    committed_after_ms_max: maxOf(parts, 'committed_after_ms_max'),
+    undelivered_bytes_max: maxOf(parts, 'undelivered_bytes_max'),
   }
 }
 
@@ -74,6 +75,10 @@ export function addIngestCounts(parts: readonly Partial<IngestCounts>[]): Ingest
 
 function sumOf<Name extends string>(parts: readonly { readonly [name in Name]?: number }[], name: Name): number {
   return safeSum(parts.map(({ [name]: value }) => value ?? 0))
+}
+
+function maxOf<Name extends string>(parts: readonly { readonly [name in Name]?: number }[], name: Name): number {
+  return parts.reduce((max, { [name]: value = 0 }) => Math.max(max, value), 0)
 }
 
 function sumByName<Name extends string>(
@@ -108,6 +113,11 @@ export const EndpointBucket = z.object({
     .object({ p50: Milliseconds, max: Milliseconds })
     .nullable()
     .meta(described('from the seal of a segment to its commit; null if nothing was delivered')),
+  undelivered_bytes_max: Count.nullable().meta(
+    described(
+      'most bytes that were acknowledged, on the disks of nodes, and in no commit, of samples about once a minute; null if none found any',
+    ),
+  ),
 })
 export type EndpointBucket = z.infer<typeof EndpointBucket>
 
@@ -120,6 +130,7 @@ export function toEndpointBucket(at: string, counts: EndpointCounts): EndpointBu
     ack_latency_ms: p50 === null || p99 === null ? null : { p50, p99 },
     // A bin is a range: its middle may be above the longest of its durations.
     commit_lag_ms: lag === null ? null : { p50: Math.min(lag, max), max },
+    undelivered_bytes_max: counts.undelivered_bytes_max || null,
   }
 }
 

@@ -1,15 +1,19 @@
 import { expect } from 'vitest'
+import { sampleUndelivered } from '#control/upkeep/undelivered-samples.ts'
+import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import { seriesLimits } from '#model/limits.ts'
 import type { SeriesReport } from '#model/node-protocol.ts'
 import { type SeriesQuery, seriesWindow } from '#model/series.ts'
 import { recordCommit } from '#store/commits/commits.ts'
-import { registerNode } from '#store/nodes/nodes.ts'
+import { listUndeliveredBytes } from '#store/nodes/lag-totals.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { listEndpointBuckets, recordSeriesReport } from '#store/series/endpoint-series.ts'
 import { seriesRemovals } from '#store/series/series-retention.ts'
 import { listVersionSeries } from '#store/series/view-series.ts'
 import { transact } from '#store/store.ts'
 import { newStore, type TestStore } from '../support/databases.ts'
+import { aLag } from '../support/lags.ts'
 import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
 
 type Item = SeriesReport['items'][number]
@@ -112,6 +116,44 @@ describeStores('the series of an endpoint', (test) => {
     // Durations are counted in bins.
     expect(bucket?.commit_lag_ms?.p50).toBeGreaterThan(900)
     expect(bucket?.commit_lag_ms?.p50).toBeLessThan(1_100)
+  })
+})
+
+describeStores('samples of undelivered bytes', (test) => {
+  test('are what all nodes last reported, and a bucket keeps the highest', async ({ store }) => {
+    const { id, region, node, buckets } = await setUp(store)
+    const others = await Promise.all(Array.from({ length: 3 }, () => anAccount(store).then((of) => aStoredEndpoint(store, of))))
+    const nodes = [node, await aNode(store, region)]
+    const hold = async (...bytes: readonly number[]) => {
+      for (const [index, node_id] of nodes.entries()) {
+        const lag = [id, newId(), ...others.map((endpoint) => endpoint.id)].map((endpoint_id) =>
+          aLag(endpoint_id, { undelivered_bytes: bytes[index] ?? 0 }),
+        )
+        const beat = { node_id, applied_epoch: 1, healthy: true, reasons: [], lag }
+        await transact(store, (db) => recordHeartbeat(db, { process: 'delivery', ...beat }, t0))
+      }
+    }
+    const sampleAt = (now: number) =>
+      sampleUndelivered({ store, clock: { ...systemClock, now: () => now } }, new AbortController().signal)
+    for (const [seconds, bytes] of [
+      [0, [70, 30]],
+      [30, [20, 5]],
+      [60, [0, 0]],
+      [70, [0, 8]],
+    ] as const) {
+      await hold(...bytes)
+      await sampleAt(t0 + seconds * 1_000)
+    }
+    const most = async (step: '10s' | '1m' | '1h') =>
+      (await buckets({ step }, t0 + 70_000)).map((bucket) => bucket.undelivered_bytes_max)
+    expect(await most('10s')).toEqual([100, 25, 8])
+    expect(await most('1m')).toEqual([100, 8])
+    expect(await most('1h')).toEqual([100])
+    expect(await listUndeliveredBytes(store.db, '', 2)).toHaveLength(2)
+    const ids = [id, ...others.map((endpoint) => endpoint.id)].toSorted()
+    expect(await listUndeliveredBytes(store.db, ids[1] ?? '', 9)).toEqual(
+      ids.slice(2).map((endpoint_id) => ({ endpoint_id, bytes: 8 })),
+    )
   })
 })
 

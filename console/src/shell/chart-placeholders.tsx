@@ -1,7 +1,7 @@
 import { Card, Columns } from '../design/layout.tsx'
 import { Skeleton } from '../design/skeleton.tsx'
 
-const names = ['throughput', 'latency', 'lag']
+const names = ['throughput', 'latency', 'lag', 'waiting']
 
 /** Holds the place of the charts of an endpoint. */
 export function ChartPlaceholders() {

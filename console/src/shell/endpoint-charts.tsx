@@ -10,13 +10,13 @@ import {
   valuesAt,
 } from '../api/series.ts'
 import { Chart, type ChartSeries } from '../design/chart.tsx'
-import { formatCompact, formatDuration } from '../design/format.ts'
+import { formatBytes, formatCompact, formatDuration } from '../design/format.ts'
 import { Card, Columns } from '../design/layout.tsx'
 import { ChartPlaceholders } from './chart-placeholders.tsx'
 import { Failure } from './failure.tsx'
 import { useAccount } from './session.tsx'
 
-/** Charts of one endpoint: accepted records, acknowledgement and delivery. Loaded on demand, because charts are large. */
+/** Charts of one endpoint: accepted records, acknowledgement, delivery, and what waits for it. Loaded on demand, because charts are large. */
 export function EndpointCharts({ endpoint, range }: { readonly endpoint: string; readonly range: Range }) {
   const series = useQuery(endpointSeriesQuery(useAccount(), endpoint, range))
   if (series.isError && series.data === undefined) return <Failure error={series.error} onRetry={() => void series.refetch()} />
@@ -24,7 +24,7 @@ export function EndpointCharts({ endpoint, range }: { readonly endpoint: string;
 }
 
 function Charts({ data }: { readonly data: EndpointSeries }) {
-  const { times, throughput, latency, lag } = useMemo(() => linesOf(data), [data])
+  const { times, throughput, latency, lag, waiting } = useMemo(() => linesOf(data), [data])
   const shared = { times, sync: 'endpoint', isOpen: showsOpen(data) }
   return (
     <Columns minimum={16}>
@@ -36,6 +36,9 @@ function Charts({ data }: { readonly data: EndpointSeries }) {
       </Card>
       <Card>
         <Chart {...shared} label="In the bucket after sealing" series={lag} format={formatDuration} />
+      </Card>
+      <Card>
+        <Chart {...shared} label="Not yet in the bucket" series={waiting} format={formatBytes} />
       </Card>
     </Columns>
   )
@@ -51,6 +54,7 @@ type Lines = {
   readonly throughput: readonly ChartSeries[]
   readonly latency: readonly ChartSeries[]
   readonly lag: readonly ChartSeries[]
+  readonly waiting: readonly ChartSeries[]
 }
 
 function linesOf({ buckets, ...window }: EndpointSeries): Lines {
@@ -70,5 +74,6 @@ function linesOf({ buckets, ...window }: EndpointSeries): Lines {
       { label: '99 %', tone: 2, values: values((bucket) => bucket.ack_latency_ms?.p99 ?? null, null) },
     ],
     lag: [{ label: 'longest', tone: 3, kind: 'bars', values: values((bucket) => bucket.commit_lag_ms?.max ?? null, null) }],
+    waiting: [{ label: 'most', tone: 3, kind: 'bars', values: values((bucket) => bucket.undelivered_bytes_max, null) }],
   }
 }

@@ -719,6 +719,8 @@ readonly commit_lag_ms: {
 readonly p50: number
 readonly max: number
 } | null
+/** most bytes that were acknowledged, on the disks of nodes, and in no commit, of samples about once a minute; null if none found any */
+readonly undelivered_bytes_max: number | null
 }
 readonly EndpointSeries: {
 readonly endpoint_id: string

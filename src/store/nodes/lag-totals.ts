@@ -1,6 +1,7 @@
 /** Totals of all nodes and accounts, for the metrics of operators. The database sums them up: there may be millions of rows. */
 import { type RawBuilder, sql } from 'kysely'
 import { sumOf } from '../safe-sums.ts'
+import type { UndeliveredBytes } from '../series/endpoint-series.ts'
 import type { Db } from '../store.ts'
 
 const held = sql<number>`endpoint_lags.open_segments + endpoint_lags.undelivered_segments + endpoint_lags.parked_segments + endpoint_lags.quarantined_segments`
@@ -40,6 +41,23 @@ export async function listLargestLags(
     .orderBy('endpoint_lags.undelivered_bytes', 'desc')
     .orderBy('endpoint_lags.endpoint_id')
     .orderBy('endpoint_lags.node_id')
+    .limit(limit)
+    .execute()
+}
+
+/** Returns what all nodes hold of endpoints that are not deleted, by endpoint, in the order of their ids: those after `after` that wait for a commit. */
+export async function listUndeliveredBytes(db: Db, after: string, limit: number): Promise<readonly UndeliveredBytes[]> {
+  return db
+    .selectFrom('endpoint_lags')
+    .innerJoin('endpoints', (join) =>
+      join.onRef('endpoints.id', '=', 'endpoint_lags.endpoint_id').on('endpoints.deleted_at', 'is', null),
+    )
+    .select('endpoint_lags.endpoint_id')
+    .select(sumOf(measures.undelivered_bytes).as('bytes'))
+    .where('endpoint_lags.endpoint_id', '>', after)
+    .where('endpoint_lags.undelivered_bytes', '>', 0)
+    .groupBy('endpoint_lags.endpoint_id')
+    .orderBy('endpoint_lags.endpoint_id')
     .limit(limit)
     .execute()
 }

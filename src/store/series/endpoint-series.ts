@@ -1,5 +1,5 @@
 /**
- * Time series of endpoints: records that nodes accepted and refused, and records that were delivered.
+ * Time series of endpoints: records that nodes accepted and refused, bytes that waited, and records that were delivered.
  *
  * Law: a report of a node is added once, in the transaction that first records it, and so is a commit. Nodes and commits add to the same
  * rows, so a row is written only if nobody changed it since it was read.
@@ -50,6 +50,14 @@ export async function addCommitToSeries(db: Tx, commit: SegmentCommit, uploadedA
     committed_after_ms_max: lagMs,
   }
   await add(db, [{ endpoint_id: commit.endpoint_id, at: uploadedAt, counts }], uploadedAt)
+}
+
+export type UndeliveredBytes = { readonly endpoint_id: string; readonly bytes: number }
+
+/** Adds what nodes held at `now` (epoch ms) that no commit had. */
+export async function addUndeliveredToSeries(db: Tx, samples: readonly UndeliveredBytes[], now: number): Promise<void> {
+  const additions = samples.map(({ endpoint_id, bytes }) => ({ endpoint_id, at: now, counts: { undelivered_bytes_max: bytes } }))
+  await add(db, additions, now)
 }
 
 /** Returns the buckets of an endpoint in which something happened, in the order of time. The caller checks the account. */

@@ -18,6 +18,7 @@ export const seriesExamples: Examples = {
           commits: 1,
           committed_records: 11_400,
           commit_lag_ms: { p50: 1_210, max: 1_210 },
+          undelivered_bytes_max: 2_400_000,
         },
       ],
     },
