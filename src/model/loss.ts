@@ -17,10 +17,11 @@ export const Loss = z.object({
   region: z.string(),
   state: LossState.meta({
     description:
-      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all; `confirmed`: somebody of the account accepted it',
+      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account accepted it',
   }),
   first_segment_seq: z.int().min(0).nullable().meta({
-    description: 'receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say',
+    description:
+      'receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say: then only `confirmed` ends the loss',
   }),
   last_segment_seq: z
     .int()

@@ -78,8 +78,8 @@ describe('GET /v1/losses', () => {
     expect(await whole.losses()).toEqual([])
   })
 
-  test('200 has nothing that is not known for a node of the release before', async () => {
-    const { endpoint, node, losses, reasons, receipt } = await inhabited()
+  test('200 has nothing that is not known for a node of the release before, and calls nothing recovered', async () => {
+    const { endpoint, node, losses, reasons, receipt, commit } = await inhabited()
     await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_bytes: 70 })] })
     await remove(node.id)
     expect(await losses()).toMatchObject([
@@ -87,6 +87,10 @@ describe('GET /v1/losses', () => {
     ])
     expect(await reasons()).toContain(`70 bytes of acknowledged records of node ${node.id} were not delivered`)
     expect((await receipt(5)).body).toMatchObject({ state: 'lost' })
+    await node.registerAgain()
+    await commit(5, 6)
+    const nothing = { segments: 0, records: 0, bytes: 0 }
+    expect(await losses()).toMatchObject([{ state: 'open', is_node_back: true, recovered: nothing }])
   })
 
   test('401, 403, 422; and nothing of another account', async () => {

@@ -916,9 +916,9 @@ readonly node_id: string
 /** as it was when the node was removed; null for none */
 readonly node_name: string | null
 readonly region: string
-/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all; `confirmed`: somebody of the account accepted it */
+/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account accepted it */
 readonly state: "open" | "recovered" | "confirmed"
-/** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say */
+/** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say: then only `confirmed` ends the loss */
 readonly first_segment_seq: number | null
 /** the last segment that the node reported; null if it did not say */
 readonly last_segment_seq: number | null

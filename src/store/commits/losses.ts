@@ -3,7 +3,8 @@
  *
  * Owns: the rows, from the removal until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts).
  * Law: a row is an upper bound as of the last report of the node. A segment counts as missing until its commit is recorded, whoever
- * delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers.
+ * delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers. A loss whose segments are not known is never
+ * recovered: only its account ends it.
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
@@ -98,7 +99,10 @@ async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<stri
   return new Map(rows.map(({ endpoint_id, seqs }) => [endpoint_id, Number(seqs)]))
 }
 
-/** Counts a commit that is new in this database as recovered, if it is of a segment that was lost. */
+/**
+ * Counts a commit that is new in this database as recovered, if it is of a segment that was lost. A loss without seqs does not say which those
+ * were, so none counts.
+ */
 export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
   const { node_id, endpoint_id, seq, records, wal_bytes } = commit
   await db
@@ -111,8 +115,8 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
     }))
     .where(({ and }) => and({ endpoint_id, node_id }))
     .where('segments_missing', '>', 0)
-    .where(({ eb, or }) => or([eb('first_seq', 'is', null), eb('first_seq', '<=', seq)]))
-    .where(({ eb, or }) => or([eb('last_seq', 'is', null), eb('last_seq', '>=', seq)]))
+    .where('first_seq', '<=', seq)
+    .where('last_seq', '>=', seq)
     .execute()
 }
 

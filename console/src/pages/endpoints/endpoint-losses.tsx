@@ -35,6 +35,8 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
         {is_node_back
           ? `The node is back, and delivers what it still has: ${formatCount(recovered.records)} records so far.`
           : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
+        {first_segment_seq === null &&
+          ' The node did not say which segments it held, so Inlet cannot tell when they are delivered: confirm the loss then.'}
       </p>
     </Callout>
   )
