@@ -8,6 +8,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import type { Loss } from '#model/loss.ts'
 import { resolverOf } from '../../tools/services/bind.ts'
 import { ApiClient } from '../support/api-client.ts'
 import { Customer } from '../support/object-gateway.ts'
@@ -56,6 +57,13 @@ export type ClusterEndpoint = {
   readonly region: RegionCode
   readonly protocol: 'http' | 'mqtt'
   readonly ingestHost: string
+}
+
+export type ReportedLog = {
+  readonly endpoint_id: string
+  readonly open_segments: number
+  readonly sealed_segments: number
+  readonly records: number | null
 }
 
 export type ClusterOptions = { readonly directory: string; readonly network: Network; readonly random: Random }
@@ -178,14 +186,14 @@ export class Cluster implements AsyncDisposable {
 
   /** Starts a node for the first time, with a token that only one node may use. */
   async join(name: NodeName): Promise<void> {
-    const { join_token } = await this.#operate('POST', '/v1/join-tokens', { name, region: regionOf(name) })
+    const { join_token } = await this.#call('POST', '/v1/join-tokens', { name, region: regionOf(name) })
     this.program(name).configure({ INLET_JOIN_TOKEN: join_token })
     this.program(name).start()
   }
 
   /** Lets control forget a node that does not come back. It refuses while it may still hear of the node, or the node holds data. */
   async removeNode(id: string): Promise<void> {
-    const remove = () => this.#operate('DELETE', `/v1/nodes/${id}`)
+    const remove = () => this.#call('DELETE', `/v1/nodes/${id}`)
     const { wrong } = await awaitTruth(
       async () =>
         remove().then(
@@ -197,9 +205,30 @@ export class Cluster implements AsyncDisposable {
     if (wrong.length > 0) this.troubles.push(...wrong)
   }
 
+  /** Runs a command of the operator where control runs, and returns what it prints. Throws an error if it fails. */
+  operate(args: readonly string[]): Promise<string> {
+    return this.program('control-1').run(args)
+  }
+
+  endpointsIn(region: RegionCode): readonly ClusterEndpoint[] {
+    return this.endpoints.filter((endpoint) => endpoint.region === region)
+  }
+
+  /** Returns what a node last reported to hold, by endpoint. */
+  async reportedBy(id: string): Promise<readonly ReportedLog[]> {
+    const { items } = await this.#call('GET', `/v1/nodes/${id}/segments?limit=200`)
+    return items
+  }
+
+  /** Returns what was lost with a node, as the account of its endpoints sees it. */
+  async lossesOf(nodeId: string): Promise<readonly Loss[]> {
+    const { items } = await this.management.ok('GET', '/v1/losses?limit=200')
+    return (items as readonly Loss[]).filter(({ node_id }) => node_id === nodeId)
+  }
+
   /** Returns what a node says of itself to the operator. */
   async reasonsOf(id: string): Promise<readonly string[]> {
-    const { items } = await this.#operate('GET', '/v1/nodes?limit=200')
+    const { items } = await this.#call('GET', '/v1/nodes?limit=200')
     const nodes = items as readonly { readonly id: string; readonly ingest: { readonly reasons: readonly string[] } | null }[]
     return nodes.find((node) => node.id === id)?.ingest?.reasons ?? []
   }
@@ -282,7 +311,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as in ApiClient
-  async #operate(method: string, path: string, body?: unknown): Promise<any> {
+  async #call(method: string, path: string, body?: unknown): Promise<any> {
     const { controlOrigin, operatorToken } = this.installation
     const authorization = `Bearer ${operatorToken}`
     const content = body === undefined ? {} : { body: JSON.stringify(body) }

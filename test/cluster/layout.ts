@@ -28,6 +28,10 @@ export const hostNames = Object.keys(hostNumbers) as readonly HostName[]
 export const controlNames = ['control-1', 'control-2'] as const
 export type ControlName = (typeof controlNames)[number]
 
+export function otherControls(name: ControlName): readonly ControlName[] {
+  return controlNames.filter((other) => other !== name)
+}
+
 export const nodeNames = ['fra-1', 'fra-2', 'nyc-1'] as const
 export type NodeName = (typeof nodeNames)[number]
 

@@ -25,7 +25,7 @@ async function main(options: Options): Promise<number> {
   return await runInside('loopback')
 }
 
-async function runRounds({ rounds, seed, kinds, pairs, keep }: Options): Promise<number> {
+async function runRounds({ rounds, seed, kinds, pairs, controlDownMs, keep }: Options): Promise<number> {
   const network = enteredNetwork() ?? 'loopback'
   const only = kinds.length < faultKinds.length ? ` --only ${kinds.join()}` : ''
   console.log(
@@ -36,7 +36,7 @@ async function runRounds({ rounds, seed, kinds, pairs, keep }: Options): Promise
     const directory = mkdtempSync(join(tmpdir(), 'round-'))
     const print = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
     try {
-      const result = await runRound({ directory, seed, round, kinds, pairs, network, print })
+      const result = await runRound({ directory, seed, round, kinds, pairs, controlDownMs, network, print })
       for (const line of describe(result)) print(line)
       findings += result.findings.length
       if (keep || result.findings.length > 0) print(`  kept: ${keepDirectory(directory, `${seed}-${round}`)}`)

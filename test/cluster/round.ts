@@ -23,16 +23,16 @@ export type RoundResult = Judgement & {
   readonly spread: Pick<Spread, 'quiet' | 'underFault'>
 }
 
-export type RoundOptions = Pick<Options, 'kinds' | 'pairs' | 'seed'> & {
+export type RoundOptions = Pick<Options, 'kinds' | 'pairs' | 'seed' | 'controlDownMs'> & {
   readonly directory: string
   readonly round: number
   readonly network: NetworkKind
   readonly print: (text: string) => void
 }
 
-export async function runRound({ directory, seed, round, kinds, pairs, network, print }: RoundOptions): Promise<RoundResult> {
+export async function runRound({ directory, seed, round, network, print, ...options }: RoundOptions): Promise<RoundResult> {
   const random = new Random(seedOfRound(seed, round))
-  const plan = drawPlan(random, { kinds, pairs, network })
+  const plan = drawPlan(random, { ...options, network })
   print(`round ${round}: starting the cluster`)
   await using cluster = await Cluster.start({ directory, network: createNetwork(network), random })
   const findings: Finding[] = []

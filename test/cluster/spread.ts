@@ -5,10 +5,8 @@
  * Law: a change is applied within `quietMsMax` on all nodes. While a fault lasts, and after it, `faultMsMax` is allowed: on the nodes that
  * control reaches, and on the others from the end of the fault.
  */
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
-import { Agent, request } from 'node:https'
+import { Agent } from 'node:https'
 import type { ApiResponse } from '../support/api-client.ts'
 import type { Random } from '../torture/random.ts'
 import { seconds } from '../torture/text.ts'
@@ -19,11 +17,11 @@ import {
   type NodeName,
   nodeNames,
   nodesOf,
-  ports,
   type RegionCode,
   regionOf,
   regions,
 } from './layout.ts'
+import { postTo } from './load/direct.ts'
 import { awaitTruth, type Find } from './truth.ts'
 
 export const quietMsMax = 2_000
@@ -135,18 +133,10 @@ export class Spread {
 
   /** A request without a body is rejected by a node that knows its key and its endpoint: there is nothing to store. */
   async #isAccepted(name: NodeName, host: string, apiKey: string): Promise<boolean> {
-    const outgoing = request({
-      ...{ host: this.#cluster.host(name).address, port: ports.ingest, servername: host, agent: this.#agent },
-      ...{ method: 'POST', path: '/v1/ingest', signal: AbortSignal.timeout(requestMsMax) },
-      headers: { host, 'x-api-key': apiKey, 'content-type': 'application/x-ndjson', 'content-length': 0 },
-    })
-    outgoing.on('error', () => undefined)
-    outgoing.end()
+    const post = { host, apiKey, body: '', agent: this.#agent, timeoutMs: requestMsMax }
     try {
-      const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
-      response.on('error', () => undefined)
-      response.resume()
-      return response.statusCode === 422
+      const { status } = await postTo(this.#cluster.host(name), post)
+      return status === 422
     } catch {
       return false
     }

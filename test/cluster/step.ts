@@ -61,6 +61,7 @@ export async function runStep(cluster: Cluster, faults: readonly Fault[], spread
   }
   const active = await awaitTruth(lookUnder(cluster, []))
   problems.push(...active.wrong.map((text) => `${seconds(truthMsMax)} after it was healed ${text}`))
+  for (const { checkAfter } of faults) problems.push(...((await checkAfter?.(cluster)) ?? []))
   const { wrong: late } = await awaitTruth(changes.findMissing, faultMsMax)
   problems.push(...late.map((text) => `${seconds(faultMsMax)} after it was healed ${text}`), ...(await spread.measure()))
   problems.push(...listImpatience(cluster, faults, since))

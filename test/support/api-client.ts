@@ -108,5 +108,7 @@ export type Commit = {
   readonly records: number
   readonly node_id: string
   readonly seq: number
+  readonly sealed_at: string
+  readonly uploaded_at: string
   readonly artifacts: Readonly<Record<string, { readonly key: string; readonly bytes: number }>>
 }

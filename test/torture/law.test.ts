@@ -26,7 +26,7 @@ function anEndpoint(delivered: readonly Delivered[], change: Partial<ObservedEnd
   return {
     id: endpointId,
     delivered,
-    commits: delivered.map(({ marker: { id, node_id, seq, records, artifacts } }) => ({ id, node_id, seq, records, artifacts })),
+    commits: delivered.map(({ marker }) => marker),
     counters: new Map([
       [
         viewId,
@@ -129,6 +129,7 @@ describe('the law', () => {
       known.slice(1),
       [...known, { ...changed, id: 'x' }],
       known.map((commit, at) => (at === 1 ? changed : commit)),
+      known.map((commit) => ({ ...commit, records: commit.records + 1 })),
     ]) {
       expect(lawsOf(aRound({ endpoints: [anEndpoint([first, second], { commits })] }))).toContain('endpoint')
     }

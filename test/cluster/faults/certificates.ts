@@ -1,5 +1,4 @@
 /** Certificates: renewals, and nodes that serve what clients reject. */
-import { once } from 'node:events'
 import { writeCertificate } from '../../support/certificates.ts'
 import type { Cluster } from '../cluster.ts'
 import { baseDomain, controlHost, controlNames, type NodeName, nodesOf, regionOf, regions } from '../layout.ts'
@@ -40,7 +39,7 @@ export function stopAcme(way: 'stop' | 'cut'): Fault {
       }
     },
     async check(cluster) {
-      const listed = await runOnControl(cluster, ['certificates', 'list'])
+      const listed = await cluster.operate(['certificates', 'list'])
       return listed.includes('cannot be reached: no response within') ? [] : [`no order has failed: ${listed}`]
     },
   }
@@ -60,7 +59,7 @@ export function spoilCertificate(kind: 'expired-certificate' | 'wrong-certificat
       const fault = isExpired ? 'expired at ' : `is for ${servedName}, not for `
       return { status: 'degraded', reasons: [`the certificate of node ${cluster.nodeId(name)} ${fault}`] }
     },
-    misleadsClients: true,
+    disturbsClients: true,
     beginsByRestart: true,
     async begin(cluster) {
       const [certificateFile, keyFile] = [cluster.path(`${name}.pem`), cluster.path(`${name}.key`)]
@@ -79,7 +78,7 @@ export async function renewAll(cluster: Cluster): Promise<() => Promise<void>> {
   const dialsBefore = cluster.dials
   const own = cluster.network.hasNames ? [controlHost] : []
   for (const name of [...own, ...regions.map((region) => `*.${region}.${baseDomain}`)]) {
-    await runOnControl(cluster, ['certificates', 'renew', name])
+    await cluster.operate(['certificates', 'renew', name])
   }
   const findOld = async () => {
     const served = await listServedCertificates(cluster)
@@ -112,16 +111,4 @@ function cutAcme(cluster: Cluster): () => void {
   return () => {
     for (const heal of heals) heal()
   }
-}
-
-/** Runs a command of the operator and returns what it prints. */
-async function runOnControl(cluster: Cluster, args: readonly string[]): Promise<string> {
-  const child = cluster.program('control-1').runBeside(args)
-  let output = ''
-  child.stdout?.on('data', (chunk: Buffer) => {
-    output += chunk.toString()
-  })
-  const [code] = await once(child, 'close')
-  if (code !== 0) throw new Error(`inlet ${args.join(' ')} ended with ${code}: ${output}`)
-  return output
 }

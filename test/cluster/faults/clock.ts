@@ -1,12 +1,17 @@
 import { errorMessage } from '#lib/error-message.ts'
 import { until } from '../../support/until.ts'
+import type { Cluster } from '../cluster.ts'
 import { type ControlName, controlNames, type NodeName, nodeNames } from '../layout.ts'
+import { storeRecords } from '../load/direct.ts'
 import { moveClock } from '../programs/host-clock.ts'
 import { renewAll } from './certificates.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
 /** A heartbeat asks control for the time every two seconds. */
 const noticeMsMax = 8_000
+/** What was sealed just before may be committed later, and clocks of one machine are read at different moments. */
+const sealedBeforeMs = 30_000
+const toleranceMs = 2_000
 
 /** The clock of one host is wrong for a while. Nobody may notice, but a node says so. */
 export function clock(name: ControlName | NodeName, seconds: number): Fault {
@@ -23,14 +28,67 @@ export function clock(name: ControlName | NodeName, seconds: number): Fault {
     },
     async check(cluster) {
       const [node] = nodeNames.filter((each) => each === name)
-      if (node === undefined) return []
-      const isSaid = async () => (await cluster.reasonsOf(cluster.nodeId(node))).some((reason) => reason.includes('clock'))
-      return until(`${name} to say that its clock is wrong`, isSaid, noticeMsMax).then(
-        () => [],
-        (error) => [errorMessage(error)],
-      )
+      return node === undefined ? [] : findSilenceAboutClock(cluster, node)
     },
   }
+}
+
+async function findSilenceAboutClock(cluster: Cluster, name: NodeName): Promise<readonly string[]> {
+  const isSaid = async () => (await cluster.reasonsOf(cluster.nodeId(name))).some((reason) => reason.includes('clock'))
+  return until(`${name} to say that its clock is wrong`, isSaid, noticeMsMax).then(
+    () => [],
+    (error) => [errorMessage(error)],
+  )
+}
+
+export type Skew = { readonly name: ControlName | NodeName; readonly seconds: number }
+
+/** The clocks of all hosts differ from each other, and a node starts by a wrong one. What is sealed has the right time all the same. */
+export function skewClocks(skews: readonly Skew[], restarted: NodeName): Fault {
+  let beganAt = 0
+  const known = new Set<string>()
+  return {
+    ...unnoticed,
+    kind: 'skewed-clocks',
+    text: `move the clocks of ${skews.map(({ name, seconds }) => `${name} by ${seconds} s`).join(', ')}, and restart ${restarted}`,
+    movesClock: true,
+    holdMs: 10_000,
+    async begin(cluster) {
+      for (const { id } of await listCommits(cluster)) known.add(id)
+      beganAt = Date.now()
+      for (const { name, seconds } of skews) moveClock(cluster.directory, name, seconds)
+      await cluster.program(restarted).stop()
+      cluster.program(restarted).start()
+      await cluster.untilReady(restarted)
+      await storeRecords(cluster, restarted)
+      return async () => {
+        for (const { name } of skews) moveClock(cluster.directory, name, 0)
+      }
+    },
+    async check(cluster) {
+      const problems = await Promise.all(nodeNames.map((name) => findSilenceAboutClock(cluster, name)))
+      const made = (await listCommits(cluster)).filter(({ id }) => !known.has(id))
+      const [from, to] = [beganAt - sealedBeforeMs, Date.now() + toleranceMs]
+      const wrong = made.filter(({ sealed_at, uploaded_at }) =>
+        [sealed_at, uploaded_at].some((at) => !isBetween(Date.parse(at), from, to)),
+      )
+      return [
+        ...problems.flat(),
+        ...wrong.map(
+          ({ id, sealed_at, uploaded_at }) => `commit ${id} was sealed at ${sealed_at}, and uploaded at ${uploaded_at}`,
+        ),
+        ...(made.length === 0 ? ['nothing was delivered while the clocks were wrong'] : []),
+      ]
+    },
+  }
+}
+
+function isBetween(at: number, from: number, to: number): boolean {
+  return at >= from && at <= to
+}
+
+async function listCommits({ management, endpoints }: Cluster) {
+  return (await Promise.all(endpoints.map(({ id }) => management.commits(id)))).flat()
 }
 
 /** The ACME server keeps the time. */

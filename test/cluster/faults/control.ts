@@ -1,20 +1,27 @@
-/** Control processes and their database. Nodes and clients must not notice. */
-import { errorMessage } from '#lib/error-message.ts'
-import { within } from '../../support/within.ts'
+/** Control processes that end or lose their database. Nodes and clients must not notice. */
+import { statSync } from 'node:fs'
+import { Customer } from '../../support/object-gateway.ts'
+import { findWaitingCommits } from '../../torture/segments.ts'
 import type { Cluster } from '../cluster.ts'
-import { type ControlName, controlNames } from '../layout.ts'
+import { bucket, type ControlName, controlNames, nodeNames, otherControls } from '../layout.ts'
+import { readinessOf, storeRecords } from '../load/direct.ts'
+import { awaitTruth } from '../truth.ts'
+import { cutWay, textOfCut, type Way } from './cut.ts'
 import { type Fault, unnoticed } from './fault.ts'
 import { asyncHeal } from './nodes.ts'
 
-const requestMsMax = 10_000
+/** Commits of ten minutes are reported in this time, while new ones come. */
+const outboxMsMax = 30_000
+/** A commit that waits for longer is stuck. */
+const reportMsMax = 5_000
 
 export function killControl(name: ControlName): Fault {
   return {
     ...unnoticed,
     kind: 'kill-control',
     text: `kill ${name}`,
-    controls: othersThan(name),
-    parts: { breaks: [name], needs: [...othersThan(name), 'database'] },
+    controls: otherControls(name),
+    parts: { breaks: [name], needs: [...otherControls(name), 'database'] },
     async begin(cluster) {
       await cluster.program(name).kill()
       return async () => {
@@ -26,68 +33,69 @@ export function killControl(name: ControlName): Fault {
 }
 
 /** The process runs, but does not reach the database. If it leads, the other one has to take over. */
-export function cutControl(name: ControlName): Fault {
+export function cutControl(name: ControlName, way: Way = 'both'): Fault {
   return {
     ...unnoticed,
     kind: 'cut-control',
-    text: `cut ${name} off from the database`,
+    text: textOfCut(name, 'the database', way),
     // Longer than a node may be silent: connections that it has to this process must not hold it up.
     holdMs: 15_000,
-    controls: othersThan(name),
-    parts: { breaks: [name], needs: [...othersThan(name), 'database'] },
+    controls: otherControls(name),
+    parts: { breaks: [name], needs: [...otherControls(name), 'database'] },
     cutsNetwork: true,
     async begin(cluster) {
       const databases = (['database-1', 'database-2'] as const).map((database) => cluster.host(database))
-      return asyncHeal(databases.map((database) => cluster.network.cut(cluster.host(name), database)))
+      return asyncHeal(databases.map((database) => cutWay(cluster.network, cluster.host(name), database, way)))
     },
   }
 }
 
-export function restartDatabase(downMs: number): Fault {
+/** Nodes and clients go on, whatever the time. */
+export function stopControl(downMs: number): Fault {
+  let markers = 0
   return {
     ...unnoticed,
-    kind: 'restart-database',
-    text: `kill the database for ${downMs / 1000} s`,
+    kind: 'no-control',
+    text: `kill both control processes for ${downMs / 1000} s`,
     controls: [],
-    parts: { breaks: ['database'], needs: [] },
     holdMs: downMs,
-    async begin({ services }) {
-      await services.database.killPrimary()
-      return () => services.database.startPrimary()
+    async begin(cluster) {
+      await Promise.all(controlNames.map((name) => cluster.program(name).kill()))
+      markers = await countMarkers(cluster)
+      for (const name of nodeNames) await storeRecords(cluster, name)
+      return async () => {
+        for (const name of controlNames) cluster.program(name).start()
+        for (const name of controlNames) await cluster.untilControlReady(name)
+      }
     },
-    check: findWrongRefusals,
+    async check(cluster) {
+      const problems = (await countMarkers(cluster)) > markers ? [] : ['nothing was delivered without control']
+      for (const name of nodeNames) {
+        const ready = await readinessOf(cluster.host(name)).catch(String)
+        const isRight = typeof ready !== 'string' && ready.status === 200 && ready.body.includes('cut off from control')
+        if (!isRight) problems.push(`${name} must go on, and say so: ${typeof ready === 'string' ? ready : ready.body}`)
+        if (findWaitingCommits(cluster.path(name)).length === 0) problems.push(`no commit of ${name} waits for control`)
+      }
+      return problems
+    },
+    async checkAfter(cluster) {
+      const waiting = async () =>
+        nodeNames.flatMap((name) => {
+          const old = findWaitingCommits(cluster.path(name)).filter((path) => isOlderThan(path, reportMsMax))
+          return old.length === 0 ? [] : [`${old.length} commits of ${name} wait although control is back`]
+        })
+      const { wrong } = await awaitTruth(waiting, outboxMsMax)
+      return wrong
+    },
   }
 }
 
-export function failOver(): Fault {
-  return {
-    ...unnoticed,
-    kind: 'fail-over',
-    text: 'kill the database and promote its standby',
-    parts: { breaks: ['standby'], needs: ['database'] },
-    async begin({ services }) {
-      await services.database.failOver()
-      return () => services.database.rejoin()
-    },
-  }
+async function countMarkers({ services, endpoints }: Cluster): Promise<number> {
+  const keys = await new Customer(services.gateway).list(bucket)
+  return keys.filter(({ key }) => endpoints.some(({ id }) => key.includes(`${id}/commits/`))).length
 }
 
-function othersThan(name: ControlName): readonly ControlName[] {
-  return controlNames.filter((other) => other !== name)
-}
-
-/** Without a database every call of the management API is refused in a way that clients repeat. */
-async function findWrongRefusals(cluster: Cluster): Promise<readonly string[]> {
-  const [endpoint] = cluster.endpoints
-  const each = controlNames.map(async (name) => {
-    const request = cluster.clientOf(name).request('GET', `/v1/endpoints/${endpoint?.id}`)
-    try {
-      const { status, headers } = await within(requestMsMax, request)
-      const retryAfter = headers.get('retry-after')
-      return status === 503 && retryAfter !== null ? [] : [`${name} without a database: ${status}, Retry-After ${retryAfter}`]
-    } catch (error) {
-      return [`${name} without a database: ${errorMessage(error)}`]
-    }
-  })
-  return (await Promise.all(each)).flat()
+function isOlderThan(path: string, ms: number): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found !== undefined && Date.now() - found.mtimeMs > ms
 }

@@ -9,12 +9,20 @@ export const faultKinds = [
   'cut-node',
   'isolate-node',
   'restart-nodes',
+  'rolling-restart',
   'lose-node',
+  'lose-disk',
+  'thaw-node',
+  'adopt-copy',
   'kill-control',
   'cut-control',
+  'no-control',
   'restart-database',
   'fail-over',
+  'old-primary',
   'cut-storage',
+  'cut-one-way',
+  'bad-link',
   'kill-dns',
   'pause-dns',
   'delete-record',
@@ -24,6 +32,7 @@ export const faultKinds = [
   'expired-certificate',
   'wrong-certificate',
   'clock',
+  'skewed-clocks',
   'clock-renewal',
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
@@ -38,6 +47,7 @@ export type Fault = {
   /** Whether it needs namespaces. */
   readonly cutsNetwork?: boolean
   readonly movesClock?: boolean
+  readonly worsensLink?: boolean
   /** Parts that do not work while it lasts, and parts that it needs to be reported and to end. If missing, it never overlaps. */
   readonly parts?: { readonly breaks: readonly Part[]; readonly needs: readonly Part[] }
   /** Begins it and returns what ends it. That resolves once its programs run again. */
@@ -52,14 +62,16 @@ export type Fault = {
   readonly controls: readonly ControlName[]
   /** Whether the zone cannot be read, or is wrong, while it lasts. */
   readonly hidesRecords?: boolean
-  /** Whether DNS leads clients to what they cannot use. */
-  readonly misleadsClients?: boolean
+  /** Whether clients may notice it although nodes serve: DNS leads to what they cannot use, or packets get lost. */
+  readonly disturbsClients?: boolean
   /** Whether it begins with the restart of a node, of which the status tells first. */
   readonly beginsByRestart?: boolean
   /** Expected status beside the consequences of missing nodes. */
   truth?(endpoint: ClusterEndpoint, cluster: Cluster): Truth
   /** Finds out, while it lasts, whatever else must be true. */
   check?(cluster: Cluster): Promise<readonly string[]>
+  /** The same once it has ended, and all endpoints are active again. */
+  checkAfter?(cluster: Cluster): Promise<readonly string[]>
 }
 
 /** Defaults of most faults. */

@@ -51,7 +51,7 @@ function changed({ kind, text, nameOf, commands, reason }: Change): Fault {
     // Control ends it as soon as the status has told it.
     holdMs: 0,
     hidesRecords: true,
-    misleadsClients: kind === 'wrong-record',
+    disturbsClients: kind === 'wrong-record',
     truth(endpoint) {
       return isOf(endpoint) ? { status: 'degraded', reasons: [reason(endpoint.ingestHost)] } : allActive()
     },

@@ -1,17 +1,19 @@
 /** Services that are away. */
 import type { NodeName } from '../layout.ts'
+import { cutWay, textOfCut, type Way } from './cut.ts'
 import { type Fault, unnoticed } from './fault.ts'
 import { asyncHeal } from './nodes.ts'
 
 /** Delivery waits. It says so once it lags for long. */
-export function cutStorage(names: readonly NodeName[]): Fault {
+export function cutStorage(names: readonly NodeName[], way: Way = 'both'): Fault {
   return {
     ...unnoticed,
     kind: 'cut-storage',
-    text: `cut ${names.join(', ')} off from the object store`,
+    text: textOfCut(names.join(', '), 'the object store', way),
     cutsNetwork: true,
     parts: { breaks: ['storage'], needs: [] },
-    begin: async (cluster) => asyncHeal(names.map((name) => cluster.network.cut(cluster.host(name), cluster.host('storage')))),
+    begin: async (cluster) =>
+      asyncHeal(names.map((name) => cutWay(cluster.network, cluster.host(name), cluster.host('storage'), way))),
   }
 }
 

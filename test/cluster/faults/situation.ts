@@ -39,7 +39,7 @@ export function stopsClients(faults: readonly Fault[], endpoint: ClusterEndpoint
 
 /** Whether clients of the endpoint may notice it, and have to try again. */
 export function mayBeNoticed(faults: readonly Fault[], endpoint: ClusterEndpoint): boolean {
-  return losesClients(faults, endpoint) || faults.some(({ misleadsClients }) => misleadsClients === true)
+  return losesClients(faults, endpoint) || faults.some(({ disturbsClients }) => disturbsClients === true)
 }
 
 function losesClients(faults: readonly Fault[], { region }: ClusterEndpoint): boolean {

@@ -1,6 +1,6 @@
 /** Sends NDJSON to one endpoint over a connection that is kept, one request after the other, each until it is acknowledged. */
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { type Outcome, recordText, type Sent } from '../../torture/ledger.ts'
 import { Dialer } from './dialer.ts'
@@ -73,9 +73,11 @@ export class HttpSender implements Sender {
     try {
       const { statusCode = 0, headers } = await this.#post(body)
       if (statusCode === 202) return 'acknowledged'
-      const retryAfter = Number(headers['retry-after'])
-      if (statusCode === 503 && retryAfter >= 0) this.#pauseMs = Math.max(pauseMs, retryAfter * 1_000)
-      else note(String(statusCode))
+      if (isRefusedForNow(statusCode, headers)) {
+        this.#pauseMs = Math.max(pauseMs, Number(headers['retry-after']) * 1_000)
+        return 'refused'
+      }
+      note(String(statusCode))
       if (statusCode >= 500) return 'unknown'
       this.refusals.push(`HTTP ${statusCode} from ${this.#dialer.address}`)
       return 'refused'
@@ -107,6 +109,11 @@ export class HttpSender implements Sender {
     response.resume()
     return response
   }
+}
+
+/** Whether a node says to try again. No disk fails in the cluster, so it has stored nothing. */
+export function isRefusedForNow(status: number, { 'retry-after': retryAfter }: IncomingHttpHeaders): boolean {
+  return status === 503 && Number(retryAfter) >= 0
 }
 
 function pause(ms: number): Promise<void> {

@@ -33,7 +33,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 type Names = { readonly addresses: readonly string[]; readonly isCurrent: boolean }
 const here: Names = { addresses: [listening], isCurrent: true }
 
-/** Sends until something is acknowledged, and returns what was noticed. `names` are the answers of DNS, the last of which is repeated. */
+/** Sends until something is acknowledged, and returns what was noticed, and how the first request went. `names` are the answers of DNS, the last of which is repeated. */
 async function send(Kind: typeof HttpSender | typeof MqttSender, server: Server, names: readonly Names[] = [here]) {
   await new Promise<void>((resolve) => server.listen(0, listening, resolve))
   const ledger = new Ledger()
@@ -58,7 +58,7 @@ async function send(Kind: typeof HttpSender | typeof MqttSender, server: Server,
   await until('an acknowledgement', () => ledger.acknowledgedRecords > 0)
   await sender.stop()
   server.close()
-  return notices.since(0)
+  return { noticed: notices.since(0), attempts: ledger.sent[0]?.attempts ?? [] }
 }
 
 /** Responds to requests in turn; 202 after that. */
@@ -93,13 +93,9 @@ function mqttServer(...codes: readonly number[]): Server {
 }
 
 test('a request that is accepted is not noticed, nor one that says when to try again', async () => {
-  expect(await send(HttpSender, httpServer())).toEqual([])
-  expect(
-    await send(
-      HttpSender,
-      httpServer((_, response) => response.writeHead(503, { 'retry-after': '0' }).end()),
-    ),
-  ).toEqual([])
+  expect((await send(HttpSender, httpServer())).noticed).toEqual([])
+  const refusing = httpServer((_, response) => response.writeHead(503, { 'retry-after': '0' }).end())
+  expect(await send(HttpSender, refusing)).toEqual({ noticed: [], attempts: ['refused', 'acknowledged'] })
 })
 
 test.each<[string, RequestListener, RegExp]>([
@@ -107,7 +103,9 @@ test.each<[string, RequestListener, RegExp]>([
   ['500', (_, response) => response.writeHead(500).end(), /500/],
   ['no response', ({ socket }) => socket.destroy(), /socket hang up/],
 ])('%s is noticed', async (_, respond, text) => {
-  expect(await send(HttpSender, httpServer(respond))).toEqual([expect.stringMatching(text)])
+  const { noticed, attempts } = await send(HttpSender, httpServer(respond))
+  expect(noticed).toEqual([expect.stringMatching(text)])
+  expect(attempts).toEqual(['unknown', 'acknowledged'])
 })
 
 test.each([
@@ -116,11 +114,11 @@ test.each([
 ] as const)('%s: a refused connection is noticed if DNS names its address', async (_, Kind, server) => {
   const named = { addresses: [closed], isCurrent: true }
   const both = { addresses: [closed, listening], isCurrent: true }
-  expect(await send(Kind, server(), [named, both])).toEqual([expect.stringContaining(`ECONNREFUSED ${closed}`)])
-  expect(await send(Kind, server(), [{ ...named, isCurrent: false }, here])).toEqual([])
+  expect((await send(Kind, server(), [named, both])).noticed).toEqual([expect.stringContaining(`ECONNREFUSED ${closed}`)])
+  expect((await send(Kind, server(), [{ ...named, isCurrent: false }, here])).noticed).toEqual([])
 })
 
 test('a session that MQTT refuses is noticed', async () => {
-  expect(await send(MqttSender, mqttServer())).toEqual([])
-  expect(await send(MqttSender, mqttServer(0x88))).toEqual([expect.stringContaining(listening)])
+  expect((await send(MqttSender, mqttServer())).noticed).toEqual([])
+  expect((await send(MqttSender, mqttServer(0x88))).noticed).toEqual([expect.stringContaining(listening)])
 })

@@ -19,8 +19,16 @@ export class LoopbackNetwork implements Network {
     throw new Error('the loopback interface cannot be cut')
   }
 
+  drop(): Heal {
+    return this.cut()
+  }
+
   isolate(): Heal {
-    throw new Error('the loopback interface cannot be cut')
+    return this.cut()
+  }
+
+  worsen(): Heal {
+    return this.cut()
   }
 
   async close(): Promise<void> {}

@@ -11,7 +11,8 @@ import { join } from 'node:path'
 import { commandAt, end } from '../../../tools/services/processes.ts'
 import { until } from '../../support/until.ts'
 import { Host } from './host.ts'
-import type { Heal, Network } from './network.ts'
+import { worsenEnd } from './link-quality.ts'
+import type { Heal, LinkQuality, Network } from './network.ts'
 
 const ipv4 = (number: number) => `10.77.0.${number}`
 const ipv6 = (number: number) => `fd77::${number}`
@@ -69,10 +70,20 @@ export class NamespaceNetwork implements Network {
   }
 
   cut(one: Host, other: Host): Heal {
-    const heals = [this.#drop(one, other), this.#drop(other, one)]
+    const heals = [this.drop(one, other), this.drop(other, one)]
     return () => {
       for (const heal of heals) heal()
     }
+  }
+
+  drop(host: Host, from: Host): Heal {
+    const incoming = host === this.hub ? interfaceOf(from) : 'eth0'
+    const rules = from.addresses.map(
+      (address) =>
+        `${address.includes(':') ? '-6 ' : ''}rule %s pref ${preferences.cut} iif ${incoming} from ${address} blackhole`,
+    )
+    change(host, 'add', rules)
+    return () => change(host, 'del', rules)
   }
 
   isolate(host: Host): Heal {
@@ -86,21 +97,17 @@ export class NamespaceNetwork implements Network {
     return () => changeBoth('del')
   }
 
+  worsen(host: Host, quality: LinkQuality): Heal {
+    const heals = [worsenEnd(this.hub, interfaceOf(host), quality), worsenEnd(host, 'eth0', quality)]
+    return () => {
+      for (const heal of heals) heal()
+    }
+  }
+
   /** The next round begins with the same names and rules. */
   async close(): Promise<void> {
     ip(this.hub, [...this.#interfaces.map((name) => `link del ${name}`), ...restoreLocalRule])
     await Promise.all(this.#holders.map((holder) => end(holder, 'SIGKILL')))
-  }
-
-  /** Drops what the host receives from the other one. */
-  #drop(host: Host, from: Host): Heal {
-    const incoming = host === this.hub ? interfaceOf(from) : 'eth0'
-    const rules = from.addresses.map(
-      (address) =>
-        `${address.includes(':') ? '-6 ' : ''}rule %s pref ${preferences.cut} iif ${incoming} from ${address} blackhole`,
-    )
-    change(host, 'add', rules)
-    return () => change(host, 'del', rules)
   }
 }
 

@@ -13,6 +13,8 @@ export type NetworkKind = 'namespaces' | 'loopback'
 
 export type Heal = () => void
 
+export type LinkQuality = { readonly kilobitsPerSecond: number; readonly lossPercent: number }
+
 export interface Network {
   readonly kind: NetworkKind
   /** This program: clients, and the operator. */
@@ -25,8 +27,12 @@ export interface Network {
   addHost(name: string, number: number): Promise<Host>
   /** Drops everything between two hosts. */
   cut(one: Host, other: Host): Heal
+  /** Drops what a host receives from another one, which still receives what that host sends. */
+  drop(host: Host, from: Host): Heal
   /** Drops everything from and to a host. */
   isolate(host: Host): Heal
+  /** Makes the link of a host slow and lossy, in both directions. */
+  worsen(host: Host, quality: LinkQuality): Heal
   close(): Promise<void>
 }
 

@@ -9,6 +9,8 @@ import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import type { Host } from '../network/host.ts'
 
 const main = join(import.meta.dirname, '../../../src/main.ts')
@@ -82,6 +84,15 @@ export class Program {
     return child
   }
 
+  /** Runs a command on the same host until it ends, and returns what it prints. Throws an error if it fails. */
+  async run(args: readonly string[]): Promise<string> {
+    const { host } = this.#options
+    const child = host.spawn(process.execPath, [main, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    const [code, output, errors] = await Promise.all([once(child, 'close'), read(child.stdout), read(child.stderr)])
+    if (code[0] !== 0) throw new Error(`inlet ${args.join(' ')} ended with ${code[0]}: ${errors}${output}`)
+    return output
+  }
+
   /** Ends the program and everything that it started, as a power failure would. */
   async kill(): Promise<void> {
     this.#isExpectedToRun = false
@@ -116,6 +127,10 @@ export class Program {
     this.#isPaused = false
     this.host.signal('SIGCONT')
   }
+}
+
+function read(stream: Readable | null): Promise<string> {
+  return stream === null ? Promise.resolve('') : text(stream)
 }
 
 function logOutput({ stdout, stderr }: ChildProcess, onLine: (line: string) => void): void {

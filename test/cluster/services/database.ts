@@ -2,7 +2,7 @@
  * Two Postgres servers on hosts of their own: one that takes changes, and a standby that confirms each of them, so that a failover loses
  * nothing.
  *
- * Law: at most one server takes changes. `failOver` ends the first before it promotes the other, as a fence would.
+ * Law: at most one server takes changes until `returnOld`. `failOver` ends the first before it promotes the other, as a fence would.
  */
 import pg from 'pg'
 import { type Postgres, startPostgres } from '../../../tools/services/postgres.ts'
@@ -61,6 +61,17 @@ export class DatabasePair implements AsyncDisposable {
     const [primary, standby] = [this.#standby, this.#primary]
     this.#primary = primary
     this.#standby = standby
+  }
+
+  /** Starts the server that was ended by `failOver` as the primary that it was. */
+  returnOld(): Promise<void> {
+    return this.#standby.postgres.start()
+  }
+
+  /** Returns how many commits the server has that was ended by `failOver`. */
+  async countOldCommits(): Promise<number> {
+    const [row] = await query(this.#standby.postgres.url, 'SELECT count(*)::int AS count FROM commits')
+    return (row as { readonly count: number }).count
   }
 
   /** Makes the server that was ended a standby again, on its port. */
