@@ -1,10 +1,10 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { useControl } from '../support/control.ts'
+import { queryRows } from '../support/parquet.ts'
 import { anEndpointWithNode, aPublishedView } from '../support/set-up.ts'
 import { aCommit } from '../support/test-node.ts'
 
@@ -45,16 +45,12 @@ async function furnished() {
 
 /** Writes raw Parquet as delivery does. */
 async function writeRaw(path: string, seq: number, payloads: readonly string[]): Promise<void> {
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
   const rows = payloads.map((payload, index) => {
     const [text, bytes] = payload.endsWith('::BLOB') ? ['NULL', payload] : [payload, 'NULL']
     return `(TIMESTAMP '2026-11-20 08:15:30.123456', 'mqtt', 'a/b', 'c1', ${seq}::BIGINT, ${index}::BIGINT, ${text}::VARCHAR, ${bytes}::BLOB, '{"qos":1}')`
   })
   const names = 'ingested_at, protocol, topic, client_id, segment_seq, record_index, payload, payload_bytes, attributes'
-  await connection.run(`COPY (SELECT * FROM (VALUES ${rows}) AS raw(${names})) TO '${path}' (FORMAT parquet)`)
-  connection.closeSync()
-  instance.closeSync()
+  await queryRows(`COPY (SELECT * FROM (VALUES ${rows}) AS raw(${names})) TO '${path}' (FORMAT parquet)`)
 }
 
 const aRejection = (record_index: number, more: object = {}) => ({

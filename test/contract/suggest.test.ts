@@ -1,10 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { describe, expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newRegion, type TestAccount, testWithAccount, useControl } from '../support/control.ts'
+import { queryRows } from '../support/parquet.ts'
 import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit } from '../support/test-node.ts'
 
@@ -33,16 +32,8 @@ const parquetOnly = (key: string) => ({ parquet: { key, bytes: 1_000, rows: 3, s
 /** Writes raw Parquet with the relevant columns, like delivery. */
 async function writeRaw(path: string, payloads: readonly (string | null)[]): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
-  const directory = await mkdtemp(join(tmpdir(), 'inlet-raw-'))
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
   const rows = payloads.map((payload, index) => `(${index}::BIGINT, ${payload === null ? 'NULL' : `'${payload}'`}::VARCHAR)`)
-  const target = join(directory, 'raw.parquet')
-  await connection.run(`COPY (SELECT * FROM (VALUES ${rows}) AS raw(record_index, payload)) TO '${target}' (FORMAT parquet)`)
-  await connection.run(`COPY (SELECT * FROM read_parquet('${target}')) TO '${path}' (FORMAT parquet)`)
-  connection.closeSync()
-  instance.closeSync()
-  await rm(directory, { recursive: true })
+  await queryRows(`COPY (SELECT * FROM (VALUES ${rows}) AS raw(record_index, payload)) TO '${path}' (FORMAT parquet)`)
 }
 
 describe('POST /v1/views/suggest', () => {

@@ -1,11 +1,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { runCli } from '../support/cli.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { withTable } from '../support/stored-comparison.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -58,20 +58,8 @@ async function furnished({ attached = true } = {}) {
 
 /** Writes raw Parquet as delivery does. */
 async function writeRaw(path: string, seq: number, payloads: readonly string[]): Promise<void> {
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  const names = 'ingested_at, protocol, topic, client_id, segment_seq, record_index, payload, payload_bytes, attributes'
-  await connection.run(`CREATE TABLE raw AS SELECT TIMESTAMP '2026-11-20 08:15:30' AS ingested_at, 'http' AS protocol, NULL::VARCHAR AS topic,
-    NULL::VARCHAR AS client_id, ${seq}::BIGINT AS segment_seq, 0::BIGINT AS record_index, '' AS payload, NULL::BLOB AS payload_bytes,
-    NULL::VARCHAR AS attributes LIMIT 0`)
-  for (const [index, payload] of payloads.entries())
-    await connection.run(
-      `INSERT INTO raw VALUES (TIMESTAMP '2026-11-20 08:15:30', 'http', NULL, NULL, ${seq}, ${index}, $1, NULL, NULL)`,
-      [payload],
-    )
-  await connection.run(`COPY (SELECT ${names} FROM raw) TO '${path}' (FORMAT parquet)`)
-  connection.closeSync()
-  instance.closeSync()
+  const records = payloads.map((text) => Buffer.from(text))
+  await withTable(dirname(path), seq, records, (table) => table.writeRaw(path))
 }
 
 const detailOf = (answer: { readonly status: number; readonly body: { readonly detail: string } }, status: number) => {

@@ -7,7 +7,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
@@ -15,6 +14,7 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import { aCompactionUnit, compact, removeSources } from '../support/compaction.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { readMarkers } from '../support/markers.ts'
+import { runInDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -110,18 +110,10 @@ describe('the queries of the pages', () => {
   }
 
   async function run(statements: readonly string[]): Promise<{ readonly rows: number; readonly sum: number }> {
-    const instance = await DuckDBInstance.create(':memory:')
-    const connection = await instance.connect()
-    try {
-      const local = (sql: string) =>
-        sql.replaceAll('s3://my-bucket', bucket).replaceAll('data/buckets/local', join(bucket, 'in/let'))
-      for (const sql of statements.slice(0, -1)) await connection.run(local(sql))
-      const found = (await connection.runAndReadAll(local(statements.at(-1) ?? ''))).getRowObjects()[0]
-      return { rows: Number(found?.['rows']), sum: Number(found?.['sum']) }
-    } finally {
-      connection.closeSync()
-      instance.closeSync()
-    }
+    const local = (sql: string) =>
+      sql.replaceAll('s3://my-bucket', bucket).replaceAll('data/buckets/local', join(bucket, 'in/let'))
+    const [found] = await runInDuckDb(statements.map(local))
+    return { rows: Number(found?.['rows']), sum: Number(found?.['sum']) }
   }
 
   const sumOf = (amounts: readonly number[]) => ({ rows: amounts.length, sum: amounts.reduce((sum, amount) => sum + amount, 0) })

@@ -4,13 +4,12 @@ import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { aCompactionUnit, compact, removeSources } from '../support/compaction.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { artifactPaths, readMarkers } from '../support/markers.ts'
-import { readWithDuckDb } from '../support/parquet.ts'
+import { readWithDuckDb, runInDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
 const docs = await readFile(new URL('../../docs/readers.md', import.meta.url), 'utf8')
@@ -73,17 +72,7 @@ describe('the examples of docs/readers.md', () => {
     await writeFile(join(bucket, dirname(key), 'cut.parquet'), 'PAR1 and no more')
   }
 
-  async function run(sql: string, path = ':memory:') {
-    const instance = await DuckDBInstance.create(path)
-    const connection = await instance.connect()
-    try {
-      const reader = await connection.runAndReadAll(sql.replaceAll('s3://my-bucket', bucket))
-      return reader.getRowObjects()
-    } finally {
-      connection.closeSync()
-      instance.closeSync()
-    }
-  }
+  const run = (sql: string, path?: string) => runInDuckDb([sql.replaceAll('s3://my-bucket', bucket)], path)
 
   const text = (found: readonly Readonly<Record<string, unknown>>[]) =>
     found.map(({ id, amount }) => ({ id: String(id), amount })).toSorted((a, b) => Number(a.id) - Number(b.id))

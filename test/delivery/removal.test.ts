@@ -2,7 +2,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, test } from 'vitest'
 import { describeFile } from '#delivery/convert/build/built-file.ts'
 import { must } from '#lib/assert.ts'
@@ -12,6 +11,7 @@ import { newId } from '#model/id.ts'
 import { aCompactionUnit, compact, removeSources } from '../support/compaction.ts'
 import { aDestination } from '../support/delivery-node.ts'
 import type { Marker } from '../support/markers.ts'
+import { queryRows } from '../support/parquet.ts'
 import { s3Errors } from '../support/s3/answers.ts'
 import { newDoubleBucket } from '../support/s3/target.ts'
 
@@ -26,11 +26,9 @@ async function merged() {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-removal-'))
   const markers: Marker[] = []
   try {
-    const instance = await DuckDBInstance.create(':memory:')
-    const connection = await instance.connect()
     for (let seq = 0; seq < 3; seq += 1) {
       const path = join(directory, `${seq}.parquet`)
-      await connection.run(`COPY (SELECT ${seq} AS n, unnest(range(4)) AS row) TO '${path}' (FORMAT parquet)`)
+      await queryRows(`COPY (SELECT ${seq} AS n, unnest(range(4)) AS row) TO '${path}' (FORMAT parquet)`)
       const { bytes, sha256 } = await describeFile(path, new AbortController().signal)
       const name = { endpointId, nodeId, incarnation: log, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
       const key = objectKey('in', name, { type: kind })
@@ -41,8 +39,6 @@ async function merged() {
         artifacts: { [kind]: { key, bytes, sha256, rows: 4 } },
       } as unknown as Marker)
     }
-    connection.closeSync()
-    instance.closeSync()
   } finally {
     await rm(directory, { recursive: true })
   }

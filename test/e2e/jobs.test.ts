@@ -2,11 +2,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
-import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
+import { readWithDuckDb, readWithHyparquet, runInDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
@@ -164,19 +163,6 @@ function documentedQuery(folder: string, endpointId: string, view: string): read
   return ours.split(';').filter((statement) => statement.trim() !== '')
 }
 
-async function queryDuckDb(statements: readonly string[]): Promise<readonly unknown[]> {
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  try {
-    let rows: readonly unknown[] = []
-    for (const sql of statements) rows = (await connection.runAndReadAll(sql)).getRows()
-    return rows
-  } finally {
-    connection.closeSync()
-    instance.closeSync()
-  }
-}
-
 const byN = (rows: readonly Loose[]) => rows.toSorted((a, b) => Number(a.n) - Number(b.n))
 const byIndex = (rows: readonly Loose[]) =>
   rows.toSorted((a, b) => a.segment_seq - b.segment_seq || a.record_index - b.record_index)
@@ -286,7 +272,7 @@ describeWith('processes', 'jobs', () => {
 
       // The query from the documentation.
       const query = documentedQuery(join(installation.buckets, lab.name), lab.endpointId, `views/${lab.name}/v2`)
-      expect(await queryDuckDb(query)).toHaveLength(segments)
+      expect(await runInDuckDb(query)).toHaveLength(segments)
 
       // A segment that was re-driven has its output: neither another re-drive nor a backfill repeats it.
       for (const again of ['redrive', 'backfill'] as const) {

@@ -4,10 +4,10 @@
  */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { DuckDBInstance } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { describeWith, useDeployment } from '../support/deployment.ts'
+import { queryRows } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 
 const seed = Number(process.env['INLET_TEST_SEED'] ?? Date.now() % 2 ** 31)
@@ -214,20 +214,15 @@ type Issue = { readonly sample_index: number; readonly code: string; readonly co
 
 /** Reads rows as lists of values, in the JSON form that previews use. */
 async function readAsJson(paths: readonly string[], columns: Definition['columns']): Promise<readonly unknown[]> {
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  await connection.run("SET TimeZone = 'UTC'")
   const selected = columns.map(({ name, type }) => inForm(`"${name.replaceAll('"', '""')}"`, type))
   const rows: unknown[] = []
   for (const path of paths) {
     const select = `SELECT ${selected.join(', ')} FROM read_parquet('${path}', hive_partitioning = false)`
-    const read = (await connection.runAndReadAll(select)).getRowsJson()
+    const read = await queryRows(select)
     rows.push(
-      ...read.map((row) => row.map((value, index) => (columns[index]?.type.startsWith('FLOAT') ? toNumbers(value) : value))),
+      ...read.rows.map((row) => row.map((value, index) => (columns[index]?.type.startsWith('FLOAT') ? toNumbers(value) : value))),
     )
   }
-  connection.closeSync()
-  instance.closeSync()
   return rows
 }
 

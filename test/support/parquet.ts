@@ -35,13 +35,26 @@ async function read(sql: string): Promise<DuckDBResultReader> {
   }
 }
 
-/** Runs one query. For small results. */
+/** Runs one statement. For small results. */
 export async function queryRows(sql: string): Promise<Table> {
   const result = await read(sql)
   return {
     columns: result.columnNames(),
     types: result.columnTypes().map(String),
     rows: result.getRowsJson() as unknown as Table['rows'],
+  }
+}
+
+/** Runs statements in a database of their own, which may be a file. Returns the rows of the last one. */
+export async function runInDuckDb(statements: readonly string[], path = ':memory:'): Promise<readonly Row[]> {
+  const instance = await DuckDBInstance.create(path)
+  const connection = await instance.connect()
+  try {
+    for (const sql of statements.slice(0, -1)) await connection.run(sql)
+    return (await connection.runAndReadAll(statements.at(-1) ?? '')).getRowObjects() as Row[]
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
   }
 }
 

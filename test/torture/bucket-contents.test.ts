@@ -2,9 +2,9 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { aCommit } from '../support/commits.ts'
+import { queryRows } from '../support/parquet.ts'
 import { BucketContents } from './bucket-contents.ts'
 import { requestsAt } from './faults/flip.ts'
 import { judge } from './law.ts'
@@ -25,12 +25,8 @@ async function putSegment(seq: number): Promise<string> {
   const key = `${folder}/parquet/${seq}.parquet`
   const path = join(buckets, 'lake', key)
   mkdirSync(dirname(path), { recursive: true })
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
   const rows = [0, 1].map((index) => `('${recordText(0, index, '')}')`).join()
-  await connection.run(`COPY (SELECT * FROM (VALUES ${rows}) AS rows(payload)) TO '${path}'`)
-  connection.closeSync()
-  instance.closeSync()
+  await queryRows(`COPY (SELECT * FROM (VALUES ${rows}) AS rows(payload)) TO '${path}'`)
   const dlqKey = `${folder}/dlq/${seq}.ndjson.gz`
   const dlq = gzipSync(
     `${JSON.stringify({ record: recordText(0, 0, '') })}\n${JSON.stringify({ record: recordText(0, 1, '') })}\n`,
