@@ -66,16 +66,6 @@ test('runs queries of several accounts, each in a directory that is removed', { 
   expect(await readdir(join(root, 'queries'))).toEqual([])
 })
 
-test('no process runs before the first query, nor a minute after the last one', { timeout: 60_000 }, async () => {
-  const clock = new ManualClock()
-  workers = newWorkers(sandbox, clock)
-  await workers.start()
-  expect(workers.pids).toEqual([])
-  await run(query('FROM orders'))
-  clock.advance(60_000)
-  await until('the processes to leave', () => workers.pids.length === 0)
-})
-
 test('a caller who leaves ends the statement, and its files are removed', { timeout: 60_000 }, async () => {
   await workers.start()
   const gone = new AbortController()
