@@ -213,12 +213,6 @@ describe('records with rows in many partitions', () => {
     expect(dlq).toMatchObject([{ record_index: 0, message }])
   })
 
-  test('no record has a place if each needs too many', async () => {
-    const { counts, files } = await layOut(definition, [{ id: 1, a: ['x', 'y'] }], 1)
-    expect(files).toEqual([])
-    expect(counts).toMatchObject({ accepted: 0, dlq: 1, rows: 0 })
-  })
-
   test('a record that is refused has no key in the window, and one whose key is known needs no place', async () => {
     const windowed: Definition = { ...definition, dedupe_by: ['id'], dedupe_within: '1h' }
     const texts = [

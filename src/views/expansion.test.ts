@@ -42,19 +42,6 @@ async function problems(definition: unknown): Promise<readonly string[]> {
 }
 
 describe('rows', () => {
-  test('are the elements of the array, in order', async () => {
-    const { rows, counts } = await decide(orders, [
-      '{"id":1,"items":[{"sku":"a","n":1},{"sku":"b"}]}',
-      '{"id":2,"items":[{"sku":"c","n":"3"}]}',
-    ])
-    expect(rows).toEqual([
-      ['1', '0', 'a', 1],
-      ['1', '1', 'b', null],
-      ['2', '0', 'c', 3],
-    ])
-    expect(counts).toMatchObject({ processed: 2, accepted: 2, dropped: 0, dlq: 0, rows: 3 })
-  })
-
   test('may be of scalars, null, lists and objects', async () => {
     const definition = {
       expand: '$[*]',
@@ -161,12 +148,6 @@ describe('a record', () => {
       rows: 1,
       errors: { cast_failed: 1, invalid_json: 1 },
     })
-  })
-
-  test('with no elements is dropped, also if the record has an error', async () => {
-    const required = { ...orders, columns: [column('id', 'BIGINT', '$.id', { required: true }), ...orders.columns.slice(1)] }
-    const { counts } = await decide(required, ['{"items":[]}', '{}', '{"items":null}', '5', '[]', 'null', '"x"'])
-    expect(counts).toMatchObject({ processed: 7, accepted: 0, dropped: 7, dlq: 0, rows: 0 })
   })
 
   test('with another value than an array is refused', async () => {
