@@ -82,19 +82,6 @@ test('no process runs before the first preview, nor a minute after the last one'
   await until('the process to leave', () => workers.pids.length === 0)
 })
 
-test('rejects a definition that does not compile with its paths', async () => {
-  const refused = preview({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, 'a', never)
-  await expect(refused).rejects.toThrow(
-    expect.objectContaining({
-      code: 'validation_error',
-      errors: [
-        expect.objectContaining({ path: 'definition.columns.0.type' }),
-        expect.objectContaining({ path: 'definition.columns.0.path' }),
-      ],
-    }),
-  )
-})
-
 test('kills a runaway preview at the limit and frees its slot', async () => {
   workers = newWorkers(300)
   const results = await Promise.all(Array.from({ length: 4 }, () => preview(runaway, 'a', never)))

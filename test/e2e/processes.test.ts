@@ -156,27 +156,6 @@ describeWith('processes', 'one supervisor', () => {
     expect(await committedNumbers(installation, target)).toEqual(numbersOf(sender))
   })
 
-  test('after kill -9 of ingest it is restarted, delivery continues, and nothing acknowledged is lost', async () => {
-    const target = await newTarget(installation)
-    const { id } = target
-    const delivery = await childOf(installation.pid('start'), 'delivery')
-    const sender = sendTo(installation, id)
-    for (let kills = 0; kills < runs(1, 3); kills++) {
-      await until('an acknowledgement', () => sender.acknowledged.length > kills * 50, 30_000)
-      process.kill(await childOf(installation.pid('start'), 'ingest'), 'SIGKILL')
-      const before = sender.acknowledged.length
-      await until('acknowledgements after the kill', () => sender.acknowledged.length > before + 50, 30_000)
-    }
-    await sender.stop()
-    expect(await childOf(installation.pid('start'), 'delivery')).toBe(delivery)
-    await installation.committed(id, sender.seqs)
-    const committed = await committedNumbers(installation, target)
-    // A record that was in flight at a kill may be stored without an acknowledgement. None is stored twice.
-    expect(new Set(committed).size).toBe(committed.length)
-    expect(numbersOf(sender).filter((n) => !new Set(committed).has(n))).toEqual([])
-    expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
-  })
-
   test('a revoked key, a suspended account and a quota stop at the node with the next epoch', async () => {
     const { id } = await newTarget(installation)
     const { id: keyId, api_key: key } = await installation.ok('POST', '/v1/keys', { name: 'device', scopes: ['ingest'] })

@@ -47,16 +47,9 @@ describe('over HTTP', () => {
     }
   })
 
-  test('Vector and Fluent Bit: valid YAML with the address of the endpoint and the key', () => {
+  test('Fluent Bit and others: with the address of the endpoint, whether or not it has a name and TLS', () => {
     const key = secretOf('a')
     const named = { host: 'k3v9.fra.ingest.example.com', isSecure: false, endpointId: 'e1', key }
-    expect(parse(exampleOf('vector', named)).sinks.inlet).toMatchObject({
-      uri: 'https://k3v9.fra.ingest.example.com/v1/ingest',
-      request: { headers: { 'X-API-Key': key } },
-    })
-    expect(parse(exampleOf('fluent-bit', named)).pipeline.outputs).toMatchObject([
-      { host: 'k3v9.fra.ingest.example.com', port: 443, uri: '/v1/ingest', tls: 'on', header: [`X-API-Key ${key}`] },
-    ])
     expect(parse(exampleOf('fluent-bit', { ...named, host: '127.0.0.1:8081' })).pipeline.outputs).toMatchObject([
       { host: '127.0.0.1', port: 8081, uri: '/v1/ingest?endpoint=e1', tls: 'off' },
     ])
