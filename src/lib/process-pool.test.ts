@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { isRunning } from '../../test/support/is-running.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import type { Task } from '../../test/support/process-pool/worker.ts'
 import { until } from '../../test/support/until.ts'
@@ -31,14 +32,6 @@ async function describeWorker(): Promise<Described> {
   const end = await pool.run('describe', { timeoutMs: 60_000, signal: never })
   if (!('reply' in end)) throw new Error(`no reply: ${JSON.stringify(end)}`)
   return end.reply as Described
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 test('a process is used again, and has none of our environment', async () => {

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Sender } from '../support/acknowledged.ts'
 import { describeWith } from '../support/deployment.ts'
 import { type EndpointSettings, Installation } from '../support/installation.ts'
+import { isRunning } from '../support/is-running.ts'
 import { ownSettings } from '../support/own-settings.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
@@ -67,15 +68,6 @@ function environmentOf(pid: number): Readonly<Record<string, string>> {
   return Object.fromEntries(variables.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]))
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
 describeWith('processes', 'one supervisor', () => {
   let installation: Installation
   beforeAll(async () => {
@@ -113,7 +105,7 @@ describeWith('processes', 'one supervisor', () => {
     // Answers of each process after the signal: it had the time to open the inspector.
     expect((await installation.api('POST', '/v1/views/preview', preview)).status).toBe(200)
     expect((await installation.ingest(randomUUID(), '{}')).status).toBeGreaterThan(0)
-    expect(processes.every((pid) => isAlive(pid ?? 0))).toBe(true)
+    expect(processes.every((pid) => isRunning(pid ?? 0))).toBe(true)
     expect(installation.log).not.toMatch(/debugger|inspector/i)
   })
 
@@ -258,7 +250,7 @@ describeWith('processes', 'one supervisor', () => {
     const supervisor = installation.pid('start')
     const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
     await installation.kill('start')
-    await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
+    await until('the old ones to be gone', () => children.every((pid) => !isRunning(pid)), 30_000)
     await installation.start('start')
     await installation.committed(id, [body.segment_seq])
     expect(await committedNumbers(installation, target)).toEqual([1])

@@ -10,6 +10,7 @@ import { freePort } from '../../tools/services/processes.ts'
 import { describeWith } from '../support/deployment.ts'
 import { HttpFollower, MqttFollower } from '../support/follower.ts'
 import { Installation } from '../support/installation.ts'
+import { isRunning } from '../support/is-running.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
@@ -21,15 +22,7 @@ async function killMachine(pid = 0): Promise<void> {
   const { stdout } = await promisify(execFile)('pgrep', ['-P', String(pid)])
   const all = [pid, ...stdout.split('\n').filter(Boolean).map(Number)]
   for (const each of all) process.kill(each, 'SIGKILL')
-  await until('the processes to be gone', () => !all.some(isAlive))
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
+  await until('the processes to be gone', () => !all.some(isRunning))
 }
 
 describeWith('processes', 'two nodes and control', () => {
