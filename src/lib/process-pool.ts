@@ -101,7 +101,7 @@ export class ProcessPool<Task, Reply, Report = never> {
     const { promise, resolve } = Promise.withResolvers<TaskEnd<Reply> | 'aborted'>()
     let messages = 0
     let isUsedUp = false
-    let cancelTimer = () => undefined as void
+    let cancelTimer: () => void = () => undefined
     const limit = (limitMs: number) => {
       cancelTimer()
       cancelTimer = this.#options.clock.setTimer(() => {
