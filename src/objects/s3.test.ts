@@ -358,17 +358,6 @@ describe('a signed URL', () => {
     for (const link of links) expect((await fetch(link)).status).toBe(403)
   })
 
-  test('of a role limited to an hour is signed with a separate session, renewed now and then', async () => {
-    await using at = await newDoubleBucket()
-    await at.store.put('k', Buffer.from('x'), options)
-    const links = await Promise.all([1, 2, 3].map(() => at.store.presign('k', 3_600)))
-    links.push(await at.store.presign('k', 3_600))
-    // One for requests, one rejected for two hours, one for one hour.
-    expect(at.double.count('AssumeRole')).toBe(3)
-    at.double.aheadMs = 3_590_000
-    for (const link of links) expect((await fetch(link)).status).toBe(200)
-  })
-
   const aws = (at: Parameters<typeof storesOf>[0]) => storesOf(at, { s3Endpoint: null })
 
   test.each([

@@ -3,18 +3,6 @@ import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 
 const role_arn = 'arn:aws-cn:iam::123456789012:role/ingest'
 
-test('the role trusts one identity, and only with the external id', () => {
-  const principal = 'arn:aws:iam::210987654321:role/inlet'
-  expect(trustPolicy({ external_id: 'inlet-x' }, principal).Statement).toEqual([
-    expect.objectContaining({
-      Effect: 'Allow',
-      Principal: { AWS: principal },
-      Action: 'sts:AssumeRole',
-      Condition: { StringEquals: { 'sts:ExternalId': 'inlet-x' } },
-    }),
-  ])
-})
-
 test('trusts nobody while the identity is unknown', () => {
   const [statement] = trustPolicy({ external_id: 'inlet-x' }, null).Statement
   expect(statement?.Principal.AWS).toContain('INLET_AWS_PRINCIPAL_ARN')
