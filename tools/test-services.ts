@@ -22,7 +22,7 @@ const needs: Readonly<Record<string, readonly (() => Promise<Started>)[]>> = {
   views: [postgres],
   s3: [objectGateway],
   names: [nameServers],
-  browser: [chromium],
+  browser: [chromium, postgres],
 }
 const args = process.argv.slice(2)
 const suites = Object.keys(needs).filter((suite) => args.some((arg, index) => isOf(suite, arg, args[index - 1])))

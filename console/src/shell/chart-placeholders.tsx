@@ -6,7 +6,7 @@ const names = ['throughput', 'latency', 'lag', 'waiting']
 /** Holds the place of the charts of an endpoint. */
 export function ChartPlaceholders() {
   return (
-    <Columns minimum={16}>
+    <Columns minimum={24}>
       {names.map((name) => (
         <Card key={name}>
           <Skeleton height="chart" />

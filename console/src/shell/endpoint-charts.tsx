@@ -27,7 +27,7 @@ function Charts({ data }: { readonly data: EndpointSeries }) {
   const { times, throughput, latency, lag, waiting } = useMemo(() => linesOf(data), [data])
   const shared = { times, sync: 'endpoint', isOpen: showsOpen(data) }
   return (
-    <Columns minimum={16}>
+    <Columns minimum={24}>
       <Card>
         <Chart {...shared} label="Per second" series={throughput} format={formatCompact} />
       </Card>

@@ -63,7 +63,7 @@ function KeyList({ account }: { readonly account: string }) {
       <Table
         label="API keys"
         columns={columnsOf(names, setLeaving)}
-        rows={revoked ? all : all.filter(({ revoked_at }) => revoked_at === null)}
+        rows={revoked ? all : all.filter(isShown)}
         keyOf={({ id }) => id}
         empty={<EmptyState title="All keys are revoked" action={<NewKeyLink account={account} />} />}
         more={keys}
@@ -122,7 +122,7 @@ function columnsOf(names: ReadonlyMap<string, string>, onRevoke: (key: ApiKey) =
               )}
             </span>{' '}
             {key.access_ended_at === null && (
-              <Button size="small" aria-label={`End what ${key.name} opened`} onClick={() => onRevoke(key)}>
+              <Button size="small" aria-label={`It leaked: end what ${key.name} opened`} onClick={() => onRevoke(key)}>
                 It leaked
               </Button>
             )}
@@ -130,6 +130,11 @@ function columnsOf(names: ReadonlyMap<string, string>, onRevoke: (key: ApiKey) =
         ),
     },
   ]
+}
+
+/** A revoked key that some node may still accept is not done with. */
+function isShown({ revoked_at, revocation }: ApiKey): boolean {
+  return revoked_at === null || revocation?.applied_at === null
 }
 
 const namesShown = 2

@@ -21,7 +21,7 @@ function Charts({ data, view }: { readonly data: ViewSeries; readonly view: stri
   const { times, passed, rows, rejected, shares } = useMemo(() => linesOf(data, view), [data, view])
   const shared = { times, sync: 'view', isOpen: true }
   return (
-    <Columns minimum={16}>
+    <Columns minimum={24}>
       <Card>
         <Chart {...shared} label="Records" series={passed} format={formatCompact} />
       </Card>
