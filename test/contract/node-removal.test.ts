@@ -2,9 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import { newNodeSecret } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
-import { clientOf, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { clientOf, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
-import { aCommit, TestNode } from '../support/test-node.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
 const control = useControl()
@@ -15,11 +16,9 @@ const silence = () => control().clock.advance(16_000)
 
 async function inhabited() {
   const account = await control().newAccount()
-  const region = newRegion()
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, name: 'checkout' })
-  const node = await TestNode.register(control(), region)
-  await node.snapshot()
-  return { account, region, endpoint, node }
+  const held = await anEndpointWithNode(control(), account, { name: 'checkout' })
+  await held.node.snapshot()
+  return { account, ...held }
 }
 
 describe('DELETE /v1/nodes/{id}', () => {

@@ -17,7 +17,7 @@ import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { beginAdoption } from '#node/adoption.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
-import { type Control, ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
+import { ControlClient, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
@@ -30,7 +30,7 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from '../find-delivered.ts'
 import { blockedEndpoints } from '../report/blocked-endpoints.ts'
 import { refuseWhileRunning } from './still-running.ts'
-import { takeOver } from './take-over.ts'
+import { askStanding, takeOver } from './take-over.ts'
 
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
 
@@ -72,8 +72,8 @@ export async function startAdoptedIngest(
     registration: {
       // The credential opens the region of the node, whatever the region of this machine.
       async register(signal, wasConfigured) {
-        await control.establishTrust(signal)
-        if (!(await isAccepted(control, nodeId, signal))) await registration.register(signal, wasConfigured)
+        const standing = await askStanding({ control, credential }, signal)
+        if (standing !== 'accepted') await registration.register(signal, wasConfigured)
       },
     },
     ...{ fence, files, clock, random, logger },
@@ -116,15 +116,5 @@ export async function startAdoptedIngest(
       await stopAll(services, signal)
       lock[Symbol.dispose]()
     },
-  }
-}
-
-async function isAccepted(control: Control, nodeId: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    await control.fetchCommittedSeqs(nodeId, signal)
-    return true
-  } catch (error) {
-    if (error instanceof ControlError && error.status === 401) return false
-    throw error
   }
 }

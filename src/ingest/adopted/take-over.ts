@@ -75,8 +75,9 @@ async function replaceBefore({ control, credential, logger }: TakeOverOptions, s
   }
 }
 
-async function askStanding(
-  { control, credential }: TakeOverOptions,
+/** Asks control whether it accepts the credential, and why not. */
+export async function askStanding(
+  { control, credential }: Pick<TakeOverOptions, 'control' | 'credential'>,
   signal: AbortSignal,
 ): Promise<'accepted' | 'unknown' | Fence> {
   await control.establishTrust(signal)
