@@ -65,6 +65,7 @@ const slow = [
   'src/objects/s3*.test.ts',
   'src/records/*.test.ts',
   'src/views/{column-format,computed-columns,expansion,expression-fuzz}.test.ts',
+  'test/simulation/*.test.ts',
 ]
 
 /** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */

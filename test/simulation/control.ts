@@ -1,0 +1,86 @@
+/** Control as one node sees it: what is recorded stays recorded. Calls of nodes get lost, and so do answers. */
+import type { SegmentCommit } from '#model/commit.ts'
+import { digestSections } from '#model/section-digest.ts'
+import type { Snapshot } from '#model/snapshot.ts'
+import type { SnapshotRequest } from '#model/snapshot-sections.ts'
+import { type Control, ControlError } from '#node/control-client.ts'
+import { parseUpdates } from '#node/snapshot-sections.ts'
+import { snapshotLines } from '../support/snapshot-lines.ts'
+import type { Delays, Life } from './kernel.ts'
+
+/** `cut`: the call does not arrive. `answer lost`: it does, and the caller learns nothing. */
+export type NetworkFault = 'cut' | 'answer lost'
+
+export class SimulatedControl {
+  /** By id, each as it was first reported. */
+  readonly commits = new Map<string, SegmentCommit>()
+  /** Ids that were reported again with another content. */
+  readonly conflicts: string[] = []
+  readonly #snapshot: Snapshot
+  readonly #delays: Delays
+  readonly #fault: () => NetworkFault | undefined
+
+  constructor(snapshot: Snapshot, delays: Delays, fault: () => NetworkFault | undefined) {
+    this.#snapshot = snapshot
+    this.#delays = delays
+    this.#fault = fault
+  }
+
+  /** The calls of a process. Those that it never makes are missing. */
+  clientFor(life: Life): Control {
+    const call = async <T>(what: string, signal: AbortSignal, act: () => T): Promise<T> => {
+      signal.throwIfAborted()
+      const fault = this.#fault()
+      const result = await life.call(what, this.#delays, () => (fault === 'cut' ? undefined : { value: act() }))
+      signal.throwIfAborted()
+      if (result === undefined || fault === 'answer lost') throw new ControlError(0, `control cannot be reached: ${fault}`)
+      return result.value
+    }
+    const client: Partial<Control> = {
+      fetchSnapshot: async (request, signal) => {
+        const found = await call('snapshot', signal, () => this.#changes(request))
+        if (found !== undefined || request.wait_ms === 0) return found
+        await new Promise<void>((resolve) => {
+          const cancel = life.after(request.wait_ms, 'no change', resolve)
+          signal.addEventListener('abort', () => resolve(cancel()), { once: true })
+        })
+        signal.throwIfAborted()
+        return undefined
+      },
+      checkSnapshot: (_, signal) => call('check of the snapshot', signal, () => true),
+      fetchCommittedSeqs: (_, signal) => call('committed seqs', signal, () => ({ seqs: {} })),
+      fetchLastHeartbeat: (_, signal) => call('last heartbeat', signal, () => ({ seconds_ago: null })),
+      sendHeartbeat: (_, signal) => call('heartbeat', signal, () => ({ may_stop_in_seconds: 0 })),
+      findCommits: (ids, signal) =>
+        call('look-up of commits', signal, () => ({
+          commits: ids.flatMap((id) => {
+            const found = this.commits.get(id)
+            return found === undefined ? [] : [{ id, records: found.records }]
+          }),
+        })),
+      sendCommits: (commits, signal) => call('commits', signal, () => this.#record(commits)),
+      leaseUnits: (_, signal) => call('lease', signal, () => ({ units: [], held: [], more: false })),
+      fetchScrubEndpoints: (_, signal) =>
+        call('endpoints to scrub', signal, () => ({ endpoints: [], next: null, kept_since: '2026-01-01T00:00:00.000Z' })),
+    }
+    return client as Control
+  }
+
+  #changes({ kinds, digest }: SnapshotRequest): Uint8Array | undefined {
+    const lines = snapshotLines(this.#snapshot, kinds)
+    const sections = parseUpdates(lines).flatMap((update) => update.sections)
+    return digest === digestSections(sections) ? undefined : lines
+  }
+
+  #record(commits: readonly SegmentCommit[]) {
+    let added = 0
+    for (const commit of commits) {
+      const known = this.commits.get(commit.id)
+      if (known === undefined) {
+        this.commits.set(commit.id, commit)
+        added += 1
+      } else if (JSON.stringify(known.artifacts) !== JSON.stringify(commit.artifacts)) this.conflicts.push(commit.id)
+    }
+    return { recorded: commits.map(({ id }) => id), new: added }
+  }
+}

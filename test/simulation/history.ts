@@ -1,0 +1,191 @@
+/** One history: a world and a schedule of faults that a seed draws, and the laws that must hold. */
+import type { DestinationTarget } from '#model/destination.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { anEndpoint, aSnapshot } from '../support/ingest-node.ts'
+import { Buckets } from './bucket.ts'
+import { SimulatedControl } from './control.ts'
+import { Disk } from './disk.ts'
+import { type Draw, Kernel } from './kernel.ts'
+import { checkLaws, type Sent } from './laws.ts'
+import { SimulatedNode } from './node.ts'
+
+export type History = {
+  readonly seed: number
+  readonly digest: string
+  readonly events: number
+  readonly acknowledged: number
+  /** Laws that did not hold, in words. */
+  readonly broken: readonly string[]
+  readonly last: readonly string[]
+}
+
+/** How often things go wrong, which differs from world to world. */
+type World = {
+  readonly bucketFaults: number
+  readonly networkFaults: number
+  readonly conversionFaults: number
+  readonly killEveryMs: number
+  readonly powerEveryMs: number
+  readonly sendEveryMs: number
+  readonly segmentBytes: number
+  readonly segmentMaxAgeMs: number
+  readonly diskMs: number
+}
+
+function drawWorld(draw: Draw): World {
+  const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
+  return {
+    bucketFaults: share(),
+    networkFaults: share(),
+    conversionFaults: share() / 2,
+    killEveryMs: draw.pick([300, 2_000, 20_000]),
+    powerEveryMs: draw.pick([500, 5_000, 50_000]),
+    sendEveryMs: draw.pick([2, 20, 200]),
+    segmentBytes: draw.pick([300, 2_000, 20_000]),
+    segmentMaxAgeMs: draw.pick([50, 1_000, 10_000]),
+    diskMs: draw.pick([0.05, 0.5, 5]),
+  }
+}
+
+const destination: DestinationTarget = {
+  ...{ id: '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f', bucket: 'lake', prefix: 'in', region: 'loc', role_arn: null },
+  ...{ external_id: 'x', encryption: 'bucket-default', kms_key_arn: null, checksums: 'standard' },
+  ...{ allowed_buckets: [], path_style: true },
+}
+
+const endpoints: readonly SnapshotEndpoint[] = [
+  '11111111-1111-4111-a111-111111111111',
+  '22222222-2222-4222-a222-222222222222',
+].map((id) => anEndpoint({ id, destination }))
+
+/** The laws hold at any moment, and are checked this often. */
+const lawsMs = 500
+
+/** How long nothing goes wrong at the end, at most, until everything is delivered. */
+const calmMs = 20 * 60_000
+
+/** Runs a history of about that many events with faults, and then until all is delivered. */
+export async function runHistory(seed: number, steps: number): Promise<History> {
+  const kernel = new Kernel(seed)
+  const draw = kernel.draw('world')
+  const world = drawWorld(draw)
+  let isCalm = false
+  const fault = <T>(name: string, share: number, kinds: readonly T[]) => {
+    const own = kernel.draw(name)
+    return () => (!isCalm && own.chance(share) ? own.pick(kinds) : undefined)
+  }
+  const disk = new Disk({ draw: kernel.draw('disk'), meanMs: world.diskMs, fault: () => undefined })
+  const buckets = new Buckets({
+    ...{ draw: kernel.draw('bucket'), meanMs: 10 },
+    fault: fault('bucket faults', world.bucketFaults, ['refused', 'answer lost'] as const),
+  })
+  const control = new SimulatedControl(
+    aSnapshot({ endpoints: [...endpoints] }),
+    { draw: kernel.draw('network'), meanMs: 5 },
+    fault('network faults', world.networkFaults, ['cut', 'answer lost'] as const),
+  )
+  const node = new SimulatedNode({
+    ...{ name: 'node', kernel, disk, buckets, control, aheadMs: () => 0 },
+    conversionFault: fault('conversion faults', world.conversionFaults, ['exits', 'hangs', 'fails'] as const),
+  })
+  const sent = new Map<string, Sent>()
+  const problems: string[] = []
+  keepRunning(node, kernel, world, problems)
+  scheduleFaults(node, kernel, world, () => isCalm)
+  const stopSending = scheduleClient(node, kernel, world, sent)
+  const state = { disk, buckets, control, sent }
+  const look = () => {
+    problems.push(...checkLaws(state).broken)
+    kernel.after(lawsMs, 'laws', look)
+  }
+  look()
+  await kernel.runUntil(() => kernel.events >= steps || problems.length > 0, 3_600_000)
+  isCalm = true
+  stopSending()
+  const isDelivered = await untilDelivered(kernel, () => problems.length > 0 || checkLaws(state).isDelivered)
+  const { broken } = checkLaws(state)
+  return {
+    ...{ seed, digest: kernel.digest(), events: kernel.events, last: kernel.last },
+    acknowledged: [...sent.values()].filter(({ isAcknowledged }) => isAcknowledged).length,
+    broken: [...problems, ...broken, ...(isDelivered ? [] : ['not everything was delivered in time'])],
+  }
+}
+
+/** Looks each second: what is left is counted from the disk. */
+async function untilDelivered(kernel: Kernel, isDelivered: () => boolean): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs < calmMs; waitedMs += 1_000) {
+    if (isDelivered()) return true
+    await kernel.runUntil(() => false, 1_000)
+  }
+  return false
+}
+
+/** Starts what does not run, as a supervisor does. */
+function keepRunning(node: SimulatedNode, kernel: Kernel, world: World, problems: string[]): void {
+  const start = (process: 'ingest' | 'delivery') =>
+    process === 'ingest'
+      ? node.startIngest(
+          endpoints.map(({ id }) => id),
+          world.segmentBytes,
+          world.segmentMaxAgeMs,
+        )
+      : node.startDelivery()
+  const look = () => {
+    for (const process of ['ingest', 'delivery'] as const) {
+      if (!node.lives(process))
+        start(process).catch((error: unknown) => problems.push(`${process} did not start: ${(error as Error).stack}`))
+    }
+    kernel.after(100, 'supervisor', look)
+  }
+  look()
+}
+
+function scheduleFaults(node: SimulatedNode, kernel: Kernel, world: World, isCalm: () => boolean): void {
+  const draw = kernel.draw('faults')
+  const repeat = (everyMs: number, what: string, act: () => void) => {
+    kernel.after(draw.delay(everyMs), what, () => {
+      if (isCalm()) return
+      act()
+      repeat(everyMs, what, act)
+    })
+  }
+  repeat(world.killEveryMs, 'kill', () => node.kill(draw.pick(['ingest', 'delivery'] as const)))
+  repeat(world.powerEveryMs, 'power loss', () => node.losePower())
+}
+
+/** Sends records that can be told apart. Returns a function that ends it. */
+function scheduleClient(node: SimulatedNode, kernel: Kernel, world: World, sent: Map<string, Sent>): () => void {
+  const draw = kernel.draw('client')
+  const envelope = encodeEnvelope({ protocol: 'http' })
+  let isOver = false
+  const send = () => {
+    if (isOver) return
+    kernel.after(draw.delay(world.sendEveryMs), 'client', send)
+    const { log } = node
+    if (log === undefined) return
+    const endpoint = draw.pick(endpoints).id
+    const ids = Array.from({ length: draw.between(1, 4) }, () => `${sent.size}-${draw.between(0, 1e9)}`)
+    const lines = ids.map((id) => `{"id":"${id}","endpoint":"${endpoint}","pad":"${'x'.repeat(draw.between(0, 200))}"}`)
+    const record: Sent = { endpoint, ids, isAcknowledged: false }
+    sent.set(ids[0] ?? '', record)
+    log
+      .append(endpoint, {
+        layout: 'lines',
+        receivedAtMicros: Math.round(kernel.timeMs * 1000),
+        recordCount: ids.length,
+        envelope,
+        payload: [Buffer.from(lines.join('\n'))],
+      })
+      .then(
+        () => {
+          record.isAcknowledged = true
+        },
+        () => undefined,
+      )
+  }
+  kernel.after(500, 'client', send)
+  return () => {
+    isOver = true
+  }
+}

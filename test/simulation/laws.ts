@@ -1,0 +1,96 @@
+/** What must hold in every history. */
+import { dataPaths } from '#config/data-paths.ts'
+import { type Buckets, digest, isMarker } from './bucket.ts'
+import type { SimulatedControl } from './control.ts'
+import type { Disk } from './disk.ts'
+
+/** A request of a client, with the ids of its records. */
+export type Sent = { readonly endpoint: string; readonly ids: readonly string[]; isAcknowledged: boolean }
+
+export type State = {
+  readonly disk: Disk
+  readonly buckets: Buckets
+  readonly control: SimulatedControl
+  readonly sent: ReadonlyMap<string, Sent>
+}
+
+type Marker = {
+  readonly id: string
+  readonly records: number
+  readonly endpoint_id: string
+  readonly seq: number
+  readonly artifacts: Readonly<Record<string, { readonly key: string; readonly sha256: string; readonly rows: number }>>
+}
+
+const { wal } = dataPaths('/data')
+
+/** `isDelivered`: nothing is left to do. `broken`: laws that hold at any time, and those of the end. */
+export function checkLaws(state: State): { readonly isDelivered: boolean; readonly broken: readonly string[] } {
+  const { disk, buckets, control, sent } = state
+  const broken: string[] = []
+  const markers = [...buckets.objects].flatMap(([key, body]) => (isMarker(key) ? [JSON.parse(body.toString()) as Marker] : []))
+  const counts = new Map<string, number>()
+  const listed = new Set<string>()
+  for (const { id, records, artifacts } of markers) {
+    for (const { key, sha256 } of Object.values(artifacts)) {
+      listed.add(key)
+      const body = buckets.objects.get(key)
+      if (body === undefined || digest(body) !== sha256) broken.push(`${id}: ${key} is not what the marker lists`)
+    }
+    const ids = recordsOf(buckets.objects.get(artifacts['parquet']?.key ?? ''))
+    if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
+    for (const each of ids) counts.set(each, (counts.get(each) ?? 0) + 1)
+  }
+  const known = new Set([...sent.values()].flatMap(({ ids }) => ids))
+  for (const [id, count] of counts) {
+    if (count > 1) broken.push(`record ${id} is in ${count} rows`)
+    if (!known.has(id)) broken.push(`record ${id} was never sent`)
+  }
+  for (const [key, contents] of buckets.markers)
+    if (contents.size > 1 && control.commits.size > 0) brokenMarker(key, state, broken)
+  for (const id of control.conflicts) broken.push(`the commit ${id} was reported with another content`)
+  const left = leftIn(disk)
+  broken.push(...skipped(left, markers))
+  const isRecorded = markers.every(({ id }) => control.commits.has(id))
+  const isDelivered = left.length === 0 && isRecorded
+  if (isDelivered) {
+    for (const { ids, isAcknowledged } of sent.values())
+      for (const id of ids) if (isAcknowledged && !counts.has(id)) broken.push(`record ${id} was acknowledged, and is lost`)
+    for (const key of buckets.objects.keys()) if (!isMarker(key) && !listed.has(key)) broken.push(`no marker lists ${key}`)
+  }
+  return { isDelivered, broken }
+}
+
+/** Sealed segments whose log has a commit of a later one. */
+function skipped(left: readonly string[], markers: readonly Marker[]): readonly string[] {
+  const committed = new Set(markers.map(({ id }) => id))
+  const last = new Map<string, number>()
+  for (const { endpoint_id: log, seq } of markers) last.set(log, Math.max(seq, last.get(log) ?? -1))
+  return left.flatMap((name) => {
+    const [, log = '', seq = '', incarnation] = /^(.+)\/(\d{12})-(.+)\.wal$/.exec(name) ?? []
+    const isCommitted = [...committed].some((id) => id.endsWith(`-${incarnation}-${seq}`))
+    return log === '' || isCommitted || Number(seq) >= (last.get(log) ?? -1) ? [] : [`${name} was passed over`]
+  })
+}
+
+/** A marker may be written again only as long as nobody was told of the commit. */
+function brokenMarker(key: string, { buckets, control }: State, broken: string[]): void {
+  const body = buckets.objects.get(key)
+  const commit = [...control.commits.values()].find(({ artifacts }) => artifacts['manifest']?.key === key)
+  if (body !== undefined && commit !== undefined && commit.artifacts['manifest']?.sha256 !== digest(body))
+    broken.push(`${key} is not the marker that control has`)
+}
+
+function recordsOf(body: Buffer | undefined): readonly string[] {
+  const text = body?.toString() ?? ''
+  return text === '' ? [] : text.split('\n').map((line) => (JSON.parse(line) as { id: string }).id)
+}
+
+/** Segments that are not delivered. */
+function leftIn(disk: Disk): readonly string[] {
+  return disk
+    .list(wal)
+    .filter(({ kind, name }) => kind === 'directory' && name.includes('-'))
+    .flatMap(({ name }) => disk.list(`${wal}/${name}`).map((file) => `${name}/${file.name}`))
+    .filter((name) => /\/\d{12}-/.test(name))
+}
