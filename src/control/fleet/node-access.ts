@@ -21,8 +21,7 @@ import {
   type CredentialRow,
   claimNodeId,
   findNodeCredential,
-  findRemovedCredential,
-  isAdoptedCredential,
+  listFormerCredentials,
   listNodeCredentials,
   replaceAdoptedCredential,
 } from '#store/nodes/node-credentials.ts'
@@ -63,12 +62,13 @@ export function nodeAccess({ store, joinSecret, registry, clock, logger }: NodeA
   }
   // Many calls share a query that begins after they arrived.
   const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
+  const readFormer = batchCalls((ids: readonly string[]) => listFormerCredentials(store.db, ids))
   /** Returns why a credential that the node had is refused. Undefined if it never had it: a stranger learns nothing about ids. */
   const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
     if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
-    if (await isAdoptedCredential(store.db, id, hash)) return 'node_adopted'
-    if (stored !== undefined) return undefined
-    return isSame(hash, (await findRemovedCredential(store.db, id))?.credential_hash) ? 'node_removed' : undefined
+    const former = (await readFormer(id)).get(id)
+    if (former?.adopted.has(hash)) return 'node_adopted'
+    return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
   }
   return {
     /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */

@@ -97,19 +97,27 @@ export async function replaceAdoptedCredential(
   return true
 }
 
-/** Whether the node had this credential before its log was adopted. */
-export async function isAdoptedCredential(db: Db, id: string, hash: string): Promise<boolean> {
-  const found = await db
-    .selectFrom('adopted_credentials')
-    .select('node_id')
-    .where('node_id', '=', id)
-    .where('credential_hash', '=', hash)
-    .executeTakeFirst()
-  return found !== undefined
+/** Hashes of credentials that a node had: before its log was adopted, or when it was removed. */
+export type FormerCredentials = { readonly adopted: ReadonlySet<string>; readonly removed: string | undefined }
+
+/** Returns the former credentials of these ids, whether or not they are those of a node. */
+export async function listFormerCredentials(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, FormerCredentials>> {
+  const found = new Map<string, FormerCredentials>()
+  for (const some of inChunks([...new Set(ids)])) {
+    const adopted = await db.selectFrom('adopted_credentials').selectAll().where('node_id', 'in', some).execute()
+    const removed = await db.selectFrom('removed_nodes').select(['id', 'credential_hash']).where('id', 'in', some).execute()
+    const removedHashes = new Map(removed.map(({ id, credential_hash }) => [id, credential_hash]))
+    const adoptedHashes = Map.groupBy(adopted, ({ node_id }) => node_id)
+    for (const id of some) {
+      const hashes = new Set((adoptedHashes.get(id) ?? []).map(({ credential_hash }) => credential_hash))
+      found.set(id, { adopted: hashes, removed: removedHashes.get(id) })
+    }
+  }
+  return found
 }
 
 /** Returns the credential of a node that was removed. */
-export async function findRemovedCredential(db: Db, id: string) {
+async function findRemovedCredential(db: Db, id: string) {
   return db
     .selectFrom('removed_nodes')
     .select(['credential_hash', 'credential_revoked_at'])
