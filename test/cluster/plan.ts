@@ -54,9 +54,13 @@ const draw: Readonly<Record<FaultKind, Draw>> = {
   'clock-renewal': (random) => renewWithWrongClocks(random.pick([-3_600, 3_600])),
   clock: (random) => clock(random.pick([...controlNames, ...nodeNames]), random.pick([-3_600, -60, 60, 3_600])),
   'skewed-clocks': (random) => {
-    const offsets = drawOrder(random, [-3_600, -60, 45, 600, 3_600])
-    const skews = [...controlNames, ...nodeNames].map((name, index) => ({ name, seconds: offsets[index] ?? 0 }))
-    return skewClocks(skews, random.pick(nodesOf('fra')))
+    const restarted = random.pick(nodesOf('fra'))
+    const others = [...controlNames, ...nodeNames].filter((name) => name !== restarted)
+    const offsets = drawOrder(random, [-3_600, -60, 45, 600])
+    return skewClocks(
+      { name: restarted, seconds: 3_600 },
+      others.map((name, index) => ({ name, seconds: offsets[index] ?? 0 })),
+    )
   },
 }
 

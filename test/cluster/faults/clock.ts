@@ -43,8 +43,13 @@ async function findSilenceAboutClock(cluster: Cluster, name: NodeName): Promise<
 
 export type Skew = { readonly name: ControlName | NodeName; readonly seconds: number }
 
-/** The clocks of all hosts differ from each other, and a node starts by a wrong one. What is sealed has the right time all the same. */
-export function skewClocks(skews: readonly Skew[], restarted: NodeName): Fault {
+/**
+ * The clocks of all hosts differ from each other, and a node starts by a wrong one. What is sealed has the right time all the same. That clock
+ * must be ahead: to one that is behind, a certificate of control that was renewed just now is not valid yet.
+ */
+export function skewClocks(started: Skew & { readonly name: NodeName }, others: readonly Skew[]): Fault {
+  const skews = [started, ...others]
+  const restarted = started.name
   let beganAt = 0
   const known = new Set<string>()
   return {

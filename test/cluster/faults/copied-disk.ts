@@ -82,9 +82,7 @@ async function sendRest(cluster: Cluster, { id, nodeId, rescuer, held }: Rest): 
     const records = printed.map((line): { readonly seq: number; readonly payload: string } => JSON.parse(line))
     const delivered = commits.find(({ seq }) => seq === records[0]?.seq)?.records ?? 0
     lines.push(...records.slice(delivered).map(({ payload }) => payload))
-    cluster.note(
-      `${basename(dirname(path))}/${basename(path)}: ${records.length} records, ${delivered} of them delivered from the copy`,
-    )
+    cluster.note(`${basename(dirname(path))}/${basename(path)}: ${records.length} records, ${delivered} of them committed`)
   }
   const { apiKey } = cluster.installation
   for (let at = 0; at < lines.length; at += linesMax) {

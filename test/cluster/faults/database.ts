@@ -68,7 +68,7 @@ export function returnOldPrimary(name: ControlName): Fault {
       heal()
       return [
         ...twice.map((text) => `must name two primaries: ${text}`),
-        ...(ready.status === 503 ? [] : [`${name} must not use the old primary: ${ready.status} ${ready.body}`]),
+        ...(ready.status === 200 ? [`${name} must not use the old primary: ${ready.body}`] : []),
         ...(written === 0 ? [] : [`${written} commits were recorded by the old primary`]),
       ]
     },
@@ -108,7 +108,7 @@ async function findNotes(
   return (await Promise.all(each)).flat()
 }
 
-/** Returns the status 0 without a response. */
+/** Returns the status 0 without a response: the balancer ends connections to a process that waits for its database for long. */
 async function readinessOf({ installation }: Cluster, name: ControlName) {
   try {
     const url = `${installation.controlOrigin}:${ports.direct[name]}/readyz`
