@@ -49,6 +49,18 @@ describeInBrowser('the editors', () => {
     expect(ada.complaints).toEqual([])
   })
 
+  test('text that arrives before the event of the selection that it replaces is typed within the policy', async () => {
+    await page.goto(`/in/${ada.account}/explore`)
+    const box = page.getByRole('textbox', { name: 'SQL', exact: true })
+    await box.fill('SELECT 1')
+    await box.locator('span', { hasText: 'SELECT' }).waitFor()
+    await page.evaluate(`addEventListener('selectionchange', (event) => { if (event.isTrusted) event.stopPropagation() }, true)`)
+    await box.selectText()
+    await page.keyboard.insertText('SELECT 2')
+    await expect.poll(() => box.textContent()).toBe('SELECT 2')
+    expect(ada.complaints).toEqual([])
+  })
+
   test('the name of a secret is completed, and a problem is marked where it is in the expression', async () => {
     await inlet.ok('POST', '/v1/secrets', { name: 'email_key' })
     await page.goto(`/in/${ada.account}/views/new`)

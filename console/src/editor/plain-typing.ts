@@ -9,9 +9,12 @@ import { EditorView } from '@codemirror/view'
  */
 export const plainTyping: Extension = EditorView.domEventHandlers({
   beforeinput(event, view) {
-    const { from, to, empty } = view.state.selection.main
     const { inputType, data, isComposing } = event
-    if (empty || isComposing || view.composing || inputType !== 'insertText' || data === null) return false
+    if (isComposing || view.composing || inputType !== 'insertText' || data === null) return false
+    // CodeMirror reads the selection on each key. Text without a key, such as dictation, can come before the selection's event.
+    view.contentDOM.ownerDocument.dispatchEvent(new Event('selectionchange'))
+    const { from, to, empty } = view.state.selection.main
+    if (empty) return false
     const insert = () => view.state.update(view.state.replaceSelection(data), { userEvent: 'input.type', scrollIntoView: true })
     // Closed brackets and the like come first, as for all that is typed.
     const isHandled = view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, data, insert))
