@@ -71,7 +71,9 @@ describeInBrowser('the editors', () => {
     await page.keyboard.type("'e")
     await page.getByRole('option', { name: 'email_key' }).waitFor()
     await page.keyboard.press('Escape')
-    await box.fill(
+    // Not filled: problems that are marked while the box is filled undo the selection that the browser has not reported yet.
+    await page.keyboard.press('Control+a')
+    await page.keyboard.insertText(
       'columns:\n  - { name: a, type: VARCHAR, path: $.a }\n  - { name: b, type: VARCHAR, value: "lower(aa) || a" }\n',
     )
     await page.getByText('Line 3, column 45: "aa" is not a column of this view').waitFor()
