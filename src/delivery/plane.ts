@@ -10,6 +10,7 @@ import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
+import type { Adoption } from '#node/adoption.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
@@ -48,8 +49,8 @@ import type { KeyIndexes } from './windows/thread.ts'
 
 export type DeliveryPorts = {
   readonly nodeId: string
-  /** Id of the adoption of the log, if there was one. */
-  readonly adoption: string | undefined
+  /** The last adoption of the log, if there was one. */
+  readonly adoption: Adoption | undefined
   readonly control: Control
   readonly fence: NodeFence
   readonly segments: SegmentSource
@@ -228,13 +229,29 @@ function composeSegmentDelivery(
   const { endpoints, feed, outbox, ...others } = parts
   const backoff = new DestinationBackoff({ clock, random })
   return new SegmentDelivery({
-    ...{ nodeId, adoption, ...others, ...conversion, endpoints, stores, seal, traces, backoff, clock, random, logger },
+    ...{
+      nodeId,
+      adoption: adoption?.id,
+      ...others,
+      ...conversion,
+      endpoints,
+      stores,
+      seal,
+      traces,
+      backoff,
+      clock,
+      random,
+      logger,
+    },
     uploader: new Uploader({ ...uploadLimits, backoff }),
     knownCommits: new KnownCommits({
       find: async (ids, signal) => (await control.findCommits(ids, signal)).commits,
       ...{ clock, random, logger },
     }),
-    sinks: [markerSink(seal, logger), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
+    sinks: [
+      markerSink({ seal, earlierAdoptions: adoption?.earlier, logger }),
+      { name: 'outbox', record: ({ commit }) => outbox.add(commit) },
+    ],
     configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, random, logger }),
   })
 }

@@ -6,7 +6,6 @@
  * Law: built files are removed however the delivery ends. An upload counts only for its own bucket, and only while its files are there.
  */
 import type { Clock } from '#lib/clock.ts'
-import { errorMessage } from '#lib/error-message.ts'
 import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
@@ -22,6 +21,7 @@ import type { DestinationBackoff } from './publish/destination-backoff.ts'
 import { type BoundDestination, DestinationRetry } from './publish/destination-retry.ts'
 import type { KnownCommit } from './publish/known-commits.ts'
 import { ArtifactsMissing, MarkerExists } from './publish/marker.ts'
+import { removeFiles } from './publish/remove-files.ts'
 import type { Uploader } from './publish/uploader.ts'
 import type { SegmentTrace, SegmentTraces } from './segment-traces.ts'
 import {
@@ -218,7 +218,7 @@ export class SegmentDelivery {
     return 'committed'
   }
 
-  /** Removes files that no marker lists, so that nobody who reads folders finds records twice. */
+  /** Removes files of the segment that its marker does not list. */
   async #removeUnlisted(
     files: ArtifactFiles,
     listed: ArtifactFiles,
@@ -226,12 +226,8 @@ export class SegmentDelivery {
     { signal }: DeliveryRun,
   ): Promise<void> {
     const kept = new Set(Object.values(listed).map(({ key }) => key))
-    for (const { key } of Object.values(files).filter(({ key }) => !kept.has(key))) {
-      const failed = (error: unknown) =>
-        this.#logger.warn({ key, reason: errorMessage(error) }, 'file that no marker lists not removed: remove it by hand')
-      // A role that may not remove files can still deliver.
-      await bucket.request('write', (store) => store.remove(key, signal).catch(failed))
-    }
+    const keys = Object.values(files).flatMap(({ key }) => (kept.has(key) ? [] : [key]))
+    await removeFiles(bucket, keys, { signal, logger: this.#logger })
   }
 
   async #upload(

@@ -1,11 +1,11 @@
 /** Two machines have the same log: one adopted a copy of the disk of the other, which is cut off from control and goes on. */
 import { createHash } from 'node:crypto'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import { system } from '#lib/system.ts'
-import { beginAdoption } from '#node/adoption.ts'
+import { beginAdoption, endAdoption, readAdoption } from '#node/adoption.ts'
 import { aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
 
@@ -133,18 +133,34 @@ test('an object of the customer in the place of the marker is replaced', async (
   expect(await bucket()).toEqual({ markers: [{ seq: 0, records: 3 }], unlisted: [] })
 })
 
+test('files that the lost machine uploaded before it ended go once the marker of the adopting one is there', async () => {
+  await using at = await twoCopies()
+  const { node, adopter, bucket } = at
+  node.stores.fault = (key) => (isMarker(key) ? 'refused' : undefined)
+  await node.start()
+  await until('a failed attempt', () => node.log.some((line) => line.includes('delivery attempt failed')))
+  await node.stop(AbortSignal.abort())
+  expect((await bucket()).unlisted).toHaveLength(1)
+  await adopter.start()
+  await until('a commit of the adopting machine', () => adopter.commits.length === 1)
+  expect(await bucket()).toEqual({ markers: [{ seq: 0, records: 2 }], unlisted: [] })
+})
+
 test('an adoption that is run again keeps its id, and a later one gets another', async () => {
   await using node = await DeliveryNode.create()
   await node.sealAll([])
   const { nodeAdoption: path } = node.config.paths
   const begin = async () => {
     await beginAdoption(system, path)
-    return (await readFile(path, 'utf8')).trim()
+    return await readAdoption(system.files, path)
   }
   const first = await begin()
-  expect(await begin()).toBe(first)
-  await writeFile(path, `${first} over\n`)
-  expect(await begin()).not.toBe(first)
-  await writeFile(join(path), 'x')
+  expect(first).toMatchObject({ earlier: [] })
+  expect(await begin()).toEqual(first)
+  await endAdoption(system.files, path)
+  expect(await readAdoption(system.files, path)).toEqual(first)
+  const next = await begin()
+  expect(next).toEqual({ id: expect.not.stringMatching(first?.id ?? ''), earlier: [first?.id] })
+  await writeFile(path, 'x')
   await expect(begin()).rejects.toThrow('is damaged')
 })

@@ -84,7 +84,13 @@ function furnished() {
     notice: (fields: object, message: string) => events.push({ ...fields, message }),
     warn: () => undefined,
   } as unknown as Logger
-  const committer = new Committer({ sinks: [markerSink(seal, logger), last], seal, endpoints, clock: new ManualClock(), logger })
+  const committer = new Committer({
+    sinks: [markerSink({ seal, logger }), last],
+    seal,
+    endpoints,
+    clock: new ManualClock(),
+    logger,
+  })
   const outage = { onOver: () => undefined as unknown }
   const bucket: Bucket = {
     async request(access, send) {

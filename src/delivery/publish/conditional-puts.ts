@@ -21,6 +21,11 @@ export class ConditionalPuts {
     this.#logger = logger
   }
 
+  /** Whether the store has shown that it heeds the condition. */
+  get isHeeded(): boolean {
+    return this.#isHeeded === true
+  }
+
   /**
    * Puts the object if it is not there. Returns the content of one that is there and differs. If the role may not read, nothing can be compared: then
    * the object is replaced.
