@@ -122,19 +122,21 @@ export class SegmentDelivery {
   async #removeIfRecorded(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
     const found = await this.#adopter.findRecorded(facts, run)
     if (found === undefined) return false
-    await this.#removeRecorded(found, facts, run)
+    const outcome = await this.#removeRecorded(found, facts, run)
+    if (outcome === 'quarantined') throw new DeliveryEnded(outcome)
     return true
   }
 
-  async #removeRecorded(found: KnownCommit, facts: SegmentFacts, run: DeliveryRun): Promise<void> {
+  async #removeRecorded(found: KnownCommit, facts: SegmentFacts, run: DeliveryRun): Promise<'committed' | 'quarantined'> {
     const { id, records } = facts
     await this.#windows?.confirm(facts.name.endpointId, id)
     if (found.records < records) {
       await this.#setAside(facts, found.records, run)
-      throw new DeliveryEnded('quarantined')
+      return 'quarantined'
     }
     await this.#segments.remove(run.segment)
     this.#logger.info({ segment: id, records }, 'segment removed: its commit is recorded already')
+    return 'committed'
   }
 
   /** Keeps a segment that has more than its commit: that never changes, and no record may be lost. */
@@ -165,10 +167,11 @@ export class SegmentDelivery {
   ): Promise<void> {
     let uploaded: { readonly target: DeliveryTarget; readonly artifacts: ArtifactFiles } | undefined
     let replaced: ArtifactFiles | undefined
-    const isDelivered = await this.#retry.run(facts, run, async (destination) => {
+    // An attempt that throws is repeated, so how the delivery ends is what it returns.
+    const outcome = await this.#retry.run(facts, run, async (destination): Promise<Ending> => {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
-        if (!(await built.isComplete())) return false
+        if (!(await built.isComplete())) return 'again'
         uploaded = { target, artifacts: await measure('upload', this.#upload(facts, built, target, run)) }
         run.report(null)
       }
@@ -180,16 +183,16 @@ export class SegmentDelivery {
       } catch (error) {
         if (error instanceof ArtifactsMissing) uploaded = undefined
         if (!(error instanceof MarkerExists) || uploaded === undefined) throw error
-        const outcome = await this.#giveWay(error.found, uploaded.artifacts, facts, destination, run)
-        if (outcome === 'committed') return true
-        replaced = outcome.replaced
+        const found = await this.#giveWay(error.found, uploaded.artifacts, facts, destination, run)
+        if (typeof found === 'string') return found
+        replaced = found.replaced
         throw error
       }
-      return true
+      return 'committed'
     })
-    if (isDelivered) return
-    this.#logger.warn({ segment: facts.id }, 'built files were removed; building them again')
-    throw new DeliveryEnded('again')
+    if (outcome === 'committed') return
+    if (outcome === 'again') this.#logger.warn({ segment: facts.id }, 'built files were removed; building them again')
+    throw new DeliveryEnded(outcome)
   }
 
   /**
@@ -202,7 +205,7 @@ export class SegmentDelivery {
     facts: SegmentFacts,
     destination: BoundDestination,
     run: DeliveryRun,
-  ): Promise<'committed' | { readonly replaced: ArtifactFiles }> {
+  ): Promise<Ending | { readonly replaced: ArtifactFiles }> {
     const found = this.#adopter.readMarker(marker, facts, destination)
     const adoption = found?.commit.adoption
     // A commit that was read lists its marker, too, whose key is that of both machines.
@@ -213,8 +216,8 @@ export class SegmentDelivery {
     if (found?.isSigned !== true && recorded === undefined) return { replaced: artifacts }
     this.#logger.warn({ segment: facts.id }, 'another machine with this log has committed the segment: its commit counts')
     if (found !== undefined) await this.#removeUnlisted(uploaded, artifacts, destination, run)
-    if (recorded !== undefined) await this.#removeRecorded(recorded, facts, run)
-    else if (found !== undefined) await this.#commitFound(found.commit, facts, destination, run)
+    if (recorded !== undefined) return await this.#removeRecorded(recorded, facts, run)
+    if (found !== undefined) await this.#commitFound(found.commit, facts, destination, run)
     return 'committed'
   }
 
@@ -241,6 +244,9 @@ export class SegmentDelivery {
     return this.#uploader.upload({ destinationId, store, prefix, segment, files, report, signal })
   }
 }
+
+/** How the delivery of built files ends. */
+type Ending = 'committed' | 'quarantined' | 'again'
 
 /** Runs a stage, and measures it if the segment is traced. */
 type Measure = SegmentTrace['measure']

@@ -112,6 +112,7 @@ test('a machine that adopted the log without its key is believed once control kn
   node.control.refusesLookups = false
   await until('the segment is set aside', () => node.lag(endpoint.id)?.quarantined_segments === 1)
   expect(await bucket()).toEqual({ markers: [{ seq: 0, records: 2 }], unlisted: [] })
+  expect(node.log.filter((line) => line.includes('and is kept'))).toHaveLength(1)
 })
 
 test('an object of the customer in the place of the marker is replaced', async () => {

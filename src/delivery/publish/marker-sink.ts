@@ -1,6 +1,5 @@
 import type { Logger } from '#lib/telemetry.ts'
-import { objectKey, parseArtifactKind, type SegmentName } from '#model/artifact.ts'
-import type { ArtifactFiles } from '#model/commit.ts'
+import { isMarker, objectKey, parseArtifactKind, type SegmentName } from '#model/artifact.ts'
 import type { CommitSink, FinishedSegment } from './commit-sink.ts'
 import { ConditionalPuts } from './conditional-puts.ts'
 import { describeMarker, encodeMarker, putMarker } from './marker.ts'
@@ -31,7 +30,17 @@ export function markerSink({ seal, earlierAdoptions = [], logger }: MarkerSinkOp
     name: 'marker',
     async record(finished) {
       const { commit, segment, target, bucket, marker, signal } = finished
-      if (marker === 'adopted') return
+      const remove = (owners: readonly (string | undefined)[]) =>
+        removeFiles(
+          bucket,
+          owners.flatMap((adoption) => keysOf(finished, { ...segment, adoption })),
+          { signal, logger },
+        )
+      if (marker === 'adopted') {
+        // An attempt that was killed may have left files of this owner.
+        if (commit.adoption !== segment.adoption) await remove([segment.adoption])
+        return
+      }
       const kind = { type: 'marker' } as const
       const body = encodeMarker(commit, seal)
       const file = describeMarker(objectKey(target.prefix, segment, kind), body, commit.records)
@@ -39,17 +48,15 @@ export function markerSink({ seal, earlierAdoptions = [], logger }: MarkerSinkOp
       const conditional = conditionalOf(target)
       const put = { segment, kind, body, file, artifacts, signal }
       await putMarker(bucket, marker === 'new' ? { ...put, conditional } : put)
-      if (segment.adoption === undefined || !conditional.isHeeded) return
-      const owners = [undefined, ...earlierAdoptions].map((adoption) => ({ ...segment, adoption }))
-      for (const owner of owners) await removeFiles(bucket, keysOf(finished, owner, artifacts), { signal, logger })
+      if (segment.adoption !== undefined && conditional.isHeeded) await remove([undefined, ...earlierAdoptions])
     },
   }
 }
 
-/** The keys that the files have if that owner of the log delivers them. */
-function keysOf({ target }: FinishedSegment, owner: SegmentName, artifacts: ArtifactFiles): readonly string[] {
-  return Object.keys(artifacts).flatMap((name) => {
+/** The keys that the files of the commit have if that owner of the log delivers them. */
+function keysOf({ commit, target }: FinishedSegment, owner: SegmentName): readonly string[] {
+  return Object.keys(commit.artifacts).flatMap((name) => {
     const kind = parseArtifactKind(name)
-    return kind === undefined ? [] : [objectKey(target.prefix, owner, kind)]
+    return kind === undefined || isMarker(kind) ? [] : [objectKey(target.prefix, owner, kind)]
   })
 }
