@@ -16,6 +16,10 @@ export class SimulatedControl {
   readonly commits = new Map<string, SegmentCommit>()
   /** Ids that were reported again with another content. */
   readonly conflicts: string[] = []
+  /** Machines that do not reach it. */
+  readonly cutOff = new Set<string>()
+  /** The machine whose credential is accepted; undefined before an adoption: any. */
+  #owner: string | undefined
   readonly #snapshot: Snapshot
   readonly #delays: Delays
   readonly #fault: () => NetworkFault | undefined
@@ -26,15 +30,37 @@ export class SimulatedControl {
     this.#fault = fault
   }
 
+  /** Whether another machine has adopted the log. */
+  refuses(machine: string): boolean {
+    return this.#owner !== undefined && this.#owner !== machine
+  }
+
+  /** From then on only this machine is accepted. */
+  takeOver(life: Life, machine: string): Promise<void> {
+    return this.#call(life, machine, 'take over', () => {
+      this.#owner = machine
+    })
+  }
+
+  async #call<T>(life: Life, machine: string, what: string, act: () => T): Promise<T> {
+    const drawn = this.#fault()
+    const fault = this.cutOff.has(machine) ? 'cut' : drawn
+    const result = await life.call(what, this.#delays, () => (fault === 'cut' ? undefined : { value: act() }))
+    if (result === undefined || fault === 'answer lost') throw new ControlError(0, `control cannot be reached: ${fault}`)
+    return result.value
+  }
+
   /** The calls of a process. Those that it never makes are missing. */
-  clientFor(life: Life): Control {
+  clientFor(life: Life, machine: string): Control {
     const call = async <T>(what: string, signal: AbortSignal, act: () => T): Promise<T> => {
       signal.throwIfAborted()
-      const fault = this.#fault()
-      const result = await life.call(what, this.#delays, () => (fault === 'cut' ? undefined : { value: act() }))
+      const checked = () => {
+        if (!this.refuses(machine)) return act()
+        throw new ControlError(401, 'adopted', { detail: 'adopted', fence: 'node_adopted' })
+      }
+      const result = await this.#call(life, machine, what, checked)
       signal.throwIfAborted()
-      if (result === undefined || fault === 'answer lost') throw new ControlError(0, `control cannot be reached: ${fault}`)
-      return result.value
+      return result
     }
     const client: Partial<Control> = {
       fetchSnapshot: async (request, signal) => {

@@ -221,6 +221,13 @@ export class Disk {
     copy(this.#root, other.#root)
   }
 
+  /** Whether a file has this text. */
+  holds(text: string): boolean {
+    const look = (folder: Folder): boolean =>
+      folder.entries.values().some((node) => (node instanceof Folder ? look(node) : node.content.includes(text)))
+    return look(this.#root)
+  }
+
   find(path: string): Node | undefined {
     let node: Node | undefined = this.#root
     for (const part of partsOf(path)) node = node instanceof Folder ? node.entries.get(part) : undefined

@@ -31,6 +31,8 @@ type World = {
   readonly segmentBytes: number
   readonly segmentMaxAgeMs: number
   readonly diskMs: number
+  /** When the node is cut off from control, and how long after that a copy of its disk is adopted; undefined: never. */
+  readonly adoption: { readonly cutMs: number; readonly copyMs: number } | undefined
 }
 
 function drawWorld(draw: Draw): World {
@@ -45,6 +47,7 @@ function drawWorld(draw: Draw): World {
     segmentBytes: draw.pick([300, 2_000, 20_000]),
     segmentMaxAgeMs: draw.pick([50, 1_000, 10_000]),
     diskMs: draw.pick([0.05, 0.5, 5]),
+    adoption: draw.chance(0.4) ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000) } : undefined,
   }
 }
 
@@ -75,7 +78,7 @@ export async function runHistory(seed: number, steps: number): Promise<History> 
     const own = kernel.draw(name)
     return () => (!isCalm && own.chance(share) ? own.pick(kinds) : undefined)
   }
-  const disk = new Disk({ draw: kernel.draw('disk'), meanMs: world.diskMs, fault: () => undefined })
+  const newDisk = (name: string) => new Disk({ draw: kernel.draw(name), meanMs: world.diskMs, fault: () => undefined })
   const buckets = new Buckets({
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
     fault: fault('bucket faults', world.bucketFaults, ['refused', 'answer lost'] as const),
@@ -85,26 +88,40 @@ export async function runHistory(seed: number, steps: number): Promise<History> 
     { draw: kernel.draw('network'), meanMs: 5 },
     fault('network faults', world.networkFaults, ['cut', 'answer lost'] as const),
   )
-  const node = new SimulatedNode({
-    ...{ name: 'node', kernel, disk, buckets, control, aheadMs: () => 0 },
-    conversionFault: fault('conversion faults', world.conversionFaults, ['exits', 'hangs', 'fails'] as const),
-  })
-  const sent = new Map<string, Sent>()
+  const conversionFault = fault('conversion faults', world.conversionFaults, ['exits', 'hangs', 'fails'] as const)
   const problems: string[] = []
-  keepRunning(node, kernel, world, problems)
-  scheduleFaults(node, kernel, world, () => isCalm)
+  const addMachine = (name: string, disk: Disk, adopts: boolean) => {
+    const node = new SimulatedNode({ name, kernel, disk, buckets, control, aheadMs: () => 0, conversionFault, adopts })
+    keepRunning(node, { kernel, world, control, problems })
+    scheduleFaults(node, kernel, world, () => isCalm)
+    return node
+  }
+  const node = addMachine('node', newDisk('disk'), false)
+  const sent = new Map<string, Sent>()
   const stopSending = scheduleClient(node, kernel, world, sent)
-  const state = { disk, buckets, control, sent }
+  let adopter: SimulatedNode | undefined
+  const { adoption } = world
+  if (adoption !== undefined) {
+    kernel.after(adoption.cutMs, 'cut off', () => isCalm || control.cutOff.add('node'))
+    kernel.after(adoption.cutMs + adoption.copyMs, 'adoption', () => {
+      if (isCalm) return
+      const copy = newDisk('disk of the adopter')
+      node.disk.copyTo(copy)
+      adopter = addMachine('adopter', copy, true)
+    })
+  }
+  const state = () => ({ disks: [node.disk, adopter?.disk] as const, buckets, control, sent })
   const look = () => {
-    problems.push(...checkLaws(state).broken)
+    problems.push(...checkLaws(state()).broken)
     kernel.after(lawsMs, 'laws', look)
   }
   look()
   await kernel.runUntil(() => kernel.events >= steps || problems.length > 0, 3_600_000)
   isCalm = true
+  control.cutOff.clear()
   stopSending()
-  const isDelivered = await untilDelivered(kernel, () => problems.length > 0 || checkLaws(state).isDelivered)
-  const { broken } = checkLaws(state)
+  const isDelivered = await untilDelivered(kernel, () => problems.length > 0 || checkLaws(state()).isDelivered)
+  const { broken } = checkLaws(state())
   return {
     ...{ seed, digest: kernel.digest(), events: kernel.events, last: kernel.last },
     acknowledged: [...sent.values()].filter(({ isAcknowledged }) => isAcknowledged).length,
@@ -121,20 +138,24 @@ async function untilDelivered(kernel: Kernel, isDelivered: () => boolean): Promi
   return false
 }
 
-/** Starts what does not run, as a supervisor does. */
-function keepRunning(node: SimulatedNode, kernel: Kernel, world: World, problems: string[]): void {
+type Running = {
+  readonly kernel: Kernel
+  readonly world: World
+  readonly control: SimulatedControl
+  readonly problems: string[]
+}
+
+/** Starts what does not run, as a supervisor does. A machine that control refuses takes no more data. */
+function keepRunning(node: SimulatedNode, { kernel, world, control, problems }: Running): void {
+  const logs = endpoints.map(({ id }) => id)
   const start = (process: 'ingest' | 'delivery') =>
-    process === 'ingest'
-      ? node.startIngest(
-          endpoints.map(({ id }) => id),
-          world.segmentBytes,
-          world.segmentMaxAgeMs,
-        )
-      : node.startDelivery()
+    process === 'ingest' ? node.startIngest(logs, world.segmentBytes, world.segmentMaxAgeMs) : node.startDelivery()
   const look = () => {
+    const isRefused = control.refuses(node.name) && !control.cutOff.has(node.name)
+    if (isRefused) node.kill('ingest', 'fenced')
     for (const process of ['ingest', 'delivery'] as const) {
-      if (!node.lives(process))
-        start(process).catch((error: unknown) => problems.push(`${process} did not start: ${(error as Error).stack}`))
+      if (node.lives(process) || (isRefused && process === 'ingest')) continue
+      start(process).catch((error: unknown) => problems.push(`${process} did not start: ${(error as Error).stack}`))
     }
     kernel.after(100, 'supervisor', look)
   }
@@ -142,7 +163,7 @@ function keepRunning(node: SimulatedNode, kernel: Kernel, world: World, problems
 }
 
 function scheduleFaults(node: SimulatedNode, kernel: Kernel, world: World, isCalm: () => boolean): void {
-  const draw = kernel.draw('faults')
+  const draw = kernel.draw(`faults of ${node.name}`)
   const repeat = (everyMs: number, what: string, act: () => void) => {
     kernel.after(draw.delay(everyMs), what, () => {
       if (isCalm()) return

@@ -8,7 +8,8 @@ import type { Disk } from './disk.ts'
 export type Sent = { readonly endpoint: string; readonly ids: readonly string[]; isAcknowledged: boolean }
 
 export type State = {
-  readonly disk: Disk
+  /** That of the node, and then that of a machine which adopted a copy of it. */
+  readonly disks: readonly [Disk, Disk | undefined]
   readonly buckets: Buckets
   readonly control: SimulatedControl
   readonly sent: ReadonlyMap<string, Sent>
@@ -18,6 +19,7 @@ type Marker = {
   readonly id: string
   readonly records: number
   readonly endpoint_id: string
+  readonly adoption?: string
   readonly seq: number
   readonly artifacts: Readonly<Record<string, { readonly key: string; readonly sha256: string; readonly rows: number }>>
 }
@@ -26,7 +28,9 @@ const { wal } = dataPaths('/data')
 
 /** `isDelivered`: nothing is left to do. `broken`: laws that hold at any time, and those of the end. */
 export function checkLaws(state: State): { readonly isDelivered: boolean; readonly broken: readonly string[] } {
-  const { disk, buckets, control, sent } = state
+  const { buckets, control, sent } = state
+  const [own, adopted] = state.disks
+  const disk = adopted ?? own
   const broken: string[] = []
   const markers = [...buckets.objects].flatMap(([key, body]) => (isMarker(key) ? [JSON.parse(body.toString()) as Marker] : []))
   const counts = new Map<string, number>()
@@ -51,15 +55,25 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
   for (const id of control.conflicts) broken.push(`the commit ${id} was reported with another content`)
   const left = leftIn(disk)
   broken.push(...skipped(left, markers))
-  const isRecorded = markers.every(({ id }) => control.commits.has(id))
+  // A machine that is fenced cannot report what it delivered before.
+  const isRecorded = markers.every(
+    ({ id, adoption }) => control.commits.has(id) || (adopted !== undefined && adoption === undefined),
+  )
   const isDelivered = left.length === 0 && isRecorded
   if (isDelivered) {
     for (const { ids, isAcknowledged } of sent.values())
-      for (const id of ids) if (isAcknowledged && !counts.has(id)) broken.push(`record ${id} was acknowledged, and is lost`)
-    for (const key of buckets.objects.keys()) if (!isMarker(key) && !listed.has(key)) broken.push(`no marker lists ${key}`)
+      for (const id of ids)
+        if (isAcknowledged && !counts.has(id) && !(adopted !== undefined && own.holds(`"${id}"`)))
+          broken.push(`record ${id} was acknowledged, and is lost`)
+    for (const key of buckets.objects.keys())
+      if (!isMarker(key) && !listed.has(key) && (adopted === undefined || adoptedKey.test(key)))
+        broken.push(`no marker lists ${key}`)
   }
   return { isDelivered, broken }
 }
+
+/** The key of a file of an adoption. A machine that is fenced in the middle of a delivery leaves one of its own. */
+const adoptedKey = /-[0-9a-f]{8}\.parquet$/
 
 /** Sealed segments whose log has a commit of a later one. */
 function skipped(left: readonly string[], markers: readonly Marker[]): readonly string[] {

@@ -6,10 +6,13 @@ import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { composeDelivery } from '#delivery/plane.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import type { KeyIndexes } from '#delivery/windows/thread.ts'
+import { sleep } from '#lib/clock.ts'
 import { startAll } from '#lib/service.ts'
+import type { System } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import { beginAdoption, endAdoption, readAdoption } from '#node/adoption.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { NodeFence } from '#node/node-fence.ts'
@@ -28,6 +31,8 @@ export type NodeOptions = {
   readonly conversionFault: () => ConversionFault | undefined
   /** How far the clock of the machine is off. */
   readonly aheadMs: () => number
+  /** Whether it delivers a copy of the disk of another machine, and takes no data. */
+  readonly adopts: boolean
 }
 
 const logger = createLogger('simulation', 'silent')
@@ -40,35 +45,66 @@ export class SimulatedNode {
   readonly #options: NodeOptions
   readonly #lives = new Map<'ingest' | 'delivery', Life>()
   #starts = 0
-  /** Undefined until ingest has started. */
+  #hasTakenOver = false
+  /** Undefined until ingest has started, and for a machine that adopts. */
   log: LocalLogWriter | undefined
 
   constructor(options: NodeOptions) {
     this.#options = options
   }
 
+  get name(): string {
+    return this.#options.name
+  }
+
+  get disk(): Disk {
+    return this.#options.disk
+  }
+
+  /** Whether the process runs, or must not run yet. */
   lives(process: 'ingest' | 'delivery'): boolean {
-    return this.#lives.has(process)
+    return this.#lives.has(process) || (process === 'delivery' && this.#options.adopts && !this.#hasTakenOver)
   }
 
   async startIngest(logs: readonly string[], segmentBytes: number, maxAgeMs: number): Promise<void> {
     const { life, files, random } = this.#begin('ingest')
     await readOrCreateNodeId(paths, { files, random })
+    if (this.#options.adopts) await this.#takeOver(life, { files, random })
+    else await endAdoption(files, paths.nodeAdoption)
     const log = new LocalLogWriter({ directory: paths.wal, files, clock: life.clock, random, logger })
     await log.start()
+    if (this.#options.adopts) {
+      this.#hasTakenOver = true
+      for (const logName of logs) void log.end(logName, 'adopted')
+      return
+    }
     for (const logName of logs) log.configure(logName, { segmentBytes, segmentMaxAgeMs: maxAgeMs, seqAbove: -1 })
     this.log = log
   }
 
+  /** As `takeOver` of src/ingest/adopted does: nothing of the log is touched before control knows. */
+  async #takeOver(life: Life, { files, random }: Pick<System, 'files' | 'random'>): Promise<void> {
+    const { control, name } = this.#options
+    const isDone = () =>
+      control.takeOver(life, name).then(
+        () => true,
+        () => false,
+      )
+    while (!(await isDone())) await sleep(life.clock, 500)
+    await beginAdoption({ files, random }, paths.nodeAdoption)
+  }
+
   async startDelivery(): Promise<void> {
-    const { kernel, buckets, control, conversionFault } = this.#options
+    const { name, kernel, buckets, control, conversionFault } = this.#options
     const { life, files, random } = this.#begin('delivery')
-    const client = control.clientFor(life)
+    const client = control.clientFor(life, name)
     const nodeId = await readOrCreateNodeId(paths, { files, random })
     const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
+    const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
+    fence.onFinal(() => this.kill('delivery', 'fenced'))
     const plane = composeDelivery(config, {
-      ...{ nodeId, adoption: undefined, control: client, files, clock, machine: life.clock, random, logger, keyIndexes },
-      fence: await NodeFence.open({ path: paths.nodeFence, files, logger }),
+      ...{ nodeId, control: client, fence, files, clock, machine: life.clock, random, logger, keyIndexes },
+      adoption: await readAdoption(files, paths.nodeAdoption),
       segments: new LocalSegmentSource({ directory: paths.wal, files, clock: life.clock }),
       stores: buckets.storesFor(life, files),
       seal: await MarkerSeal.open({ files, random }, paths.markerKey),
