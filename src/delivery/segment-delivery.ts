@@ -215,7 +215,8 @@ export class SegmentDelivery {
     const recorded = found?.isSigned === true ? undefined : await this.#adopter.askRecorded(facts, run)
     if (found?.isSigned !== true && recorded === undefined) return { replaced: artifacts }
     this.#logger.warn({ segment: facts.id }, 'another machine with this log has committed the segment: its commit counts')
-    if (found !== undefined) await this.#removeUnlisted(uploaded, artifacts, destination, run)
+    // Anybody can write a marker without a signature: files under the keys of this machine's own commits stay.
+    if (found !== undefined && adoption !== facts.name.adoption) await this.#removeUnlisted(uploaded, artifacts, destination, run)
     if (recorded !== undefined) return await this.#removeRecorded(recorded, facts, run)
     if (found !== undefined) await this.#commitFound(found.commit, facts, destination, run)
     return 'committed'

@@ -64,6 +64,7 @@ export class KnownCommits {
       }
     }
   }
+
   /** The same, but throws if control is away. */
   async ask(id: string, signal: AbortSignal): Promise<KnownCommit | undefined> {
     const { find, clock } = this.#options
