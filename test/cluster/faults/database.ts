@@ -1,5 +1,6 @@
 /** The database of control. Nodes and clients must not notice. */
 import { errorMessage } from '#lib/error-message.ts'
+import { until } from '../../support/until.ts'
 import { within } from '../../support/within.ts'
 import type { Cluster } from '../cluster.ts'
 import { type ControlName, controlNames, otherControls, ports } from '../layout.ts'
@@ -7,6 +8,7 @@ import { awaitTruth } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
 const requestMsMax = 10_000
+const failOverMsMax = 60_000
 const twoPrimaries = 'two servers of the database take writes'
 
 export function restartDatabase(downMs: number): Fault {
@@ -40,7 +42,7 @@ export function failOver(): Fault {
 
 /**
  * The server that was ended comes back as what it was: it takes writes, and is older than the other one. One control process reaches only
- * that one, and must not use it.
+ * that one, and must not use it. It has used the newer one before: decision 94 leaves open what a process does that never saw it.
  */
 export function returnOldPrimary(name: ControlName): Fault {
   let commits = 0
@@ -56,6 +58,7 @@ export function returnOldPrimary(name: ControlName): Fault {
     async begin(cluster) {
       const { database } = cluster.services
       await database.failOver()
+      await until(`${name} to use the promoted server`, () => answersFromDatabase(cluster, name), failOverMsMax)
       await database.returnOld()
       commits = await database.countOldCommits()
       heal = cluster.network.cut(cluster.host(name), database.primaryHost)
@@ -76,6 +79,16 @@ export function returnOldPrimary(name: ControlName): Fault {
       const { wrong } = await awaitTruth(() => findNotes(cluster, controlNames, (notes) => !notes.includes(twoPrimaries)))
       return wrong.map((text) => `must not name two primaries any more: ${text}`)
     },
+  }
+}
+
+async function answersFromDatabase(cluster: Cluster, name: ControlName): Promise<boolean> {
+  const [endpoint] = cluster.endpoints
+  try {
+    const { status } = await within(requestMsMax, cluster.clientOf(name).request('GET', `/v1/endpoints/${endpoint?.id}`))
+    return status === 200
+  } catch {
+    return false
   }
 }
 
