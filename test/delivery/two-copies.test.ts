@@ -60,6 +60,10 @@ function holdMarker({ stores }: DeliveryNode): { readonly isHeld: () => boolean;
   return { isHeld: () => isHeld, release: held.resolve }
 }
 
+/** An attempt before the first snapshot fails, too: no destination is bound then. */
+const hasFailedAttempt = ({ log }: DeliveryNode, reason: string) =>
+  log.some((line) => line.includes('delivery attempt failed') && line.includes(reason))
+
 test('the marker of the adopting machine stays, and the records that it lacks stay on the disk of the other', async () => {
   await using at = await twoCopies()
   const { node, adopter, endpoint, bucket } = at
@@ -106,7 +110,7 @@ test('a machine that adopted the log without its key is believed once control kn
   await until('a commit of the adopting machine', () => adopter.commits.length === 1)
   node.control.refusesLookups = true
   marker.release()
-  await until('a failed attempt', () => node.log.some((line) => line.includes('delivery attempt failed')))
+  await until('a refused lookup', () => hasFailedAttempt(node, '503'))
   expect(node.commits).toEqual([])
   node.control.commits.push(...adopter.commits)
   node.control.refusesLookups = false
@@ -139,7 +143,7 @@ test('files that the lost machine uploaded before it ended go once the marker of
   const { node, adopter, bucket } = at
   node.stores.fault = (key) => (isMarker(key) ? 'refused' : undefined)
   await node.start()
-  await until('a failed attempt', () => node.log.some((line) => line.includes('delivery attempt failed')))
+  await until('a refused marker', () => hasFailedAttempt(node, 'SlowDown'))
   await node.stop(AbortSignal.abort())
   expect((await bucket()).unlisted).toHaveLength(1)
   await adopter.start()
