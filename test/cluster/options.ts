@@ -18,7 +18,14 @@ export type Options = {
 const [controlDownMs, fullControlDownMs] = [75_000, 600_000]
 
 /** Faults of a short run: one for each part of the cluster. */
-const shortKinds: readonly FaultKind[] = ['kill-node', 'cut-one-way', 'restart-nodes', 'thaw-node', 'old-primary', 'delete-record']
+const shortKinds: readonly FaultKind[] = [
+  'kill-node',
+  'cut-one-way',
+  'restart-nodes',
+  'thaw-node',
+  'old-primary',
+  'delete-record',
+]
 
 export const usage = `npm run test:cluster [-- --rounds N] [--seed S] [--only kind,kind] [--pairs N] [--short] [--full] [--loopback] [--keep]
 
