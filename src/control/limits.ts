@@ -60,6 +60,8 @@ export const controlLimits = {
   lostCommitsCheckMs: 2_000,
   recoveryDelayMsMin: 60_000,
   recoveryDelayMsMax: 3_600_000,
+  /** A node whose log was adopted ends within this time of the first refusal: by then its other process was refused as well. */
+  fencedEndsMs: 60_000,
   /** Problems in one line of the log. */
   problemsLogged: 10,
   /** How often endpoints that compact by themselves are checked, and how many are read at once. */

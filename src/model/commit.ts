@@ -133,7 +133,7 @@ export type Commit = z.infer<typeof Commit>
 /** In answers that are made from commits. */
 export const MayLackCommitsSince = Timestamp.nullable().meta({
   description:
-    'null unless the database went back to an older state: then commits since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them again. Their files are in the bucket',
+    'null unless the database may lack commits, as after it went back to an older state: those since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them. Their files are in the bucket',
 })
 
 /** A page of commits as the API returns it. */

@@ -343,7 +343,7 @@ export type CommitLookup = z.infer<typeof CommitLookup>
 
 export const CommitsFound = z.object({
   commits: z.array(z.object({ id: z.string(), records: z.int().min(0) })),
-  /** Whether others may have been recorded before the database went back to an older state. Missing from control of an earlier release. */
+  /** Whether the database may lack others. Missing from control of an earlier release. */
   may_lack: z.boolean().optional(),
   /** When the delivery process of the node last reported to this database (epoch ms). Missing from control of an earlier release. */
   reported_at: z.int().nullable().optional(),

@@ -17,8 +17,15 @@ export type Database = OtherTables & {
   /** `version` is a random id of the last change. */
   /** `generation` is when the database was last said to be the right one (epoch ms); 0 for never. */
   epoch: { id: number; value: number; version: string; database_id: string; generation: number }
-  /** `automatic` says whether control records them again by itself. */
-  missing_commits: { region: string; since: number; noted_at: number; automatic: ColumnType<number, number | undefined> }
+  missing_commits: {
+    region: string
+    since: number
+    noted_at: number
+    /** Whether control records them again by itself. */
+    automatic: ColumnType<number, number | undefined>
+    /** Markers may still be written until then, so none is taken for the last. */
+    not_before: ColumnType<number, number | undefined>
+  }
   /** One row: how many leaders control has had. */
   leader: { id: number; term: number }
   snapshot_sections: { region: string; section: string; version: string }
@@ -209,7 +216,15 @@ export type Database = OtherTables & {
   /** The ids of removed nodes belong to whoever has the credential. */
   removed_nodes: { id: string; credential_hash: string; credential_revoked_at: number | null; removed_at: number }
   /** SHA-256 of the secrets that nodes had before their logs were adopted. */
-  adopted_credentials: { node_id: string; credential_hash: string; adopted_at: number }
+  adopted_credentials: {
+    node_id: string
+    credential_hash: string
+    adopted_at: number
+    /** Null: adopted under an earlier release. */
+    region: string | null
+    /** The machine may have delivered since then what it could not report. Null once that is noted. */
+    unreported_since: number | null
+  }
   join_tokens: {
     id: string
     name: string

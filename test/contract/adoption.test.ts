@@ -3,6 +3,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
 import { takeOver } from '#ingest/adopted/take-over.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -10,7 +11,12 @@ import { newId } from '#model/id.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Registration } from '#node/registration.ts'
-import { clientOf, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { insertDestination } from '#store/endpoints/destinations.ts'
+import { aDestination } from '../store/fixtures.ts'
+import { clientOf, newControl, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { deliverCommit } from '../support/deliver-commit.ts'
+import { aCommit } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
 
 const control = useControl()
 const operator = () => clientOf(control().call, operatorToken)
@@ -33,9 +39,9 @@ const pathOf = (name: string) => join(directory, name, 'credential')
 const copy = (from: string, to: string) => cp(dirname(pathOf(from)), dirname(pathOf(to)), { recursive: true })
 
 /** A machine with a copy of the node's disk, as far as its credential goes. */
-async function machine(name: string) {
+async function machine(name: string, at = control()) {
   const credential = await NodeCredential.open(nodeId, pathOf(name), system)
-  const client = new ControlClient({ ...system, url: control().app.nodeApiUrl, credential, timeoutMs: 5_000 })
+  const client = new ControlClient({ ...system, url: at.app.nodeApiUrl, credential, timeoutMs: 5_000 })
   const node = { region, ipv4: [], ipv6: [], ingest_address: '' }
   const registration = new Registration({ client, credential, joinSecret: nodeToken, node, logger })
   const adopt = async (more: Partial<ControlClient> = {}) => {
@@ -59,11 +65,11 @@ async function machine(name: string) {
 }
 
 /** A node that control accepts, and a machine with a copy of its disk. */
-async function copied() {
-  const living = await machine('living')
+async function copied(at = control()) {
+  const living = await machine('living', at)
   await living.register()
   await copy('living', 'copy')
-  return { living, adopting: await machine('copy') }
+  return { living, adopting: await machine('copy', at) }
 }
 
 describe('an adoption', () => {
@@ -119,5 +125,60 @@ describe('an adoption', () => {
     await adopting.adopt()
     await adopting.register()
     expect([await living.standing(), await adopting.standing()]).toEqual(['accepted', 'accepted'])
+  })
+})
+
+/** A node that delivered once, was cut off from control, and then delivered again; and a machine with a copy of its disk. */
+async function cutOff() {
+  const lines: string[] = []
+  const at = await newControl({ rebuildRegion, onLog: (line) => lines.push(line) })
+  const account = await at.newAccount()
+  const destination = await insertDestination(at.store.db, account.account_id, aDestination(), Date.now())
+  const { living, adopting } = await copied(at)
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+  const deliver = (seq: number) => deliverCommit(at.directory, destination, aCommit(nodeId, endpoint.id, seq))
+  const beat = ({ client }: typeof living) => {
+    const well = { node_id: nodeId, applied_epoch: 1, healthy: true, reasons: [] }
+    return client.sendHeartbeat({ process: 'delivery', ...well, lag: [] }, signal)
+  }
+  await living.client.sendCommits([await deliver(1)], signal)
+  const before = Date.now()
+  await beat(living)
+  const after = Date.now()
+  at.clock.advance(600_000)
+  await deliver(2)
+  const commits = async () => (await account.get(`/v1/endpoints/${endpoint.id}/commits`)).body
+  return {
+    ...{ at, living, adopting, deliver, beat, commits, silence: { before, after } },
+    notes: () => lines.filter((line) => line.includes('a node whose log was adopted is back')).length,
+    reasons: async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join(),
+  }
+}
+
+describe('commits of a machine that control refuses, because its log was adopted while it was cut off', () => {
+  test.each(['', ' and the node removed'])('are recorded from its markers once it is back%s', async (more) => {
+    const { at, living, adopting, deliver, beat, commits, silence, notes, reasons } = await cutOff()
+    await using _ = at
+    await adopting.adopt()
+    await beat(adopting)
+    expect(await adopting.standing()).toBe('accepted')
+    if (more !== '') await clientOf(at.call, operatorToken).delete(`/v1/nodes/${nodeId}?force=true`)
+    expect((await commits()).may_lack_commits_since).toBeNull()
+
+    const refusals = await Promise.all(Array.from({ length: 5 }, () => living.standing()))
+    expect([new Set(refusals), notes()]).toEqual([new Set(['node_adopted']), 1])
+    const since = (await commits()).may_lack_commits_since
+    expect(Date.parse(since)).toBeGreaterThanOrEqual(silence.before)
+    expect(Date.parse(since)).toBeLessThanOrEqual(silence.after)
+    expect(await reasons()).toContain(`commits since ${since} may be missing`)
+    // Its delivery does not know yet.
+    await deliver(3)
+    at.clock.advance(60_000)
+    await until('all commits', async () => (await commits()).items.length === 3)
+    await until('nothing to be missing', async () => (await commits()).may_lack_commits_since === null)
+    expect(await reasons()).not.toContain('may be missing')
+
+    expect([await living.standing(), notes()]).toEqual(['node_adopted', 1])
+    expect((await commits()).may_lack_commits_since).toBeNull()
   })
 })

@@ -7,13 +7,7 @@ import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
 import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
-import { encodeMarker, withMarker } from '#delivery/publish/marker.ts'
 import { must } from '#lib/assert.ts'
-import { system } from '#lib/system.ts'
-import { objectKey } from '#model/artifact.ts'
-import type { SegmentCommit } from '#model/commit.ts'
-import type { DestinationTarget } from '#model/destination.ts'
-import { DirectoryStores } from '#objects/directory.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
 import { databaseErrorKind } from '#store/engines/database-error.ts'
 import { migrate } from '#store/migrations/migrate.ts'
@@ -24,6 +18,7 @@ import { aDestination } from '../store/fixtures.ts'
 import { runCli } from '../support/cli.ts'
 import { type Answer, newControl, newRegion, type TestControl } from '../support/control.ts'
 import { postgresUrl, type TestDatabase } from '../support/databases.ts'
+import { deliverCommit } from '../support/deliver-commit.ts'
 import { secretKey } from '../support/keyring.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
@@ -47,25 +42,6 @@ const leads = async (control: TestControl) => (await metric(control, /^inlet_con
 const olderServers = (control: TestControl) => metric(control, /^inlet_database_servers\{[^}]*state="older"[^}]*\} (\d)$/m)
 
 const kept = (url: string): TestDatabase => ({ url, [Symbol.asyncDispose]: async () => undefined })
-
-/** Writes the marker of a commit to its bucket, as a node does. Returns the commit. */
-async function delivered(directory: string, target: DestinationTarget, commit: SegmentCommit) {
-  const { id, bucket, region, prefix } = target
-  const { endpoint_id: endpointId, node_id: nodeId, log: incarnation, seq, sealed_at } = commit
-  const sealedAtMicros = Date.parse(sealed_at) * 1000
-  const name = { endpointId, nodeId, incarnation, seq, sealedAtMicros }
-  const key = objectKey(prefix, name, { type: 'marker' })
-  const file = { bytes: 10, rows: 10, sha256: 'ab' }
-  const placed = {
-    ...commit,
-    destination: { id, bucket, region },
-    artifacts: { parquet: { key: objectKey(prefix, name, { type: 'parquet' }), ...file } },
-  }
-  const marker = encodeMarker(placed)
-  const store = new DirectoryStores({ ...system, root: join(directory, 'buckets') }).open(target)
-  await store.put(key, marker, { contentType: 'application/json', metadata: {} })
-  return withMarker(placed, key, marker)
-}
 
 /** A standby takes no writes until then, so no store can be opened on it. */
 async function promote({ url }: Postgres): Promise<void> {
@@ -242,7 +218,7 @@ describe.skipIf(postgresUrl === undefined)(
       const node = await TestNode.register(control, region)
       await node.heartbeat()
       const deliver = async (seq: number) => {
-        const commit = await delivered(control.directory, destination, aCommit(node.id, endpoint.id, seq))
+        const commit = await deliverCommit(control.directory, destination, aCommit(node.id, endpoint.id, seq))
         const { status, body } = await node.call('POST', 'commits', { commits: [commit] })
         expect(status).toBe(200)
         return body.total
@@ -264,7 +240,7 @@ describe.skipIf(postgresUrl === undefined)(
       await node.heartbeat({}, { recorded })
       expect((await commits()).may_lack_commits_since).not.toBeNull()
       expect((await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join()).toContain(
-        'control records them again from the buckets',
+        'control records it from the buckets',
       )
       expect(await metric(control, /^inlet_commits_missing_regions\{[^}]*\} (\d)$/m)).toBe(1)
       letRead()

@@ -74,7 +74,7 @@ describe('what a node remembers of the database', () => {
       const { status, body } = await account.post(job, job.endsWith('backfill') ? { endpoint_id: endpoint.id } : {})
       expect([status, body.detail], job).toEqual([
         409,
-        expect.stringContaining(`may lack commits since ${since}: control records them again from the buckets`),
+        expect.stringContaining(`may lack commits since ${since}: control records them from the buckets`),
       ])
     }
     const lookup = async () => (await node.call('POST', 'commits/lookup', { ids: ['unknown'] })).body

@@ -5,7 +5,13 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
-import { clearMissingCommits, findMissing, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import {
+  clearMissingCommits,
+  findMissing,
+  listMissingCommits,
+  listReadableCommits,
+  noteMissingCommits,
+} from '#store/commits/missing-commits.ts'
 import { applyRestore, writeRestored } from '#store/commits/restored.ts'
 import { transact } from '#store/store.ts'
 import { describeStores, iso, t0 } from './fixtures.ts'
@@ -61,7 +67,18 @@ describeStores('a restored database', (test) => {
     const begun = await listMissingCommits(store.db)
     await note('loc', t0 - 5, t0 + 1)
     await clearMissingCommits(store.db, begun)
-    expect(await listMissingCommits(store.db)).toEqual([{ region: 'loc', since: t0 - 10, noted_at: t0 + 1, automatic: 0 }])
+    expect(await listMissingCommits(store.db)).toEqual([
+      { region: 'loc', since: t0 - 10, noted_at: t0 + 1, automatic: 0, not_before: 0 },
+    ])
+  })
+
+  test('no rebuild brings back what may still be written, whatever else is noted meanwhile', async ({ store }) => {
+    const note = (now: number, more: object) => transact(store, (db) => noteMissingCommits(db, 'loc', t0, now, more))
+    const readable = async (now: number) => (await listReadableCommits(store.db, now)).length
+    await note(t0, { notBefore: t0 + 60 })
+    await note(t0 + 1, { notBefore: t0 + 50 })
+    await note(t0 + 2, {})
+    expect([await readable(t0 + 59), await readable(t0 + 60)]).toEqual([0, 1])
   })
 
   test('control records again what only the numbers of nodes put in doubt; any other doubt is left to the operator', async ({

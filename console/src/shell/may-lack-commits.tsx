@@ -4,9 +4,8 @@ import { Time } from '../design/time.tsx'
 export function MayLackCommits({ since }: { readonly since: string }) {
   return (
     <>
-      Some of what was delivered since <Time at={since} exact /> may be missing: the database went back to an older state. Unless
-      control records it again within minutes, the operator has to run <code>inlet commits rebuild</code>. The files are in the
-      bucket.
+      Some of what was delivered since <Time at={since} exact /> may be missing: the database may lack its commits. Unless control
+      records them within minutes, the operator has to run <code>inlet commits rebuild</code>. The files are in the bucket.
     </>
   )
 }

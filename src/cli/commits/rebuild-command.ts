@@ -6,7 +6,7 @@ import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { listMarkerFolders, type MarkerFolder } from '#store/commits/marker-folders.ts'
-import { clearMissingCommits, listMissingCommits } from '#store/commits/missing-commits.ts'
+import { clearMissingCommits, listReadableCommits } from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../operator/audited.ts'
 import { openCommandStore } from '../operator/store.ts'
@@ -42,7 +42,7 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
       account_id: null,
       resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
     }
-    const missing = await listMissingCommits(store.db)
+    const missing = await listReadableCommits(store.db, this.clock.now())
     const { isComplete, allRead } = await audited(store, this.clock, what, () =>
       rebuild(this, store, folders, flags, stores, config),
     )

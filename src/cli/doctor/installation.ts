@@ -90,7 +90,7 @@ async function checkCommits({ db }: Store): Promise<readonly Finding[]> {
       'commits',
       `those since ${isoTimestamp(since)} may be missing${where}`,
       automatic === 1
-        ? 'wait until control has recorded them again; if it takes long: inlet commits rebuild'
+        ? 'wait until control has recorded them; if it takes long: inlet commits rebuild'
         : 'record them again: inlet commits rebuild',
     )
   })

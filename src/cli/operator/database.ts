@@ -37,7 +37,7 @@ export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<
     ...(missing.length === 0
       ? []
       : missing.every(({ automatic }) => automatic)
-        ? ['Control records them again. If it takes long: inlet commits rebuild']
+        ? ['Control records them. If it takes long: inlet commits rebuild']
         : ['Record them again: inlet commits rebuild']),
   ]
   const shown = {

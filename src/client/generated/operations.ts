@@ -172,7 +172,7 @@ readonly segment_seq?: number | undefined
 readonly items: (components['schemas']["Commit"])[]
 /** pass it as `before`; null on the last page */
 readonly next_cursor: string | null
-/** null unless the database went back to an older state: then commits since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them again. Their files are in the bucket */
+/** null unless the database may lack commits, as after it went back to an older state: those since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them. Their files are in the bucket */
 readonly may_lack_commits_since: string | null
 }>
 /** Get a delivered segment with a link to each of its files, also of a deleted endpoint. Needs a token of scope `query` or `admin`. */
@@ -755,7 +755,7 @@ readonly view_version: number
 readonly files: (components['schemas']["DlqFile"])[]
 /** number of files that match, over all pages */
 readonly total: number
-/** null unless the database went back to an older state: then commits since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them again. Their files are in the bucket */
+/** null unless the database may lack commits, as after it went back to an older state: those since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them. Their files are in the bucket */
 readonly may_lack_commits_since: string | null
 /** present if `limit` is given: pass it as `cursor`; null on the last page */
 readonly next_cursor?: string | null | undefined

@@ -1251,7 +1251,7 @@ readonly bytes: number
 readonly missing: number
 /** whether all files in the time range were read; if not, the result is about the rows since `oldest`, unless `may_lack_commits_since` is set */
 readonly complete: boolean
-/** null unless the database went back to an older state: then commits since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them again. Their files are in the bucket */
+/** null unless the database may lack commits, as after it went back to an older state: those since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them. Their files are in the bucket */
 readonly may_lack_commits_since: string | null
 /** when the oldest file that was read was delivered; null without a file */
 readonly oldest: string | null
@@ -3171,7 +3171,7 @@ readonly "application/json": {
 readonly items: (components['schemas']["Commit"])[]
 /** pass it as `before`; null on the last page */
 readonly next_cursor: string | null
-/** null unless the database went back to an older state: then commits since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them again. Their files are in the bucket */
+/** null unless the database may lack commits, as after it went back to an older state: those since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them. Their files are in the bucket */
 readonly may_lack_commits_since: string | null
 }
 } }
@@ -4199,7 +4199,7 @@ readonly view_version: number
 readonly files: (components['schemas']["DlqFile"])[]
 /** number of files that match, over all pages */
 readonly total: number
-/** null unless the database went back to an older state: then commits since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them again. Their files are in the bucket */
+/** null unless the database may lack commits, as after it went back to an older state: those since this time may be missing here, until control, or the operator with `inlet commits rebuild`, has recorded them. Their files are in the bucket */
 readonly may_lack_commits_since: string | null
 /** present if `limit` is given: pass it as `cursor`; null on the last page */
 readonly next_cursor?: string | null | undefined

@@ -4,30 +4,36 @@
  * Owns: joining and the verification of credentials. Does not own: the rows (store/nodes/node-credentials.ts, store/nodes/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
+ * A machine whose log was adopted learns of it once its region is noted as one where commits may be missing.
  */
 import type { Registry } from 'prom-client'
 import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
 import { AppError, type Fence } from '#errors.ts'
 import { batchCalls } from '#lib/batch-calls.ts'
+import { isoTimestamp } from '#lib/clock.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
 import type { Adopt, Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
+import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
 import {
   type CredentialRow,
   claimNodeId,
   findNodeCredential,
+  forgetUnreported,
   listFormerCredentials,
   listNodeCredentials,
   replaceAdoptedCredential,
+  type Unreported,
 } from '#store/nodes/node-credentials.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
+import { controlLimits } from '../limits.ts'
 
 export type NodeAccessOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly registry: Registry
@@ -67,7 +73,10 @@ export function nodeAccess({ store, joinSecret, registry, clock, logger }: NodeA
   const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
     if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
     const former = (await readFormer(id)).get(id)
-    if (former?.adopted.has(hash)) return 'node_adopted'
+    if (former?.adopted.has(hash)) {
+      await noteUnreported({ store, clock, logger }, [id, hash], former.adopted.get(hash))
+      return 'node_adopted'
+    }
     return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
   }
   return {
@@ -132,6 +141,30 @@ export function nodeAccess({ store, joinSecret, registry, clock, logger }: NodeA
       return { joined: true }
     },
   }
+}
+
+/**
+ * Notes, once for each credential, that commits may be missing: while control was out of reach, the machine may have written markers, and from
+ * now on it cannot report them.
+ */
+async function noteUnreported(
+  { store, clock, logger }: Pick<ControlContext, 'store' | 'clock' | 'logger'>,
+  [node_id, hash]: readonly [string, string],
+  unreported: Unreported | undefined,
+): Promise<void> {
+  if (unreported === undefined) return
+  const { region, since } = unreported
+  const now = clock.now()
+  const isFirst = await transact(store, async (db) => {
+    if (!(await forgetUnreported(db, node_id, hash))) return false
+    await noteMissingCommits(db, region, since, now, { isAutomatic: true, notBefore: now + controlLimits.fencedEndsMs })
+    return true
+  })
+  if (isFirst)
+    logger.warn(
+      { node_id, region, since: isoTimestamp(since) },
+      'a node whose log was adopted is back, and may have delivered more: control reads the markers of the region in a minute',
+    )
 }
 
 /** The reason of a refusal, in metrics, if the credential was never known. */

@@ -42,7 +42,7 @@ export function registerNodeMetrics(
   })
   new Gauge({
     name: 'inlet_commits_missing_regions',
-    help: 'regions of which commits may be missing in the database, because it went back to an older state; control or inlet commits rebuild records them again',
+    help: 'regions of which the database may lack commits, as after it went back to an older state; control or inlet commits rebuild records them',
     registers,
     async collect() {
       this.set((await listMissingCommits(store.db)).length)

@@ -56,7 +56,7 @@ function describeDelivery(commit: Commit): Omit<ReceiptOutcome, 'node_id' | 'seg
 }
 
 function mayBeMissing(since: string): Undelivered {
-  const reason = `commits since ${since} may be missing: the database went back to an older state, and the operator has to run inlet commits rebuild`
+  const reason = `commits since ${since} may be missing in the database: unless control records them within minutes, the operator has to run inlet commits rebuild`
   return { state: 'waiting', reason, loss_id: null }
 }
 

@@ -160,11 +160,11 @@ function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
 
 function listMissingReasons(missing: Missing | undefined): readonly string[] {
   if (missing === undefined) return []
-  const what = `commits since ${isoTimestamp(missing.since)} may be missing in lists, counters and queries: the database went back to an older state`
+  const what = `commits since ${isoTimestamp(missing.since)} may be missing in lists, counters and queries`
   return [
     missing.isAutomatic
-      ? `${what}, and control records them again from the buckets; if it takes long, the operator has to run inlet commits rebuild`
-      : `${what}, and the operator has to run inlet commits rebuild`,
+      ? `${what}: nodes may have delivered more than the database has, and control records it from the buckets; if it takes long, the operator has to run inlet commits rebuild`
+      : `${what}: the database went back to an older state, and the operator has to run inlet commits rebuild`,
   ]
 }
 

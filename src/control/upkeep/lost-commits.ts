@@ -1,13 +1,14 @@
 /**
- * Records commits again that the database lost, such as in a failover to a standby that was behind.
+ * Records commits that the database lacks: it lost them in a failover to a standby that was behind, or an adopted machine made them.
  *
- * Owns: when that is tried. Does not own: who finds out (fleet/node-reports.ts), and reading the buckets, which the composition passes in.
- * Law: only what nodes noticed by the number of their commits. Where more is in doubt, an operator decides. What was not read stays noted.
+ * Owns: when that is tried. Does not own: who finds out (fleet/node-reports.ts, fleet/node-access.ts), and reading the buckets, which the
+ * composition passes in.
+ * Law: only where nothing but commits is in doubt. Where more is, an operator decides. What was not read stays noted.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { clearMissingCommits, listMissingCommits, type MissingCommits } from '#store/commits/missing-commits.ts'
+import { clearMissingCommits, listReadableCommits, type MissingCommits } from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
@@ -59,7 +60,7 @@ async function recoverCommits(
   signal: AbortSignal,
 ): Promise<void> {
   const { store, clock } = options
-  const missing = (await listMissingCommits(store.db)).filter(({ automatic }) => automatic === 1)
+  const missing = (await listReadableCommits(store.db, clock.now())).filter(({ automatic }) => automatic === 1)
   // A region keeps its pause after a success: a node that claims more again and again must not have its buckets read all the time.
   for (const [region, { until }] of pauses)
     if (clock.monotonic() >= until && !missing.some((each) => each.region === region)) pauses.delete(region)

@@ -1,14 +1,14 @@
 /**
- * Commits that were delivered and may not be in this database, because it went back to an older state.
+ * Commits that were delivered and may not be in this database: it went back to an older state, or control refuses the machine that made them.
  *
- * Owns: since when they may be missing, by region. Does not own: who finds out (a restore, nodes), and who brings them back
+ * Owns: since when they may be missing, by region. Does not own: who finds out (a restore, nodes, a refused call), and who brings them back
  * (`inlet commits rebuild`; control, if nothing else is in doubt than commits of nodes: control/upkeep/lost-commits.ts).
  * Law: what one node claims concerns its own region. While commits may be missing, no job begins: it would leave out segments, or read files
  * that were merged and removed.
  */
 import { type Selectable, sql } from 'kysely'
 import { AppError } from '#errors.ts'
-import { toTime } from '../columns.ts'
+import { fromFlag, toTime } from '../columns.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 
@@ -22,35 +22,46 @@ export type Missing = { readonly since: number; readonly isAutomatic: boolean }
 
 /**
  * Notes that commits delivered at `since` (epoch ms) or later may be missing, in one region or, for null, in all. `isAutomatic`: control records
- * them again by itself, unless somebody noted for another reason that an operator has to.
+ * them again by itself, unless somebody noted for another reason that an operator has to. `notBefore` (epoch ms): markers may still be written
+ * until then, so a reading that began earlier does not count.
  */
 export async function noteMissingCommits(
   db: Tx,
   region: string | null,
   since: number,
   now: number,
-  { isAutomatic = false }: { readonly isAutomatic?: boolean } = {},
+  { isAutomatic = false, notBefore = 0 }: { readonly isAutomatic?: boolean; readonly notBefore?: number } = {},
 ): Promise<void> {
   await db
     .insertInto('missing_commits')
-    .values({ region: region ?? everyRegion, since, noted_at: now, automatic: isAutomatic ? 1 : 0 })
+    .values({ region: region ?? everyRegion, since, noted_at: now, automatic: fromFlag(isAutomatic), not_before: notBefore })
     .onConflict((conflict) =>
-      conflict.column('region').doUpdateSet(({ eb, ref }) => ({
-        since: eb
-          .case()
-          .when(ref('excluded.since'), '<', ref('missing_commits.since'))
-          .then(ref('excluded.since'))
-          .else(ref('missing_commits.since'))
-          .end(),
-        noted_at: now,
-        automatic: sql<number>`missing_commits.automatic * excluded.automatic`,
-      })),
+      conflict.column('region').doUpdateSet(({ eb, ref }) => {
+        const choose = (column: 'since' | 'not_before', isBetter: '<' | '>') =>
+          eb
+            .case()
+            .when(ref(`excluded.${column}`), isBetter, ref(`missing_commits.${column}`))
+            .then(ref(`excluded.${column}`))
+            .else(ref(`missing_commits.${column}`))
+            .end()
+        return {
+          since: choose('since', '<'),
+          noted_at: now,
+          automatic: sql<number>`missing_commits.automatic * excluded.automatic`,
+          not_before: choose('not_before', '>'),
+        }
+      }),
     )
     .execute()
 }
 
 export async function listMissingCommits(db: Db): Promise<readonly MissingCommits[]> {
   return db.selectFrom('missing_commits').selectAll().orderBy('region').execute()
+}
+
+/** Returns what a rebuild that begins now can bring back: markers of the rest may still be written. */
+export async function listReadableCommits(db: Db, now: number): Promise<readonly MissingCommits[]> {
+  return (await listMissingCommits(db)).filter(({ not_before }) => not_before <= now)
 }
 
 /** Returns since when commits of each of these regions may be missing; not those that have all. */
@@ -89,12 +100,9 @@ export async function requireAllCommits(db: Db, region: string): Promise<void> {
   const missing = (await findMissing(db, [region])).get(region)
   if (missing === undefined) return
   const remedy = missing.isAutomatic
-    ? 'control records them again from the buckets; try again when the status of the endpoint no longer says so'
+    ? 'control records them from the buckets; try again when the status of the endpoint no longer says so'
     : 'the operator has to run inlet commits rebuild first'
-  throw new AppError(
-    'conflict',
-    `the database went back to an older state, and may lack commits since ${toTime(missing.since)}: ${remedy}`,
-  )
+  throw new AppError('conflict', `the database may lack commits since ${toTime(missing.since)}: ${remedy}`)
 }
 
 /** Forgets what was noted before a rebuild began. What was noted since then stays. */

@@ -59,6 +59,7 @@ import * as recoveredCommits from './0050-recovered-commits.ts'
 import * as leaderTerms from './0051-leader-terms.ts'
 import * as revocationProgress from './0052-revocation-progress.ts'
 import * as nodeNames from './0053-node-names.ts'
+import * as unreportedCommits from './0054-unreported-commits.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -117,6 +118,7 @@ const released: readonly Migration[] = [
   { version: 51, name: 'leader-terms', up: leaderTerms.up },
   { version: 52, name: 'revocation-progress', up: revocationProgress.up },
   { version: 53, name: 'node-names', up: nodeNames.up },
+  { version: 54, name: 'unreported-commits', up: unreportedCommits.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -6,9 +6,12 @@
  * id. This holds for the ids of removed nodes, too, and a revoked credential stays revoked. The commits of a node count as known under its
  * id, so whoever took the id over could make it drop records.
  */
+import type { Selectable } from 'kysely'
 import { AppError } from '#errors.ts'
 import { inChunks } from '../chunks.ts'
+import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { findProcess } from './nodes.ts'
 
 /** Hashes are SHA-256, lowercase hex. */
 type Claim = {
@@ -85,20 +88,42 @@ export async function replaceAdoptedCredential(
   now: number,
 ): Promise<boolean> {
   const [credential_hash, newHash] = hashes
-  const { numUpdatedRows } = await db
+  const node = await db
     .updateTable('nodes')
     .set({ credential_hash: newHash })
     .where('id', '=', id)
     .where('credential_hash', '=', credential_hash)
     .where('credential_revoked_at', 'is', null)
+    .returning('region')
     .executeTakeFirst()
-  if (numUpdatedRows === 0n) return false
-  await db.insertInto('adopted_credentials').values({ node_id: id, credential_hash, adopted_at: now }).execute()
+  if (node === undefined) return false
+  const { last_seen_at: unreported_since = 0 } = (await findProcess(db, id, 'delivery')) ?? {}
+  const credential = { node_id: id, credential_hash, adopted_at: now, region: node.region, unreported_since }
+  await db.insertInto('adopted_credentials').values(credential).execute()
   return true
 }
 
-/** Hashes of credentials that a node had: before its log was adopted, or when it was removed. */
-export type FormerCredentials = { readonly adopted: ReadonlySet<string>; readonly removed: string | undefined }
+type AdoptedCredential = Selectable<Database['adopted_credentials']>
+
+/** Where and since when (epoch ms) a machine may have delivered what it could not report, because its log was adopted. */
+export type Unreported = { readonly region: string; readonly since: number }
+
+/** Forgets what this machine may not have reported. Returns false if another caller did. */
+export async function forgetUnreported(db: Tx, node_id: string, credential_hash: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('adopted_credentials')
+    .set({ unreported_since: null })
+    .where((eb) => eb.and({ node_id, credential_hash }))
+    .where('unreported_since', 'is not', null)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** Hashes of credentials that a node had: before its log was adopted, with what was not reported, or when it was removed. */
+export type FormerCredentials = {
+  readonly adopted: ReadonlyMap<string, Unreported | undefined>
+  readonly removed: string | undefined
+}
 
 /** Returns the former credentials of these ids, whether or not they are those of a node. */
 export async function listFormerCredentials(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, FormerCredentials>> {
@@ -109,11 +134,15 @@ export async function listFormerCredentials(db: Db, ids: readonly string[]): Pro
     const removedHashes = new Map(removed.map(({ id, credential_hash }) => [id, credential_hash]))
     const adoptedHashes = Map.groupBy(adopted, ({ node_id }) => node_id)
     for (const id of some) {
-      const hashes = new Set((adoptedHashes.get(id) ?? []).map(({ credential_hash }) => credential_hash))
-      found.set(id, { adopted: hashes, removed: removedHashes.get(id) })
+      const own = (adoptedHashes.get(id) ?? []).map((row) => [row.credential_hash, unreportedOf(row)] as const)
+      found.set(id, { adopted: new Map(own), removed: removedHashes.get(id) })
     }
   }
   return found
+}
+
+function unreportedOf({ region, unreported_since: since }: AdoptedCredential): Unreported | undefined {
+  return region === null || since === null ? undefined : { region, since }
 }
 
 /** Returns the credential of a node that was removed. */
