@@ -10,7 +10,7 @@ import type { Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
-import { type ArtifactFiles, commitId, type SegmentCommit } from '#model/commit.ts'
+import { type ArtifactFiles, commitId, listKeys, type SegmentCommit } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
 import type { BuiltArtifacts } from './convert/segment-build.ts'
@@ -179,7 +179,7 @@ export class SegmentDelivery {
         const { artifacts } = uploaded
         const finished = { artifacts, views: built.views, startedAt, replacesMarker: replaced !== undefined }
         await measure('commit', this.#committer.commit(facts, finished, destination, run))
-        if (replaced !== undefined) await this.#removeUnlisted(replaced, artifacts, destination, run)
+        if (replaced !== undefined) await this.#removeUnlisted(replaced, listKeys(artifacts), destination, run)
       } catch (error) {
         if (error instanceof ArtifactsMissing) uploaded = undefined
         if (!(error instanceof MarkerExists) || uploaded === undefined) throw error
@@ -215,23 +215,24 @@ export class SegmentDelivery {
     const recorded = found?.isSigned === true ? undefined : await this.#adopter.askRecorded(facts, run)
     if (found?.isSigned !== true && recorded === undefined) return { replaced: artifacts }
     this.#logger.warn({ segment: facts.id }, 'another machine with this log has committed the segment: its commit counts')
-    // Anybody can write a marker without a signature: files under the keys of this machine's own commits stay.
-    if (found !== undefined && adoption !== facts.name.adoption) await this.#removeUnlisted(uploaded, artifacts, destination, run)
+    // Anybody can write a marker without a signature, and it may list none of the files that this machine has committed itself.
+    const listed = found?.isSigned === true ? listKeys(artifacts) : recorded?.keys
+    if (listed !== undefined) await this.#removeUnlisted(uploaded, listed, destination, run)
     if (recorded !== undefined) return await this.#removeRecorded(recorded, facts, run)
     if (found !== undefined) await this.#commitFound(found.commit, facts, destination, run)
     return 'committed'
   }
 
-  /** Removes files of the segment that its marker does not list. */
+  /** Removes files of the segment that its commit does not list. */
   async #removeUnlisted(
     files: ArtifactFiles,
-    listed: ArtifactFiles,
+    listed: readonly string[],
     { bucket }: BoundDestination,
     { signal }: DeliveryRun,
   ): Promise<void> {
-    const kept = new Set(Object.values(listed).map(({ key }) => key))
-    const keys = Object.values(files).flatMap(({ key }) => (kept.has(key) ? [] : [key]))
-    await removeFiles(bucket, keys, { signal, logger: this.#logger })
+    const kept = new Set(listed)
+    const unlisted = listKeys(files).filter((key) => !kept.has(key))
+    await removeFiles(bucket, unlisted, { signal, logger: this.#logger })
   }
 
   async #upload(

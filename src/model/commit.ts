@@ -26,6 +26,10 @@ export type ArtifactFile = z.infer<typeof ArtifactFile>
 export const ArtifactFiles = z.record(z.string().max(reportedTextMax), ArtifactFile)
 export type ArtifactFiles = z.infer<typeof ArtifactFiles>
 
+export function listKeys(files: ArtifactFiles): string[] {
+  return Object.values(files).map(({ key }) => key)
+}
+
 /** The outcome of one view version for one segment. Law: processed = accepted + dropped + dlq + failed. */
 export const ViewOutcome = z
   .object({

@@ -342,7 +342,8 @@ export const CommitLookup = z.strictObject({ ids: z.array(z.string().max(reporte
 export type CommitLookup = z.infer<typeof CommitLookup>
 
 export const CommitsFound = z.object({
-  commits: z.array(z.object({ id: z.string(), records: z.int().min(0) })),
+  /** `keys` has those of its files as they were delivered. Missing from control of an earlier release. */
+  commits: z.array(z.object({ id: z.string(), records: z.int().min(0), keys: z.array(z.string()).optional() })),
   /** Whether the database may lack others. Missing from control of an earlier release. */
   may_lack: z.boolean().optional(),
   /** When the delivery process of the node last reported to this database (epoch ms). Missing from control of an earlier release. */

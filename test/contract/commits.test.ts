@@ -99,7 +99,7 @@ describe('POST /internal/v1/commits/lookup', () => {
     if (commit === undefined) throw new Error('no commit')
     expect(await node.call('POST', 'commits/lookup', { ids: ['unknown', commit.id] })).toMatchObject({
       status: 200,
-      body: { commits: [{ id: commit.id, records: commit.records }] },
+      body: { commits: [{ id: commit.id, records: commit.records, keys: [`p/${commit.id}.parquet`] }] },
     })
   })
 

@@ -6,6 +6,8 @@ import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { encodeMarker } from '#delivery/publish/marker.ts'
+import { must } from '#lib/assert.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
 
@@ -121,6 +123,35 @@ describe('a segment that comes back after its commit', () => {
     await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
     expect(await wals()).toEqual([])
     expect(await everything()).toEqual(before)
+  })
+
+  test.each([
+    ['without a signature', {}],
+    ['of an adoption that never was', { adoption: '0a1b2c3d' }],
+  ])('keeps the files of its commit beside a marker %s that lists none of them', async (_, claim) => {
+    const { endpoint, node, stash, restore, gone } = await furnished()
+    await using _node = node
+    await node.seal(endpoint.id, '{"n":1}')
+    await stash()
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    await gone()
+    const commit = must(node.control.commits.pop(), 'a commit')
+    const { manifest, ...files } = commit.artifacts
+    const { key } = must(manifest, 'a marker')
+    expect(Object.keys(files)).toEqual(['parquet', 'views/old/v1'])
+    const marker = encodeMarker({ ...commit, artifacts: {}, ...claim })
+    const store = node.stores.open(must(endpoint.destination, 'a destination'))
+    await store.put(key, marker, { contentType: 'application/json', metadata: {} })
+    // The database lacked the commit, and has it again while the segment is delivered.
+    node.stores.delay = (put) => {
+      if (put === key) node.control.commits.splice(0, 1, commit)
+      return undefined
+    }
+    await restore()
+    await gone()
+    for (const each of Object.values(files)) expect(await store.head(each.key), each.key).toMatchObject({ bytes: each.bytes })
+    expect(await store.get(key)).toEqual(marker)
   })
 })
 

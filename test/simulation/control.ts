@@ -1,5 +1,5 @@
 /** Control as one node sees it: what is recorded stays recorded. Calls of nodes get lost, and so do answers. */
-import type { SegmentCommit } from '#model/commit.ts'
+import { listKeys, type SegmentCommit } from '#model/commit.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { SnapshotRequest } from '#model/snapshot-sections.ts'
@@ -81,7 +81,7 @@ export class SimulatedControl {
         call('look-up of commits', signal, () => ({
           commits: ids.flatMap((id) => {
             const found = this.commits.get(id)
-            return found === undefined ? [] : [{ id, records: found.records }]
+            return found === undefined ? [] : [{ id, records: found.records, keys: listKeys(found.artifacts) }]
           }),
         })),
       sendCommits: (commits, signal) => call('commits', signal, () => this.#record(commits)),

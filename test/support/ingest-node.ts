@@ -16,7 +16,7 @@ import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { Scope } from '#model/api-key.ts'
-import type { SegmentCommit } from '#model/commit.ts'
+import { listKeys, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
 import {
@@ -260,7 +260,9 @@ export class ControlStandIn implements AsyncDisposable {
   }
 
   #find(ids: readonly string[]): CommitsFound['commits'] {
-    return this.commits.filter(({ id }) => ids.includes(id)).map(({ id, records }) => ({ id, records }))
+    return this.commits
+      .filter(({ id }) => ids.includes(id))
+      .map(({ id, records, artifacts }) => ({ id, records, keys: listKeys(artifacts) }))
   }
 
   /** One page: the files of all commits, in the destination of their endpoint. */

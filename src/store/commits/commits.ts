@@ -6,7 +6,8 @@
  * therefore neither repeat nor skip a commit. A restored commit gets its old time, which is in the past.
  */
 import { sql } from 'kysely'
-import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
+import { type ArtifactFiles, type Commit, type CommitsQuery, listKeys, type SegmentCommit } from '#model/commit.ts'
+import type { CommitsFound } from '#model/node-protocol.ts'
 import { fromJson, fromTime, toTime } from '../columns.ts'
 import type { Database } from '../schema.ts'
 import { addCommitToSeries } from '../series/endpoint-series.ts'
@@ -177,8 +178,14 @@ export async function countRecordedCommits(db: Db, node_id: string): Promise<num
 }
 
 /** Returns those of the commits of a node that are recorded. */
-export async function findCommits(db: Db, node_id: string, ids: readonly string[]): Promise<{ id: string; records: number }[]> {
-  return db.selectFrom('commits').select(['id', 'records']).where('id', 'in', ids).where('node_id', '=', node_id).execute()
+export async function findCommits(db: Db, node_id: string, ids: readonly string[]): Promise<CommitsFound['commits']> {
+  const rows = await db
+    .selectFrom('commits')
+    .select(['id', 'records', 'artifacts'])
+    .where('id', 'in', ids)
+    .where('node_id', '=', node_id)
+    .execute()
+  return rows.map(({ artifacts, ...row }) => ({ ...row, keys: listKeys(fromJson<ArtifactFiles>(artifacts)) }))
 }
 
 async function isKnown(db: Tx, id: string): Promise<boolean> {
