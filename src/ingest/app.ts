@@ -78,22 +78,8 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
   registerTlsMetrics(registry, { ingest: certificate }, clock)
 
   const { services, http, mqtt, departure } = composeIngest(config, {
-    ...{
-      nodeId,
-      control,
-      registration,
-      fence,
-      files,
-      clock,
-      machine,
-      random,
-      logger,
-      addresses,
-      certificate,
-      handed,
-      registry,
-      supervisorPid,
-    },
+    ...{ nodeId, control, registration, fence, addresses, certificate, handed, registry, supervisorPid },
+    ...{ files, clock, machine, random, logger },
     openLog: (hooks) =>
       new LocalLogWriter({
         ...{ directory: paths.wal, files, clock, random, logger, ...hooks },

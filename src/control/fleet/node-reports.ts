@@ -63,6 +63,8 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
     })
   }
   return {
+    ...countReports({ store, clock }),
+
     /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
     async register({ id, region }: NodeIdentity, node: Register): Promise<z.infer<typeof Registered>> {
       if (node.region !== region)
@@ -95,6 +97,19 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
       return { seconds_ago: times.length === 0 ? null : Math.max(0, time - Math.max(...times)) / 1000, time }
     },
 
+    /** Throws not_found, also for a destination of an account that never had an endpoint in the region of the node. */
+    async getDestination(node: NodeIdentity, id: string): Promise<AssignableDestination> {
+      const found = await findDestinationTarget(store.db, id)
+      const isOwn = found !== undefined && (await listOwnAccounts(store.db, node.id, [found.account_id])).size > 0
+      if (!isOwn) throw new AppError('not_found', 'no such destination')
+      return found
+    },
+  }
+}
+
+/** Records what nodes report of their traffic. */
+function countReports({ store, clock }: Pick<NodesOptions, 'store' | 'clock'>) {
+  return {
     /**
      * Stores what a node accepted. Returns what all nodes accepted, and among how many a rate is divided. Leaves out accounts that never had
      * an endpoint in the region of the node. Throws not_found.
@@ -123,14 +138,6 @@ export function nodeService({ store, feed, deliveryProcesses, published, clock, 
     async reportSeries(report: SeriesReport): Promise<z.infer<typeof SeriesRecorded>> {
       await transact(store, (db) => recordSeriesReport(db, report, clock.now()))
       return { recorded: true }
-    },
-
-    /** Throws not_found, also for a destination of an account that never had an endpoint in the region of the node. */
-    async getDestination(node: NodeIdentity, id: string): Promise<AssignableDestination> {
-      const found = await findDestinationTarget(store.db, id)
-      const isOwn = found !== undefined && (await listOwnAccounts(store.db, node.id, [found.account_id])).size > 0
-      if (!isOwn) throw new AppError('not_found', 'no such destination')
-      return found
     },
   }
 }

@@ -67,7 +67,7 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
     ): Promise<Uint8Array> {
       await getView(db, account_id, view_id)
       const isSearch = query.error_code !== undefined || query.column !== undefined
-      const files = await findDlqFiles(view_id, query, isSearch ? searchedFilesMax : filesMax)
+      const files = await findDlqFiles(db, view_id, query, isSearch ? searchedFilesMax : filesMax)
       return read(account_id, files, signal, (copies) =>
         reader.readDlqRows(
           copies.map((file) => ({ path: file.path, endpoint_id: file.endpoint_id })),
@@ -85,7 +85,7 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
       signal: AbortSignal,
     ): Promise<Uint8Array> {
       await getView(db, account_id, view_id)
-      const files = await findDlqFiles(view_id, query, searchedFilesMax)
+      const files = await findDlqFiles(db, view_id, query, searchedFilesMax)
       if (files.length === 0) return noReasons
       return read(account_id, files, signal, (copies) =>
         reader.countDlqReasons(
@@ -95,13 +95,6 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
         ),
       )
     },
-  }
-
-  /** Returns the newest files that together may be read. */
-  async function findDlqFiles(view_id: string, { endpoint_id, created_after, created_before }: DlqReasonsQuery, count: number) {
-    const { files } = await listDlqFiles(db, view_id, { limit: count, endpoint_id, created_after, created_before })
-    const found = files.map(({ s3_key, s3_bucket, ...file }) => ({ ...file, key: s3_key, bucket: s3_bucket }))
-    return takeFitting(found, { filesMax: count, bytesMax })
   }
 
   async function read<File extends BucketFile>(
@@ -115,6 +108,18 @@ export function deliveredRecordService({ store, bucketFiles, reader }: Delivered
       use(files.map((file, index) => ({ ...file, path: paths[index] ?? '' }))),
     )
   }
+}
+
+/** Returns the newest files that together may be read. */
+async function findDlqFiles(
+  db: Db,
+  view_id: string,
+  { endpoint_id, created_after, created_before }: DlqReasonsQuery,
+  count: number,
+) {
+  const { files } = await listDlqFiles(db, view_id, { limit: count, endpoint_id, created_after, created_before })
+  const found = files.map(({ s3_key, s3_bucket, ...file }) => ({ ...file, key: s3_key, bucket: s3_bucket }))
+  return takeFitting(found, { filesMax: count, bytesMax })
 }
 
 /** Throws conflict if the endpoint delivers something else, or only files that are too large. */

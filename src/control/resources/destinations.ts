@@ -50,26 +50,11 @@ export function destinationService(options: DestinationsOptions) {
     }
   }
 
-  function requireRole(role_arn: string | null | undefined): void {
-    if (role_arn !== null || hasAllowedBuckets(storeTraits)) return
-    const message = 'must be the ARN of the role that opens the bucket, such as arn:aws:iam::123456789012:role/ingest'
-    throw new AppError('validation_error', `role_arn ${message}`, { errors: [{ path: 'role_arn', message }] })
-  }
-
-  /** A directory store has a file or directory for each part of a key, in which `%` takes three bytes. */
-  function requireFileNames(prefix = ''): void {
-    const { fileNameBytesMax } = objectKeyLimits
-    const isFileName = (part: string) => Buffer.byteLength(part.replaceAll('%', '%25')) <= fileNameBytesMax
-    if (storeTraits.kind !== 'directory' || prefix.split('/').every(isFileName)) return
-    const message = `must have at most ${fileNameBytesMax} bytes between two slashes: the buckets are directories here`
-    throw new AppError('validation_error', `prefix ${message}`, { errors: [{ path: 'prefix', message }] })
-  }
-
   return {
     /** Does not need a new epoch: nodes see a destination only once an endpoint uses it. */
     async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
-      requireRole(destination.role_arn)
-      requireFileNames(destination.prefix)
+      requireRole(storeTraits, destination.role_arn)
+      requireFileNames(storeTraits, destination.prefix)
       return withPolicies(
         await transact(store, (db) => insertDestination(db, account_id, { ...destination, id: newId() }, clock.now())),
       )
@@ -85,8 +70,8 @@ export function destinationService(options: DestinationsOptions) {
     },
 
     async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
-      requireRole(change.role_arn)
-      requireFileNames(change.prefix)
+      requireRole(storeTraits, change.role_arn)
+      requireFileNames(storeTraits, change.prefix)
       return withPolicies(await applyChange((db) => updateDestination(db, account_id, id, change, clock.now())))
     },
 
@@ -114,4 +99,19 @@ export function destinationService(options: DestinationsOptions) {
       return { ...withPolicies(await getDestination(store.db, account_id, id)), steps: [...steps] }
     },
   }
+}
+
+function requireRole(storeTraits: StoreTraits, role_arn: string | null | undefined): void {
+  if (role_arn !== null || hasAllowedBuckets(storeTraits)) return
+  const message = 'must be the ARN of the role that opens the bucket, such as arn:aws:iam::123456789012:role/ingest'
+  throw new AppError('validation_error', `role_arn ${message}`, { errors: [{ path: 'role_arn', message }] })
+}
+
+/** A directory store has a file or directory for each part of a key, in which `%` takes three bytes. */
+function requireFileNames({ kind }: StoreTraits, prefix = ''): void {
+  const { fileNameBytesMax } = objectKeyLimits
+  const isFileName = (part: string) => Buffer.byteLength(part.replaceAll('%', '%25')) <= fileNameBytesMax
+  if (kind !== 'directory' || prefix.split('/').every(isFileName)) return
+  const message = `must have at most ${fileNameBytesMax} bytes between two slashes: the buckets are directories here`
+  throw new AppError('validation_error', `prefix ${message}`, { errors: [{ path: 'prefix', message }] })
 }

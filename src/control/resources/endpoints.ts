@@ -44,22 +44,17 @@ export const endpointLabelChars = 12
 
 export type Endpoints = ReturnType<typeof endpointService>
 
-export function endpointService({ applyChange, clock, logger, endpointStates, store }: EndpointsOptions) {
+export function endpointService(options: EndpointsOptions) {
+  const { applyChange, clock, logger, endpointStates, store } = options
+  const { toEndpoint, ...queries } = endpointQueries(options)
+
   async function setState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
     return toEndpoint(await applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
 
-  async function toEndpoint(stored: StoredEndpoint): Promise<Endpoint> {
-    const [endpoint] = await toEndpoints([stored])
-    return must(endpoint, 'the endpoint')
-  }
-
-  async function toEndpoints(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
-    const states = await endpointStates.computeStates(endpoints, observation)
-    return endpoints.map((endpoint) => describeEndpoint(endpoint, must(states.get(endpoint.id), 'the state of the endpoint')))
-  }
-
   return {
+    ...queries,
+
     async create({ account_id }: Principal, { region, ...settings }: CreateEndpoint): Promise<Endpoint> {
       const endpoint = newEndpoint(region, settings)
       const created = await applyChange((db, since_epoch) =>
@@ -68,29 +63,6 @@ export function endpointService({ applyChange, clock, logger, endpointStates, st
         ),
       )
       return toEndpoint(created)
-    },
-
-    async list(principal: Principal, { status, name, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
-      const { account_id } = principal
-      const allowed = endpointLimit(principal) ?? undefined
-      if (status === 'all' || status === 'paused' || status === 'draining') {
-        const desired_states = status === 'all' ? undefined : await desiredStatesOf(store.db, account_id, status)
-        const page = await listEndpoints(store.db, account_id, { limit, offset }, { ids: allowed, desired_states, name })
-        return { ...page, items: await toEndpoints(page.items) }
-      }
-      const found = await endpointStates.listIdsWithStatus(account_id, status, name)
-      const { observation } = found
-      const ids = allowed === undefined ? found.ids : found.ids.filter((id) => allowed.includes(id))
-      const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
-      return toPage(await toEndpoints(endpoints, observation), ids.length, { limit, offset })
-    },
-
-    async listRegions(): Promise<NodeRegions> {
-      return { items: (await listNodeRegions(store.db)).map((region) => ({ region })) }
-    },
-
-    async get({ account_id }: Principal, id: string): Promise<Endpoint> {
-      return toEndpoint(await getEndpoint(store.db, account_id, id))
     },
 
     async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
@@ -127,6 +99,45 @@ export function endpointService({ applyChange, clock, logger, endpointStates, st
       const abandoned = holds.map((hold) => describeHold(hold, clock.now()))
       logger.warn({ endpoint_id: id, abandoned }, 'endpoint deleted by force')
       return { abandoned }
+    },
+  }
+}
+
+function endpointQueries({ endpointStates, store }: Pick<EndpointsOptions, 'endpointStates' | 'store'>) {
+  async function toEndpoint(stored: StoredEndpoint): Promise<Endpoint> {
+    const [endpoint] = await toEndpoints([stored])
+    return must(endpoint, 'the endpoint')
+  }
+
+  async function toEndpoints(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
+    const states = await endpointStates.computeStates(endpoints, observation)
+    return endpoints.map((endpoint) => describeEndpoint(endpoint, must(states.get(endpoint.id), 'the state of the endpoint')))
+  }
+
+  return {
+    toEndpoint,
+
+    async list(principal: Principal, { status, name, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
+      const { account_id } = principal
+      const allowed = endpointLimit(principal) ?? undefined
+      if (status === 'all' || status === 'paused' || status === 'draining') {
+        const desired_states = status === 'all' ? undefined : await desiredStatesOf(store.db, account_id, status)
+        const page = await listEndpoints(store.db, account_id, { limit, offset }, { ids: allowed, desired_states, name })
+        return { ...page, items: await toEndpoints(page.items) }
+      }
+      const found = await endpointStates.listIdsWithStatus(account_id, status, name)
+      const { observation } = found
+      const ids = allowed === undefined ? found.ids : found.ids.filter((id) => allowed.includes(id))
+      const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
+      return toPage(await toEndpoints(endpoints, observation), ids.length, { limit, offset })
+    },
+
+    async listRegions(): Promise<NodeRegions> {
+      return { items: (await listNodeRegions(store.db)).map((region) => ({ region })) }
+    },
+
+    async get({ account_id }: Principal, id: string): Promise<Endpoint> {
+      return toEndpoint(await getEndpoint(store.db, account_id, id))
     },
   }
 }

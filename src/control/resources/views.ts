@@ -75,6 +75,8 @@ export type Views = ReturnType<typeof viewService>
  */
 export function viewService({ applyChange, clock, definitions, store }: ViewsOptions) {
   return {
+    ...metricsQueries({ store, clock }),
+
     /** Takes the body of the request. */
     async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<CheckedView> {
       const { account_id } = principal
@@ -135,7 +137,11 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
     archive({ account_id }: Principal, id: string): Promise<View> {
       return applyChange((db) => archiveView(db, account_id, id, clock.now()))
     },
+  }
+}
 
+function metricsQueries({ store, clock }: Pick<ViewsOptions, 'store' | 'clock'>) {
+  return {
     async listMetrics({ account_id }: Principal, query: PageQuery): Promise<Page<ViewMetricsOfVersion>> {
       const { items, ...page } = await listPublishedVersions(store.db, account_id, query)
       const ids = items.map(({ id }) => id)

@@ -41,26 +41,9 @@ export async function startAdoptedIngest(
 ): Promise<{ stop(signal: AbortSignal): Promise<void> }> {
   const { paths } = config
   const { files, random } = system
-  const nodeId = await readOrCreateNodeId(paths, { files, random })
-  const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
-  const { secret: joinSecret, pin } = await readJoinToken(config, { files, random })
-  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
-  const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock: machine })
-  const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
-  const ask = async () => {
-    const signal = machine.timeout(controlTimeoutMs)
-    await control.establishTrust(signal)
-    return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
-  }
-  try {
-    await refuseWhileRunning(nodeId, { ask, clock: machine, logger })
-    await takeOver({ control, credential, clock: machine, random, logger })
-    await beginAdoption({ files, random }, paths.nodeAdoption)
-  } catch (error) {
-    lock[Symbol.dispose]()
-    throw error
-  }
+  const { nodeId, lock, joinSecret, credential, control } = await claimNode(config, machine, logger)
   await removeNodeLeftovers(files, paths, 'ingest')
+  const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
@@ -117,4 +100,29 @@ export async function startAdoptedIngest(
       lock[Symbol.dispose]()
     },
   }
+}
+
+/** Locks the data directory, proves to control that the node does not run, and takes over its id. */
+async function claimNode(config: Config, machine: Clock, logger: Logger) {
+  const { paths } = config
+  const { files, random } = system
+  const nodeId = await readOrCreateNodeId(paths, { files, random })
+  const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
+  const { secret: joinSecret, pin } = await readJoinToken(config, { files, random })
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock: machine })
+  const ask = async () => {
+    const signal = machine.timeout(controlTimeoutMs)
+    await control.establishTrust(signal)
+    return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
+  }
+  try {
+    await refuseWhileRunning(nodeId, { ask, clock: machine, logger })
+    await takeOver({ control, credential, clock: machine, random, logger })
+    await beginAdoption({ files, random }, paths.nodeAdoption)
+  } catch (error) {
+    lock[Symbol.dispose]()
+    throw error
+  }
+  return { nodeId, lock, joinSecret, credential, control }
 }

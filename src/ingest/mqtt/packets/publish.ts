@@ -162,15 +162,9 @@ function readProperties(
       case property.correlationData:
         at = textEnd(bytes, at, end)
         break
-      case property.responseTopic: {
-        const stop = textEnd(bytes, at, end)
-        const text = propertyText(bytes, at + 2, stop)
-        // [MQTT-3.3.2-14]
-        if (text.includes('+') || text.includes('#'))
-          throw new MqttError('protocol_error', 'a response topic must not have wildcards')
-        at = stop
+      case property.responseTopic:
+        at = responseTopicEnd(bytes, at, end)
         break
-      }
       case property.contentType: {
         const stop = textEnd(bytes, at, end)
         contentType = propertyText(bytes, at + 2, stop)
@@ -201,6 +195,14 @@ function readProperties(
   }
   const none = contentType === undefined && userProperties.length === 0
   return { topicAlias, properties: none ? undefined : { contentType, userProperties } }
+}
+
+function responseTopicEnd(bytes: Buffer, at: number, end: number): number {
+  const stop = textEnd(bytes, at, end)
+  const text = propertyText(bytes, at + 2, stop)
+  // [MQTT-3.3.2-14]
+  if (text.includes('+') || text.includes('#')) throw new MqttError('protocol_error', 'a response topic must not have wildcards')
+  return stop
 }
 
 /** Returns the end of the string or binary at `at`, which starts with its length. */
