@@ -13,8 +13,10 @@ import { currentEpoch } from '#store/cluster/epoch.ts'
 import { runCli } from '../support/cli.ts'
 import { anAccount, describeStores } from './fixtures.ts'
 
+const ownCredentials = { INLET_OBJECT_STORE: 's3', INLET_S3_CREDENTIALS: 'own' }
+
 function inlet(url: string, ...args: string[]) {
-  return runCli(args, { config: readConfig({ INLET_DATABASE_URL: url }) })
+  return runCli(args, { config: readConfig({ INLET_DATABASE_URL: url, ...ownCredentials }) })
 }
 
 describeStores('inlet accounts', (test) => {
@@ -74,6 +76,11 @@ describeStores('inlet accounts', (test) => {
       expect(await buckets(other, '--allow', taken)).toMatchObject({ code: 1, err: expect.stringContaining(`${taken} overlaps`) })
     expect(await buckets(other, '--allow', 'lake/raw2')).toMatchObject({ code: 0 })
     expect(await buckets(id)).toMatchObject({ out: 'lake/raw\nsea\n' })
+    const config = readConfig({ INLET_DATABASE_URL: store.url })
+    expect(await runCli(['accounts', 'buckets', id, '--allow', 'river'], { config })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('only installations with INLET_S3_CREDENTIALS=own'),
+    })
   })
 
   test('quota shows the quotas of an account, and changes those that are given', async ({ store }) => {

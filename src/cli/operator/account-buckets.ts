@@ -1,11 +1,10 @@
 /** `inlet accounts buckets`: shows and changes what an account may use where no role decides, directly in the database. */
 import { AllowedBuckets } from '#model/allowed-bucket.ts'
 import { parseFields } from '#model/field-errors.ts'
-import { allowBuckets, getBucketAccess, updateAccount } from '#store/accounts/accounts.ts'
-import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
+import { getBucketAccess } from '#store/accounts/accounts.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson } from '../terminal/print-json.ts'
-import { audited } from './audited.ts'
+import { changeAccount } from './accounts.ts'
 import { openCommandStore } from './store.ts'
 
 export type BucketFlags = JsonFlags & { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
@@ -13,23 +12,21 @@ export type BucketFlags = JsonFlags & { readonly allow?: readonly string[]; read
 export async function setBuckets(this: CliContext, { allow = [], remove = [], json }: BucketFlags, id: string): Promise<void> {
   const [added, removed] = [parse('--allow', allow), parse('--remove', remove)]
   await using store = await openCommandStore(this)
-  if (added.length + removed.length > 0) {
-    const what = { operation: 'changeAccount', account_id: id, resource_id: id }
-    await audited(store, this.clock, what, () => inNewEpoch(store, (db) => change(db, id, added, removed)))
-  }
+  if (added.length + removed.length > 0)
+    await changeAccount(this, store, id, ({ allowed_buckets }) => ({
+      allowed_buckets: [...without(allowed_buckets ?? [], removed), ...added],
+    }))
   const { allowed } = await getBucketAccess(store.db, id)
   if (json) return printJson(this, allowed)
   const none = 'The account may use no bucket by the credentials of Inlet.\n'
   this.process.stdout.write(allowed.length === 0 ? none : allowed.map((entry) => `${entry}\n`).join(''))
 }
 
-async function change(db: ChangeTx, id: string, added: readonly string[], removed: readonly string[]): Promise<void> {
-  const { allowed } = await getBucketAccess(db, id)
+function without(allowed: readonly string[], removed: readonly string[]): readonly string[] {
   const unknown = removed.find((entry) => !allowed.includes(entry))
   if (unknown !== undefined)
     throw new UsageError(`--remove: the account has no entry ${unknown}; it has: ${allowed.join(', ') || 'none'}`)
-  if (removed.length > 0) await updateAccount(db, id, { allowed_buckets: allowed.filter((entry) => !removed.includes(entry)) })
-  await allowBuckets(db, id, added)
+  return allowed.filter((entry) => !removed.includes(entry))
 }
 
 function parse(flag: string, entries: readonly string[]): readonly string[] {

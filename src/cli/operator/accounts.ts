@@ -1,6 +1,6 @@
 /** `inlet accounts`: manages accounts, directly in the database, so that it works while control is down. */
-import { type Accounts, accountService } from '#control/resources/accounts.ts'
-import { type Account, type ChangeAccount, CreateAccount } from '#model/account.ts'
+import { type AccountChange, type Accounts, accountService } from '#control/resources/accounts.ts'
+import { type Account, CreateAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { hasAllowedBuckets, storeTraitsOf } from '#model/object-store.ts'
 import type { Store } from '#store/store.ts'
@@ -61,12 +61,12 @@ export async function resumeAccount(this: CliContext, flags: JsonFlags, id: stri
   printResult(this, flags, account, `The account "${account.name}" is active. Nodes accept its data within seconds.\n`)
 }
 
-async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
+async function change(context: CliContext, id: string, changes: AccountChange): Promise<Account> {
   await using store = await openCommandStore(context)
   return await changeAccount(context, store, id, changes)
 }
 
-export async function changeAccount(context: CliContext, store: Store, id: string, changes: ChangeAccount): Promise<Account> {
+export async function changeAccount(context: CliContext, store: Store, id: string, changes: AccountChange): Promise<Account> {
   const accounts = await openAccounts(context, store)
   const what = { operation: 'changeAccount', account_id: id, resource_id: id }
   return audited(store, context.clock, what, () => accounts.change(id, changes))

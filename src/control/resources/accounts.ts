@@ -25,6 +25,8 @@ export type AccountsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'cl
   readonly hasAllowedBuckets: boolean
 }
 
+export type AccountChange = ChangeAccount | ((account: Account) => ChangeAccount)
+
 export type Accounts = ReturnType<typeof accountService>
 
 export function accountService({ store, applyChange, clock, logger, hasAllowedBuckets }: AccountsOptions) {
@@ -46,11 +48,15 @@ export function accountService({ store, applyChange, clock, logger, hasAllowedBu
       return shown(await getAccount(store.db, id))
     },
 
-    async change(id: string, change: ChangeAccount): Promise<Account> {
-      if (change.allowed_buckets !== undefined && !hasAllowedBuckets) throw hasNoAllowedBuckets()
-      const changed = await applyChange((db) => updateAccount(db, id, change))
+    /** Takes the change, or makes it from what the account has. */
+    async change(id: string, wanted: AccountChange): Promise<Account> {
+      const { account, change } = await applyChange(async (db) => {
+        const change = typeof wanted === 'function' ? wanted(await getAccount(db, id)) : wanted
+        if (change.allowed_buckets !== undefined && !hasAllowedBuckets) throw hasNoAllowedBuckets()
+        return { account: await updateAccount(db, id, change), change }
+      })
       logger.info({ account_id: id, ...change }, 'account changed')
-      return shown(changed)
+      return shown(account)
     },
   }
 }
