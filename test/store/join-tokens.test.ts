@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { newJoinToken } from '#auth/new-join-token.ts'
+import { newJoinToken } from '#control/fleet/join-tokens.ts'
 import {
   countJoin,
   insertJoinToken,

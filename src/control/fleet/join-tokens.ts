@@ -1,7 +1,10 @@
 import type { X509Certificate } from 'node:crypto'
 import { printJoinToken } from '#auth/join-token.ts'
-import { newJoinToken } from '#auth/new-join-token.ts'
+import { hashApiKey, randomText } from '#auth/secrets.ts'
+import { must } from '#lib/assert.ts'
 import { pinOf } from '#lib/root-certificate.ts'
+import { parseDurationSeconds } from '#model/duration.ts'
+import { newId } from '#model/id.ts'
 import type { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/nodes/join-tokens.ts'
@@ -39,4 +42,11 @@ export function joinTokenService({ store, rootCertificate, clock, logger }: Join
       return revoked
     },
   }
+}
+
+/** Returns a token to store, and its secret, which is `ing_join_` and 32 random base62 characters. */
+export function newJoinToken({ ttl, ...settings }: CreateJoinToken, now: number) {
+  const secret = `ing_join_${randomText(32)}`
+  const expires_at = now + must(parseDurationSeconds(ttl), 'a duration') * 1000
+  return { secret, token: { id: newId(), ...settings, hash: hashApiKey(secret), expires_at } }
 }
