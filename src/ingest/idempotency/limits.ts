@@ -4,4 +4,6 @@ export const storedRequestLimits = {
   upkeepMs: 10_000,
   /** So many wait at most for the next segment that is sealed. */
   unwrittenMax: 4_096,
+  /** So many are read from a file at once. */
+  readAtOnce: 4_096,
 } as const

@@ -9,10 +9,11 @@ import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import { copyBytes, type Files, type OpenFile, replaceDurably } from '#lib/files.ts'
 import { DigestIndex } from './digest-index.ts'
+import { storedRequestLimits } from './limits.ts'
 import { DIGEST_BYTES } from './request-digests.ts'
 import { decodeStoredRequest, encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
 
-const READ_REQUESTS = 4_096
+const { readAtOnce } = storedRequestLimits
 const SECTOR_BYTES = 512
 const noBytes = Buffer.alloc(STORED_REQUEST_BYTES)
 const noId = Buffer.alloc(DIGEST_BYTES)
@@ -93,8 +94,8 @@ export class RequestFile {
 
   /** Throws if the file cannot be read. */
   async probe(): Promise<void> {
-    const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
-    for (let at = 0; at < this.#places; at += READ_REQUESTS) await this.#file.read(bytes, at * STORED_REQUEST_BYTES)
+    const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
+    for (let at = 0; at < this.#places; at += readAtOnce) await this.#file.read(bytes, at * STORED_REQUEST_BYTES)
   }
 
   /** After an error nothing was added. */
@@ -117,8 +118,8 @@ export class RequestFile {
   /** Returns how many were forgotten, durably. Throws if the file cannot be read or written. */
   async forget(isForgotten: (request: StoredRequest) => boolean): Promise<number> {
     let forgotten = 0
-    const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
-    for (let first = 0; first < this.#places; first += READ_REQUESTS) {
+    const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
+    for (let first = 0; first < this.#places; first += readAtOnce) {
       const got = await this.#file.read(bytes, first * STORED_REQUEST_BYTES)
       for (let at = 0; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
         const request = decodeStoredRequest(bytes, at)
@@ -138,7 +139,7 @@ export class RequestFile {
   }
 
   async #load(files: Files, quarantinePath: string, written: number): Promise<void> {
-    const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
+    const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
     /** Damaged requests at the end that look as if they had never been written completely. */
     let unwritten = 0
     for (let got = bytes.length; got === bytes.length; ) {
@@ -185,5 +186,5 @@ function isPartlyWritten(bytes: Buffer, at: number, position: number): boolean {
 async function keepCopy(files: Files, from: OpenFile, path: string): Promise<void> {
   if ((await files.bytes(path)) !== undefined) return
   const range = { start: 0, end: await from.bytes() }
-  await replaceDurably(files, path, (copy) => copyBytes(from, range, copy, 0, READ_REQUESTS * STORED_REQUEST_BYTES))
+  await replaceDurably(files, path, (copy) => copyBytes(from, range, copy, 0, readAtOnce * STORED_REQUEST_BYTES))
 }

@@ -7,6 +7,7 @@ import { Buffer } from 'node:buffer'
 import { join } from 'node:path'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files } from '#lib/files.ts'
+import { storedRequestLimits } from './limits.ts'
 import { readCounts } from './request-counts.ts'
 import { decodeStoredRequest, STORED_REQUEST_BYTES } from './stored-request.ts'
 
@@ -21,7 +22,7 @@ export type RequestFileCheck = {
 }
 
 const HOUR_MS = 3_600_000
-const READ_REQUESTS = 4_096
+const { readAtOnce } = storedRequestLimits
 
 /** Returns a row for each hour that has not ended before `oldestMs`. Throws if the directory cannot be read. */
 export async function verifyRequests(files: Files, directory: string, oldestMs: number): Promise<readonly RequestFileCheck[]> {
@@ -50,7 +51,7 @@ async function readPlaces(files: Files, path: string, written: number) {
   if ((await files.bytes(path)) === undefined) return { intact: 0, damaged: 0, places: 0 }
   const file = await files.open(path, 'read')
   try {
-    const bytes = Buffer.alloc(READ_REQUESTS * STORED_REQUEST_BYTES)
+    const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
     let [intact, damaged, places, doubtful] = [0, 0, 0, 0]
     for (let got = bytes.length; got === bytes.length; ) {
       got = await file.read(bytes, places * STORED_REQUEST_BYTES)
