@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Keyring } from '#lib/keyring.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { replaceSecret } from '#store/secrets.ts'
+import { replaceSecret } from '#store/installation-secrets.ts'
 import type { Store } from '#store/store.ts'
 
 /** Options in which control processes must agree: each of them may lead, and any of them may handle a call. */

@@ -22,7 +22,7 @@ import {
 } from '@peculiar/x509'
 import type { Clock } from '#lib/clock.ts'
 import type { Keyring } from '#lib/keyring.ts'
-import { getOrInsertSecret } from '#store/secrets.ts'
+import { getOrInsertSecret } from '#store/installation-secrets.ts'
 import type { Db } from '#store/store.ts'
 import type { Issued, Issuer } from './issuer.ts'
 import { developmentCaLimits } from './limits.ts'

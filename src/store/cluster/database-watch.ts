@@ -28,7 +28,7 @@ export class DatabaseWatch implements Service {
     this.#options = options
     this.#polling = new Periodic({
       ...{ name: this.name, intervalMs: clusterLimits.databaseWatchMs, runAtStart: true, clock, logger },
-      run: () => this.#look(),
+      run: () => this.#survey(),
       failure: 'database watch failed',
       recovery: 'database watch restored',
       level: 'warn',
@@ -53,7 +53,7 @@ export class DatabaseWatch implements Service {
   }
 
   /** Logs each problem when it begins and when it has ended. */
-  async #look(): Promise<void> {
+  async #survey(): Promise<void> {
     const { servers, logger } = this.#options
     this.#servers = await servers.survey()
     const before = this.#problems
