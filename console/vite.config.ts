@@ -19,7 +19,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,
-    // What the first screen needs is one file: each further one costs the browser more than its bytes.
+    // The first screen needs one file: each further one costs the browser more than its bytes.
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'start', tags: ['$initial'] }] } } },
   },
   server: {

@@ -7,7 +7,6 @@ import {
   bytes,
   choice,
   database,
-  endpointUrl,
   integer,
   matching,
   type Option,
@@ -17,6 +16,7 @@ import {
   proxies,
   secret,
   secretKeys,
+  serviceUrl,
   text,
   url,
   user,
@@ -138,7 +138,7 @@ export const options = {
   acmeDirectory: option(
     'INLET_ACME_DIRECTORY',
     'https://acme-v02.api.letsencrypt.org/directory',
-    endpointUrl,
+    serviceUrl,
     'directory URL of the ACME server. With INLET_CERTIFICATES=acme you accept its terms of service',
   ),
   acmeEmail: option(
@@ -229,7 +229,7 @@ export const options = {
   oidcIssuer: option(
     'INLET_OIDC_ISSUER',
     '',
-    optional(endpointUrl),
+    optional(serviceUrl),
     'URL of an OpenID Connect provider with which people sign in to the console; its redirect URI is `<base URL>/auth/callback/oidc`; empty: none',
   ),
   oidcClientId: option('INLET_OIDC_CLIENT_ID', '', optional(text), 'id of the client that stands for Inlet at that provider'),
@@ -412,7 +412,7 @@ export const options = {
   s3Endpoint: option(
     'INLET_S3_ENDPOINT',
     '',
-    optional(endpointUrl),
+    optional(serviceUrl),
     'URL of an S3 gateway; empty: AWS, in the region of each destination. Use `http://` only for a gateway on this machine or in your own network',
   ),
   s3Credentials: option(
@@ -436,7 +436,7 @@ export const options = {
   stsEndpoint: option(
     'INLET_STS_ENDPOINT',
     '',
-    optional(endpointUrl),
+    optional(serviceUrl),
     'URL of the STS that assumes roles; its responses contain credentials; empty: AWS, in the region of each destination',
   ),
   workerUser: option(

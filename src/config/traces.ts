@@ -1,12 +1,12 @@
 /** Options of traces: variables of OpenTelemetry, with the defaults of its SDKs. */
-import { choice, endpointUrl, headerList, option, optional, ratio, text } from '#lib/option-types.ts'
+import { choice, headerList, option, optional, ratio, serviceUrl, text } from '#lib/option-types.ts'
 import { samplers } from '#lib/tracing/sampler.ts'
 
 export const tracesOptions = {
   tracesEndpoint: option(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     '',
-    optional(endpointUrl),
+    optional(serviceUrl),
     'URL of a receiver of OpenTelemetry, such as `http://127.0.0.1:4318`: nodes send traces of requests and of the delivery of their records to `/v1/traces` there, as JSON over HTTP; empty: no traces',
   ),
   tracesHeaders: option(

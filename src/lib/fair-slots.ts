@@ -25,7 +25,7 @@ type SlotUse = { readonly priority?: SlotPriority; readonly signal: AbortSignal 
 
 /** A slot that somebody holds. Dispose it when its work has ended. */
 export type HeldSlot = Disposable & {
-  /** The place among requests of the same endpoint. */
+  /** The place among requests of the same member. */
   readonly order: number
   /** Aborts once another one gets the slot: the work has to end. */
   readonly preempted: AbortSignal

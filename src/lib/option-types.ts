@@ -41,8 +41,8 @@ export const secretKeys = checked(
   'must be 32 random bytes in base64 (openssl rand -base64 32); several are separated by commas',
 )
 export const url = checked(URL.canParse, 'must be a URL such as https://inlet.example.com')
-export const endpointUrl = checked(
-  isEndpointUrl,
+export const serviceUrl = checked(
+  isServiceUrl,
   'must be a URL such as https://s3.example.com:9000, without user, query and fragment',
 )
 export const database = checked(isDatabase, 'must be postgres://user:password@host:5432/name, or the path of an SQLite file')
@@ -176,7 +176,7 @@ function inRange(parse: (value: string) => number, min: number, max: number, exp
   }
 }
 
-function isEndpointUrl(text: string): boolean {
+function isServiceUrl(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && /^https?:$/.test(url.protocol) && `${url.username}${url.password}${url.search}${url.hash}` === ''
 }

@@ -21,11 +21,11 @@ export async function openTracer(
   config: TracesConfig,
   process: System & { readonly process: string; readonly nodeId: string; readonly logger: Logger },
 ): Promise<OpenedTracer | undefined> {
-  const { tracesEndpoint: endpoint, tracesHeaders: headers, tracesSampler: sampler, tracesRatio: ratio } = config
-  if (endpoint === null) return undefined
+  const { tracesEndpoint: url, tracesHeaders: headers, tracesSampler: sampler, tracesRatio: ratio } = config
+  if (url === null) return undefined
   const [{ Tracer }, { TraceLinks }] = await Promise.all([import('#lib/tracing/tracer.ts'), import('./trace-links.ts')])
   const links = new TraceLinks(config.paths.traceLinks, process.files)
   await links.prepare(process.clock.now())
-  const options = { endpoint, headers, sampler, ratio, serviceName: config.tracesServiceName, version: await readVersion() }
+  const options = { url, headers, sampler, ratio, serviceName: config.tracesServiceName, version: await readVersion() }
   return { tracer: new Tracer({ ...options, ...process }), links }
 }

@@ -1,4 +1,4 @@
-/** What is lost with a removed node: the ledger, and what receipts then say. */
+/** Losses of a removed node: the ledger, and what receipts then say. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'

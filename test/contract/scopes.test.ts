@@ -16,7 +16,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
     ...['getViewMetrics', 'getViewSeries', 'listCommits', 'listDestinations', 'listDlqFiles', 'listJobs', 'listPeople'],
     'listViewMetrics',
   ],
-  // What these return contains payloads.
+  // Their responses contain payloads.
   query: ['compareView', 'listCommitFiles', 'listDlqReasons', 'listDlqRecords', 'listRecords', 'runQuery'],
   admin: [
     ...['archiveView', 'attachView', 'backfillView', 'cancelJob', 'changeDestination', 'changeEndpoint', 'changeView'],

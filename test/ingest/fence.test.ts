@@ -32,7 +32,7 @@ test.each([
   expect(await post(node)).toMatchObject({ status: 503, body: expect.stringContaining(reason), retryAfter: '5' })
   await node.until('/readyz', ({ status }, body) => status === 503 && body.includes(reason))
   expect((await MqttClient.connect({ port: node.mqttPort ?? 0, version: 5 })).connack).toMatchObject({ reasonCode: 0x88 })
-  // Whatever control says now: another process may use the log.
+  // This stays, whatever control says now: another process may use the log.
   node.control.fence = undefined
   const heartbeats = node.control.heartbeats.length
   await node.leave()

@@ -167,7 +167,7 @@ export class Disk {
     return files
   }
 
-  /** What was not durable may be lost. All processes of the machine must have ended. */
+  /** Loses some of what was not durable. All processes of the machine must have ended. */
   losePower(): void {
     const { draw } = this.#options
     const lose = (folder: Folder): void => {

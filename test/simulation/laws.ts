@@ -1,4 +1,4 @@
-/** What must hold in every history. */
+/** Laws that hold in every history. */
 import { dataPaths } from '#config/data-paths.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
@@ -8,7 +8,7 @@ import type { Disk } from './disk.ts'
 export type Sent = { readonly endpoint: string; readonly ids: readonly string[]; isAcknowledged: boolean }
 
 export type State = {
-  /** That of the node, and then that of a machine which adopted a copy of it. */
+  /** The disk of the node, and then the one of a machine which adopted a copy of it. */
   readonly disks: readonly [Disk, Disk | undefined]
   readonly buckets: Buckets
   readonly control: SimulatedControl

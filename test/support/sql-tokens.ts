@@ -26,7 +26,7 @@ const words = new Set([
 /** Values of columns, and parameters of lambdas. */
 const value = /^(?:value_\d+|item_\d+|x|found)$/
 
-/** What only whole statements have. */
+/** Functions that only whole statements have. */
 const statementFunctions = new Set([
   ...['json_serialize_sql', 'json_extract', 'json_valid', 'json_type', 'json_object', 'struct_pack', 'struct_extract', 'unnest'],
   ...['list_sum', 'generate_subscripts', 'list_position', 'list_resize', 'range', 'max', 'pg_timezone_names', 'given'],

@@ -16,7 +16,7 @@ export const crashes = ['crash before', 'crash after', 'kill before', 'kill afte
 export const logSettings: LogSettings = { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 }
 
 export type WalRigOptions = Partial<LocalLogWriterOptions> & {
-  /** What is done to the disk. */
+  /** Draws the faults of the disk. */
   readonly seed?: number
   /** Logs that a start configures. */
   readonly logs?: readonly string[]

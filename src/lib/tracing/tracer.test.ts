@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import { systemClock } from '../clock.ts'
+import { systemRandom } from '../random.ts'
 import { createLogger } from '../telemetry.ts'
 import { createSampler } from './sampler.ts'
 import type { Span } from './span.ts'
@@ -44,12 +45,12 @@ describe('the sampler', () => {
     ['traceidratio', 1, [true, true, true]],
     ['traceidratio', 0, [false, false, false]],
   ] as const)('%s of %d', (name, ratio, expected) => {
-    const sample = createSampler(name, ratio)
+    const sample = createSampler(name, ratio, systemRandom)
     expect([sample(undefined), sample(asked), sample(notAsked)]).toEqual(expected)
   })
 
   test('a ratio chooses that share of the traces, and the same ones each time', () => {
-    const sample = createSampler('traceidratio', 0.25)
+    const sample = createSampler('traceidratio', 0.25, systemRandom)
     const parents = Array.from({ length: 8_000 }, () => ({ traceId: newTraceId(), spanId, isSampled: false }))
     const chosen = parents.filter(sample)
     expect(chosen.length / parents.length).toBeGreaterThan(0.2)
@@ -91,10 +92,10 @@ describe('the tracer', () => {
   const noHurry = { clock: new ManualClock() }
   const tracerWith = (more: Partial<TracerOptions> = {}) =>
     new Tracer({
-      endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
       headers: { authorization: 'Bearer x' },
       ...{ sampler: 'parentbased_always_on', ratio: 1, serviceName: 'inlet', version: '1', nodeId: 'n', process: 'ingest' },
-      ...{ clock: systemClock, logger: createLogger('test', 'silent') },
+      ...{ clock: systemClock, random: systemRandom, logger: createLogger('test', 'silent') },
       ...more,
     })
   const aSpan = (): Span => ({

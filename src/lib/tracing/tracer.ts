@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { Periodic } from '../periodic.ts'
-import { systemRandom } from '../random.ts'
+import type { Random } from '../random.ts'
 import type { Service } from '../service.ts'
 import type { Logger } from '../telemetry.ts'
 import { ThrottledWarnings } from '../throttled-warnings.ts'
@@ -29,7 +29,7 @@ const limits = {
 
 export type TracerOptions = {
   /** URL of the receiver; spans go to `/v1/traces` below it. */
-  readonly endpoint: string
+  readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly sampler: Sampler
   readonly ratio: number
@@ -38,6 +38,7 @@ export type TracerOptions = {
   readonly nodeId: string
   readonly process: string
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -58,22 +59,22 @@ export class Tracer implements Service {
   #begunInSecond = 0
 
   constructor(options: TracerOptions) {
-    const { endpoint, sampler, ratio, serviceName, version, nodeId, process, clock, logger } = options
+    const { url, sampler, ratio, serviceName, version, nodeId, process, clock, random, logger } = options
     this.#options = options
-    this.#url = `${endpoint.replace(/\/+$/, '')}/v1/traces`
+    this.#url = `${url.replace(/\/+$/, '')}/v1/traces`
     this.#resource = {
       'service.name': serviceName,
       'service.version': version,
       'service.instance.id': `${nodeId}/${process}`,
       'inlet.process': process,
     }
-    this.#isSampled = createSampler(sampler, ratio)
+    this.#isSampled = createSampler(sampler, ratio, random)
     this.#warnings = new ThrottledWarnings({ clock, logger, intervalMs: limits.warnIntervalMs })
     this.#sends = new Periodic({
       name: this.name,
       intervalMs: limits.sendIntervalMs,
       run: (signal) => this.#sendWaiting(signal),
-      failureDelay: { msMax: limits.retryMsMax, random: systemRandom },
+      failureDelay: { msMax: limits.retryMsMax, random },
       failure: 'spans not sent to the receiver of traces',
       recovery: 'spans sent again',
       level: 'warn',

@@ -9,7 +9,7 @@ import { type Fault, unnoticed } from './fault.ts'
 
 /** A heartbeat asks control for the time every two seconds. */
 const noticeMsMax = 8_000
-/** What was sealed just before may be committed later, and clocks of one machine are read at different moments. */
+/** Segments that were sealed just before may be committed later, and clocks of one machine are read at different moments. */
 const sealedBeforeMs = 30_000
 const toleranceMs = 2_000
 

@@ -1,4 +1,4 @@
-/** What a node holds on its disk, and whether control knows all of it. */
+/** Reads what a node holds on its disk, and whether control knows all of it. */
 
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
