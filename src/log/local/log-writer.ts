@@ -101,7 +101,7 @@ export class LocalLogWriter implements LogWriter {
         await this.#recovery.retry(signal)
         await this.#recovery.resolveMissing(signal)
       },
-      failure: 'WAL repair failed',
+      failure: 'WAL recovery failed',
       clock,
       logger,
     })
