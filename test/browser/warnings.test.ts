@@ -38,6 +38,8 @@ describeInBrowser('what an operator and an owner must not miss', () => {
     await page.getByText('Up to 3 records were lost with a node').waitFor()
     await page.getByText(/^Node fra-1 was removed/).waitFor()
     await page.getByText(/inlet node --adopt delivers them/).waitFor()
+    const [loss] = (await control.ok('GET', '/v1/losses')).items
+    await page.getByText(`inlet losses confirm ${loss.id}`, { exact: true }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await page.getByRole('button', { name: 'Confirm loss' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Confirm loss' }).click()
