@@ -258,7 +258,7 @@ export const lossesCommands = buildRouteMap({
         RECORDED: 'recorded_at',
         STATE: 'state',
         ENDPOINT: 'endpoint_name',
-        NODE: 'node_id',
+        NODE: ['node', 'named'],
         FROM: 'first_segment_seq',
         SEGMENTS: 'segments',
         RECORDS: 'records',

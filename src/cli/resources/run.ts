@@ -5,6 +5,7 @@
  */
 import type { Client } from '#client/client.ts'
 import type { Schemas } from '#client/generated/schema.ts'
+import { namedId } from '#lib/named-id.ts'
 import { UserError } from '#lib/user-error.ts'
 import { findEmptyRegion } from '#model/empty-region.ts'
 import { openRemote } from '../remote/remote.ts'
@@ -21,7 +22,8 @@ import { printYaml } from './yaml.ts'
 
 export type OperationName = keyof Client
 
-type Column = string | readonly [field: string, as: 'bytes' | 'list' | 'count']
+/** `named`: the fields `<field>_id` and `<field>_name`. */
+type Column = string | readonly [field: string, as: 'bytes' | 'list' | 'count' | 'named']
 
 /** Columns of a table by their titles: each shows a field, dotted if it is inside another one. */
 export type Columns = Readonly<Record<string, Column>>
@@ -169,9 +171,10 @@ async function withIds(
 
 function cellOf(item: Record<string, unknown>, column: Column): string {
   const [field, as] = typeof column === 'string' ? [column] : column
-  const value = field
-    .split('.')
-    .reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], item)
+  const value =
+    as === 'named'
+      ? namedId(String(item[`${field}_id`]), item[`${field}_name`] as string | null)
+      : field.split('.').reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], item)
   if (value === null || value === undefined || value === '') return '-'
   if (as === 'count') return String(Object.keys(value as object).length)
   if (as === 'list') return (value as readonly unknown[]).join(',') || '-'

@@ -4,7 +4,7 @@ import { observableMetrics } from '#lib/metrics.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { listMissingCommits } from '#store/commits/missing-commits.ts'
 import { listLargestNodeLags } from '#store/nodes/lag-totals.ts'
-import { listProcessStates, type ProcessState } from '#store/nodes/nodes.ts'
+import { listNodeNames, listProcessStates, type ProcessState } from '#store/nodes/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { controlLimits, nodeGoneSeconds } from '../limits.ts'
 
@@ -29,6 +29,17 @@ export function registerNodeMetrics(
       const found = Map.groupBy(byNode.values(), (processes) => stateOf(processes, now))
       this.reset()
       for (const state of states) this.set({ state }, found.get(state)?.length ?? 0)
+    },
+  })
+  new Gauge({
+    name: 'inlet_node_info',
+    help: 'names of nodes that have one; the value is always 1',
+    labelNames: ['node_id', 'node_name'],
+    registers,
+    async collect() {
+      const named = await listNodeNames(store.db, controlLimits.nodesShown)
+      this.reset()
+      for (const { id, name } of named) this.set({ node_id: id, node_name: name }, 1)
     },
   })
   new Gauge({

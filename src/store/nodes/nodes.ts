@@ -233,6 +233,18 @@ export async function renameNode(db: Db, id: string, name: string | null): Promi
   if (row === undefined) throw new AppError('not_found', 'there is no such node')
 }
 
+/** Returns nodes that have a name, in the order of their names. */
+export async function listNodeNames(db: Db, limit: number): Promise<readonly { readonly id: string; readonly name: string }[]> {
+  return db
+    .selectFrom('nodes')
+    .select(['id', 'name'])
+    .where('name', 'is not', null)
+    .orderBy('name')
+    .limit(limit)
+    .$narrowType<{ name: string }>()
+    .execute()
+}
+
 /** Returns the id of the node with this name. */
 export async function findNodeNamed(db: Db, name: string): Promise<string | undefined> {
   const row = await db.selectFrom('nodes').select('id').where('name', '=', name).executeTakeFirst()
