@@ -124,12 +124,8 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   const windows = composeWindows(config, ports, { ...conversion, outbox, endpoints })
   const delivery = composeSegmentDelivery(ports, conversion, { segments, parked, outbox, endpoints, feed, windows })
   const pipeline = new Pipeline({
-    ...{ nodeId, segments, parked, endpoints, clock, random, logger },
-    async deliver(run) {
-      run.report(fence.reason ?? null)
-      await fence.whenOpen(run.signal)
-      return delivery.run(run)
-    },
+    ...{ nodeId, segments, parked, endpoints, fence, clock, random, logger },
+    deliver: delivery.run.bind(delivery),
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
   })

@@ -30,6 +30,7 @@ async function aPipeline(onScan: (clock: ManualClock) => void = () => undefined)
   const pipeline = new Pipeline({
     ...{ nodeId: 'node', segments, endpoints: new Endpoints(), clock, random, logger },
     parked: { read: async () => new Map() },
+    fence: { reason: undefined, whenOpen: async () => undefined },
     deliver: async ({ segment, turn }) => {
       await turn
       delivered.push(`${segment.logName}/${segment.seq}`)

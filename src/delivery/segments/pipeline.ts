@@ -9,6 +9,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { LogListing, Segment, SegmentSource } from '#log/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
+import type { NodeFence } from '#node/node-fence.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
 import type { Endpoints } from './endpoints.ts'
 import { HeldRecords } from './held-records.ts'
@@ -34,6 +35,8 @@ export type PipelineOptions = {
   readonly nodeId: string
   readonly segments: SegmentSource
   readonly parked: Pick<ParkedSegments, 'read'>
+  /** No delivery begins while it is closed. */
+  readonly fence: Pick<NodeFence, 'reason' | 'whenOpen'>
   readonly deliver: (run: DeliveryRun) => Promise<DeliveryOutcome>
   /** Whether the segment's commit is in the outbox. */
   readonly isReported: (id: string) => boolean
@@ -314,13 +317,15 @@ export class Pipeline implements Service {
 
   /** Delivers a segment until it needs no further delivery. An error that no stage expects costs neither the process nor the order of its log. */
   async #deliver(segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>): Promise<void> {
-    const { deliver, isReported, clock, random, logger } = this.#options
+    const { fence, deliver, isReported, clock, random, logger } = this.#options
     const { id, logName, seq, incarnation } = segment
     const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax, random })
     let outcome: DeliveryOutcome = 'again'
     // An attempt may have put the marker although it failed, and a commit never changes.
     for (let mayBeCommitted = this.#returning.has(id); outcome === 'again'; mayBeCommitted = true) {
       try {
+        run.report(fence.reason ?? null)
+        await fence.whenOpen(run.signal)
         outcome = await deliver({ segment, mayBeCommitted, ...run })
       } catch (error) {
         run.signal.throwIfAborted()
