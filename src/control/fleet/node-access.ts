@@ -58,27 +58,8 @@ class Refused extends Error {
   }
 }
 
-export function nodeAccess({ store, joinSecret, registry, clock, logger }: NodeAccessOptions) {
-  const refused = new Map<string, number>([...Object.keys(fenceTexts), unknown].map((reason) => [reason, 0]))
-  const refusals = 'calls of nodes whose credential this process refused, by reason'
-  observableMetrics(registry).counters('inlet_node_calls_refused_total', refusals, 'reason', () => refused)
-  const refuse = (fence?: Fence): AppError => {
-    refused.set(fence ?? unknown, (refused.get(fence ?? unknown) ?? 0) + 1)
-    return notValid(fence)
-  }
-  // Many calls share a query that begins after they arrived.
-  const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
-  const readFormer = batchCalls((ids: readonly string[]) => listFormerCredentials(store.db, ids))
-  /** Returns why a credential that the node had is refused. Undefined if it never had it: a stranger learns nothing about ids. */
-  const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
-    if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
-    const former = (await readFormer(id)).get(id)
-    if (former?.adopted.has(hash)) {
-      await noteUnreported({ store, clock, logger }, [id, hash], former.adopted.get(hash))
-      return 'node_adopted'
-    }
-    return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
-  }
+export function nodeAccess(options: NodeAccessOptions) {
+  const { store, joinSecret, clock, logger } = options
   return {
     /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */
     async admit(secret: string): Promise<JoinGrant> {
@@ -88,16 +69,7 @@ export function nodeAccess({ store, joinSecret, registry, clock, logger }: NodeA
       return { token_id }
     },
 
-    /** Throws unauthorized. */
-    async verify(credential: string): Promise<NodeIdentity> {
-      const presented = parseNodeCredential(credential)
-      if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
-      const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
-      const hash = hashApiKey(presented.secret)
-      const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
-      if (!isCurrent) throw refuse(await findFence(presented.node_id, hash, stored))
-      return { id: presented.node_id, region: stored.region }
-    },
+    verify: credentialCheck(options),
 
     /** Gives the id of a verified node another credential, for the machine that adopts its log. The one before is refused from then on. */
     async adopt({ id }: NodeIdentity, credential: string, { secret }: Adopt): Promise<void> {
@@ -165,6 +137,39 @@ async function noteUnreported(
       { node_id, region, since: isoTimestamp(since) },
       'a node whose log was adopted is back, and may have delivered more: control reads the markers of the region in a minute',
     )
+}
+
+/** Returns a function that verifies a credential. It throws unauthorized. */
+function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) {
+  const refused = new Map<string, number>([...Object.keys(fenceTexts), unknown].map((reason) => [reason, 0]))
+  const refusals = 'calls of nodes whose credential this process refused, by reason'
+  observableMetrics(registry).counters('inlet_node_calls_refused_total', refusals, 'reason', () => refused)
+  const refuse = (fence?: Fence): AppError => {
+    refused.set(fence ?? unknown, (refused.get(fence ?? unknown) ?? 0) + 1)
+    return notValid(fence)
+  }
+  // Many calls share a query that begins after they arrived.
+  const readCredentials = batchCalls((ids: readonly string[]) => listNodeCredentials(store.db, ids))
+  const readFormer = batchCalls((ids: readonly string[]) => listFormerCredentials(store.db, ids))
+  /** Returns why a credential that the node had is refused. Undefined if it never had it: a stranger learns nothing about ids. */
+  const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
+    if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
+    const former = (await readFormer(id)).get(id)
+    if (former?.adopted.has(hash)) {
+      await noteUnreported({ store, clock, logger }, [id, hash], former.adopted.get(hash))
+      return 'node_adopted'
+    }
+    return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
+  }
+  return async (credential: string): Promise<NodeIdentity> => {
+    const presented = parseNodeCredential(credential)
+    if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
+    const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
+    const hash = hashApiKey(presented.secret)
+    const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
+    if (!isCurrent) throw refuse(await findFence(presented.node_id, hash, stored))
+    return { id: presented.node_id, region: stored.region }
+  }
 }
 
 /** The reason of a refusal, in metrics, if the credential was never known. */
