@@ -5,7 +5,7 @@ import { parseJson } from '#lib/json.ts'
 import type { ArtifactFile } from '#model/commit.ts'
 import { CompactionMarker } from '#model/compaction.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
-import { decodeContent } from '../publish/marker.ts'
+import { decodeContent, encodeContent } from '../publish/marker.ts'
 
 export function encodeCompactionMarker(
   { compaction, target }: CompactionUnit,
@@ -19,9 +19,9 @@ export function encodeCompactionMarker(
     artifacts: {},
     compacted: { kind, ...file, sources: sources.map(({ id, first_row, rows }) => ({ id, first_row, rows })) },
   }
-  // It may list ten thousand sources.
-  const content = JSON.stringify(marker).slice(0, -1)
-  return Buffer.from(`${content},"digest":"${digestOf(content)}"}\n`)
+  const digest = digestOf(JSON.stringify(marker).slice(0, -1))
+  // Not indented: it may list ten thousand sources.
+  return encodeContent({ ...marker, digest }, 0)
 }
 
 /** Returns the content of a marker in the bucket, or undefined if the object is not the marker of a compaction, or is damaged. */

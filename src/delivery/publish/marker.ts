@@ -29,8 +29,8 @@ export function encodeMarker(commit: SegmentCommit, seal?: MarkerSeal): Uint8Arr
 }
 
 /** Encodes a marker of any kind. */
-export function encodeContent(content: object): Uint8Array {
-  return Buffer.from(`${JSON.stringify(content, null, 1)}\n`)
+export function encodeContent(content: object, indent = 1): Uint8Array {
+  return Buffer.from(`${JSON.stringify(content, null, indent)}\n`)
 }
 
 /** Returns the content of a marker of a kind, or undefined if the object in the bucket is none. */
