@@ -32,7 +32,7 @@ export type DefinedPreview = { readonly definition: Definition; readonly samples
 /** A part of a definition that works, but makes work for readers. */
 export const DefinitionWarning = z.object({
   path: z.string(),
-  code: z.enum([...nameWarningCodes, 'aligned_lists']),
+  code: z.enum([...nameWarningCodes, 'aligned_lists', 'shadow_not_changed']),
   message: z.string(),
   line: z.int().optional().meta({ description: 'position in a definition that was sent as text, from 1' }),
   column: z.int().optional(),

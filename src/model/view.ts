@@ -64,7 +64,7 @@ export type View = z.infer<typeof View>
 export const CheckedView = View.extend({
   warnings: z.array(DefinitionWarning).meta({
     description:
-      'names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent',
+      'names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent',
   }),
 })
 export type CheckedView = z.infer<typeof CheckedView>

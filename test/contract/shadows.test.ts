@@ -85,12 +85,71 @@ describe('DELETE /v1/endpoints/{endpoint_id}/shadows/{shadow_id}', () => {
   })
 })
 
+type Furnished = Awaited<ReturnType<typeof furnished>>
+
+/** Records a commit in which the draft, as a shadow, processed ten records. */
+async function count({ node, endpoint, draft }: Furnished, seq: number, sealed_at = new Date(Date.now() + 1_000)): Promise<void> {
+  const counts = { processed: 10, accepted: 10, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, errors: {}, last_error: null }
+  const outcome = { view_id: draft.id, view_name: 'events', view_version: 1, ...counts, is_shadow: true as const }
+  const commit = aCommit(node.id, endpoint.id, seq, { views: [outcome], sealed_at: sealed_at.toISOString() })
+  expect((await node.call('POST', 'commits', { commits: [commit] })).status).toBe(200)
+}
+
+async function processed({ account, draft }: Furnished): Promise<number> {
+  return (await account.get(`/v1/views/${draft.id}/metrics`)).body.aggregated.all_time?.processed ?? 0
+}
+
+async function acceptedByShadows(): Promise<number> {
+  const { body } = await control().call('GET', '/metrics')
+  return Number(/inlet_shadow_records_total\{[^}]*outcome="accepted"[^}]*\} (\d+)/.exec(body)?.[1])
+}
+
+const another = { columns: [{ name: 'other', type: 'BIGINT', path: '$.other' }] }
+
 describe('a shadow', () => {
+  test('of a changed draft begins at zero, and what an earlier one counted late is left out', async () => {
+    const place = await furnished()
+    const { account, draft, path } = place
+    const { body: first } = await account.post(path, { view_id: draft.id })
+    await count(place, 0)
+    await account.patch(`/v1/views/${draft.id}`, { definition: another })
+    expect(await processed(place)).toBe(10)
+    await account.delete(`${path}/${first.id}`)
+    expect(await processed(place)).toBe(10)
+    await account.post(path, { view_id: draft.id })
+    expect(await processed(place)).toBe(0)
+    await count(place, 1, new Date(Date.now() - 60_000))
+    expect(await processed(place)).toBe(0)
+    await count(place, 2)
+    expect(await processed(place)).toBe(10)
+    const { body: series } = await account.get(`/v1/views/${draft.id}/series`)
+    expect(
+      series.versions.flatMap(({ buckets }: { buckets: { accepted: number }[] }) => buckets.map((each) => each.accepted)),
+    ).toEqual([10])
+  })
+
+  test('keeps its figures when its draft is published as it is, and ends, without them, if the draft was changed', async () => {
+    const [same, changed] = [await furnished(), await furnished()]
+    for (const place of [same, changed]) {
+      await place.account.post(place.path, { view_id: place.draft.id })
+      await count(place, 0)
+    }
+    await changed.account.patch(`/v1/views/${changed.draft.id}`, { definition: another })
+    for (const place of [same, changed]) await place.account.post(`/v1/views/${place.draft.id}/publish`)
+    expect((await same.account.get(same.path)).body.items).toHaveLength(1)
+    expect(await processed(same)).toBe(10)
+    expect((await changed.account.get(changed.path)).body.items).toEqual([])
+    expect(await processed(changed)).toBe(0)
+  })
+
   test('keeps its definition, whatever becomes of the draft, which cannot be deleted', async () => {
     const { account, draft, path } = await furnished()
     const { body: shadow } = await account.post(path, { view_id: draft.id })
-    const changed = { columns: [{ name: 'other', type: 'BIGINT', path: '$.other' }] }
-    expect((await account.patch(`/v1/views/${draft.id}`, { definition: changed })).status).toBe(200)
+    const change = (body: object) => account.patch(`/v1/views/${draft.id}`, body)
+    const warning = { path: 'definition', code: 'shadow_not_changed', message: expect.stringContaining('at "shop"') }
+    expect(await change({ definition: another })).toMatchObject({ status: 200, body: { warnings: [warning] } })
+    expect((await change({ description: 'still another' })).body.warnings).toEqual([])
+    expect((await change({ definition })).body.warnings).toEqual([])
     const refused = await account.delete(`/v1/views/${draft.id}`)
     expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining('end its shadows first')])
     await account.delete(`${path}/${shadow.id}`)
@@ -128,13 +187,14 @@ describe('a shadow', () => {
 
   test('is counted in the metrics of its version, and a backfill still has its segments to write', async () => {
     const { account, draft, endpoint, node, path } = await furnished()
+    const before = await acceptedByShadows()
     await account.post(path, { view_id: draft.id })
     const counts = { processed: 10, accepted: 7, dropped: 1, dlq: 2, failed: 0, cast_nulls: 0 }
     const outcome = {
       ...{ view_id: draft.id, view_name: 'events', view_version: 1, ...counts, is_shadow: true as const },
       ...{ errors: { cast_failed: 2 }, last_error: null },
     }
-    const sealed_at = new Date(Date.now() - 60_000).toISOString()
+    const sealed_at = new Date(Date.now() + 1_000).toISOString()
     const commit = aCommit(node.id, endpoint.id, 0, { views: [outcome], sealed_at })
     expect((await node.call('POST', 'commits', { commits: [commit] })).status).toBe(200)
     const { body: metrics } = await account.get(`/v1/views/${draft.id}/metrics`)
@@ -142,7 +202,6 @@ describe('a shadow', () => {
     await account.post(`/v1/views/${draft.id}/publish`)
     const { body: job } = await account.post(`/v1/views/${draft.id}/backfill`, { endpoint_id: endpoint.id })
     expect(job.segments.total).toBe(1)
-    const { body: text } = await control().call('GET', '/metrics')
-    expect(text).toMatch(/inlet_shadow_records_total\{[^}]*outcome="accepted"[^}]*\} 7/)
+    expect(await acceptedByShadows()).toBe(before + 7)
   })
 })

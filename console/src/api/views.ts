@@ -78,6 +78,9 @@ export function createView({ tags, ...view }: NewView): Promise<View> {
   return ok(client.POST('/v1/views', { body: { ...view, tags: [...tags] } }))
 }
 
-export function changeDraft(id: string, { tags, ...change }: Omit<NewView, 'name'>): Promise<View> {
+export function changeDraft(
+  id: string,
+  { tags, ...change }: Omit<NewView, 'name'>,
+): Promise<View & { readonly warnings: readonly Schemas['DefinitionWarning'][] }> {
   return ok(client.PATCH('/v1/views/{id}', { params: { path: { id } }, body: { ...change, tags: [...tags] } }))
 }

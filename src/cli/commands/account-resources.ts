@@ -182,7 +182,7 @@ export const shadowsCommands = buildRouteMap({
       takesDrafts: true,
       done: 'Started.',
     }),
-    end: callCommand('endShadow', 'end a shadow; its figures stay', { done: 'Ended.' }),
+    end: callCommand('endShadow', 'end a shadow; its figures stay until another one starts', { done: 'Ended.' }),
   },
   docs: { brief: 'manage definitions that run on an endpoint only to be counted' },
 })

@@ -263,7 +263,7 @@ readonly created_by: string
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
 readonly published_at: string | null
-/** names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent */
+/** names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent */
 readonly warnings: (components['schemas']["DefinitionWarning"])[]
 }>
 /** List the metrics of published view versions, newest first. Needs a token of scope `metrics` or `admin`. */
@@ -733,7 +733,7 @@ readonly created_by: string
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
 readonly published_at: string | null
-/** names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent */
+/** names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent */
 readonly warnings: (components['schemas']["DefinitionWarning"])[]
 }>
 /** Create the next version of a view, as a draft. Needs a token of scope `admin`. */
@@ -1003,7 +1003,7 @@ readonly created_by: string
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
 readonly published_at: string | null
-/** names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent */
+/** names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent */
 readonly warnings: (components['schemas']["DefinitionWarning"])[]
 }>
 /** Try a definition on samples; nothing is saved. Accepts a token of any scope. */
@@ -1054,7 +1054,7 @@ readonly items: (components['schemas']["Shadow"])[]
 }>
 /** Run a draft or a version on the segments of an endpoint, to be counted; it writes no files. Needs a token of scope `admin`. */
 readonly startShadow: (endpoint_id: string, body: components['schemas']["StartShadow"], options?: CallOptions) => Promise<components['schemas']["Shadow"]>
-/** End a shadow; its figures stay. Needs a token of scope `admin`. */
+/** End a shadow; its figures stay until another one starts. Needs a token of scope `admin`. */
 readonly endShadow: (endpoint_id: string, shadow_id: string, options?: CallOptions) => Promise<void>
 /** Get what became of records that were acknowledged: delivered, waiting or lost; also of a deleted endpoint. Needs a token of scope `metrics` or `admin`. */
 readonly getReceipt: (id: string, receipt_id: string, options?: CallOptions) => Promise<components['schemas']["ReceiptOutcome"]>

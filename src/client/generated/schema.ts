@@ -527,7 +527,7 @@ readonly lists?: "aligned" | "packed" | undefined
 }
 readonly DefinitionWarning: {
 readonly path: string
-readonly code: "reserved_word" | "reserved_prefix" | "name_characters" | "aligned_lists"
+readonly code: "reserved_word" | "reserved_prefix" | "name_characters" | "aligned_lists" | "shadow_not_changed"
 readonly message: string
 /** position in a definition that was sent as text, from 1 */
 readonly line?: number | undefined
@@ -3620,7 +3620,7 @@ readonly created_by: string
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
 readonly published_at: string | null
-/** names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent */
+/** names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent */
 readonly warnings: (components['schemas']["DefinitionWarning"])[]
 }
 } }
@@ -4035,7 +4035,7 @@ readonly created_by: string
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
 readonly published_at: string | null
-/** names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent */
+/** names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent */
 readonly warnings: (components['schemas']["DefinitionWarning"])[]
 }
 } }
@@ -4584,7 +4584,7 @@ readonly created_by: string
 /** ISO 8601, UTC, milliseconds */
 readonly created_at: string
 readonly published_at: string | null
-/** names that readers of the files must quote, or that an engine does not accept; empty if the definition was not sent */
+/** names that readers of the files must quote, or that an engine does not accept, and shadows that keep an earlier definition; empty if the definition was not sent */
 readonly warnings: (components['schemas']["DefinitionWarning"])[]
 }
 } }
@@ -5047,7 +5047,7 @@ readonly "/v1/endpoints/{endpoint_id}/shadows/{shadow_id}": {
 readonly get?: never
 readonly put?: never
 readonly post?: never
-/** End a shadow; its figures stay */
+/** End a shadow; its figures stay until another one starts */
 readonly delete: {
 parameters: {
 readonly query?: never

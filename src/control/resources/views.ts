@@ -8,6 +8,8 @@ import type { ViewMetrics } from '#model/view-metrics.ts'
 import type { CheckedChange, ReadView } from '#preview/preview-protocol.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
 import { listSecretNames } from '#store/accounts/secrets.ts'
+import type { ChangeTx } from '#store/cluster/epoch.ts'
+import { listOutdatedShadows, type OutdatedShadow, settleShadows } from '#store/endpoints/shadow-removal.ts'
 import {
   archiveView,
   findPublishedBefore,
@@ -70,8 +72,8 @@ export type Views = ReturnType<typeof viewService>
 /**
  * View versions and their life cycle: draft, published, archived.
  *
- * Law: every definition in the store has been compiled. Nodes see a view only once it is bound. So only archiving needs a new
- * epoch: it detaches the view from every endpoint.
+ * Law: every definition in the store has been compiled. Nodes see a view only once it is bound, or shadows an endpoint. So only publishing
+ * and archiving need a new epoch: they end shadows, and archiving detaches the view from every endpoint.
  */
 export function viewService({ applyChange, clock, definitions, store }: ViewsOptions) {
   return {
@@ -106,7 +108,8 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
       const format = view?.format ?? 'json'
       const { warnings, ...change } = await definitions.readChange(body, format, names, account_id, signal)
       const changed = await transact(store, (db) => updateDraft(db, account_id, id, change))
-      return { ...changed, warnings: [...warnings] }
+      const shadows = change.definition === undefined ? [] : await listOutdatedShadows(store.db, changed)
+      return { ...changed, warnings: [...warnings, ...shadows.map(shadowWarning)] }
     },
 
     remove({ account_id }: Principal, id: string): Promise<void> {
@@ -118,7 +121,7 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
       const { definition } = await getView(store.db, account_id, id)
       const names = await listSecretNames(store.db, account_id)
       const warnings = await definitions.compile(definition, names, account_id, signal)
-      const published = await transact(store, (db) => publishView(db, account_id, id, clock.now()))
+      const published = await applyChange((db) => publishSettled(db, account_id, id, clock.now()))
       const before = await findPublishedBefore(store.db, account_id, published)
       return { ...published, warnings: [...warnings, ...listWarnings(published, before)] }
     },
@@ -161,6 +164,17 @@ function metricsQueries({ store, clock }: Pick<ViewsOptions, 'store' | 'clock'>)
       return { ...of, ...(detail === 'columns' ? await addColumnMetrics(store, id, definition, metrics, now) : metrics) }
     },
   }
+}
+
+async function publishSettled(db: ChangeTx, account_id: string, id: string, now: number): Promise<View> {
+  const view = await publishView(db, account_id, id, now)
+  await settleShadows(db, view)
+  return view
+}
+
+function shadowWarning({ endpoint_name }: OutdatedShadow): DefinitionWarning {
+  const message = `the shadow at ${JSON.stringify(endpoint_name)} keeps the definition that it started with: end it and start another one to count this one`
+  return { path: 'definition', code: 'shadow_not_changed', message }
 }
 
 /** Says that lists change: the version before has packed ones, mostly because it is older than the choice. */

@@ -6,7 +6,14 @@
  * therefore neither repeat nor skip a commit. A restored commit gets its old time, which is in the past.
  */
 import { sql } from 'kysely'
-import { type ArtifactFiles, type Commit, type CommitsQuery, listKeys, type SegmentCommit } from '#model/commit.ts'
+import {
+  type ArtifactFiles,
+  type Commit,
+  type CommitsQuery,
+  listKeys,
+  type SegmentCommit,
+  type ViewOutcome,
+} from '#model/commit.ts'
 import type { CommitsFound } from '#model/node-protocol.ts'
 import { fromJson, fromTime, toTime } from '../columns.ts'
 import type { Database } from '../schema.ts'
@@ -67,11 +74,29 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
   await countCommit(db, node_id)
   await recoverLoss(db, commit, uploadedAt)
   await insertDlqFiles(db, commit, uploadedAt)
-  await addViewOutcomes(db, endpoint_id, commit.views, uploadedAt)
+  const counted = await withoutEndedShadows(db, commit, sealedAt)
+  await addViewOutcomes(db, endpoint_id, counted, uploadedAt)
   await addCommitToSeries(db, commit, uploadedAt)
-  await addOutcomesToSeries(db, endpoint_id, commit.views, uploadedAt)
+  await addOutcomesToSeries(db, endpoint_id, counted, uploadedAt)
   await addToJobs(db, { id, endpoint_id, sealedAt, applied })
   return 'new'
+}
+
+/** Leaves out the outcomes of shadows that ended before another one of their version started: their definition may be another one. */
+async function withoutEndedShadows(
+  db: Tx,
+  { endpoint_id, views }: SegmentCommit,
+  sealedAt: number,
+): Promise<readonly ViewOutcome[]> {
+  if (!views.some(({ is_shadow }) => is_shadow === true)) return views
+  const later = await db
+    .selectFrom('shadows')
+    .select('view_id')
+    .where('endpoint_id', '=', endpoint_id)
+    .where('started_at', '>', sealedAt)
+    .execute()
+  const ended = new Set(later.map(({ view_id }) => view_id))
+  return views.filter(({ view_id, is_shadow }) => is_shadow !== true || !ended.has(view_id))
 }
 
 /** Segment that holds a record, as its receipt names it. */

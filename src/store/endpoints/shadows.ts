@@ -1,7 +1,8 @@
 /**
  * Shadows: definitions that nodes run on the segments of an endpoint to count their outcome.
  *
- * Law: a shadow has the definition as it was when it started, whatever becomes of the draft, so its figures are of one definition.
+ * Law: a shadow has the definition as it was when it started, whatever becomes of the draft. The figures of a draft at an endpoint are those
+ * of its last shadow there, and the figures of a published version are of its definition.
  */
 import { AppError } from '#errors.ts'
 import { shadowLimits } from '#model/limits.ts'
@@ -12,6 +13,7 @@ import { touchEndpoint } from '../cluster/section-versions.ts'
 import { toTime } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { countRows } from '../page.ts'
+import { removeViewFigures } from '../series/view-figures.ts'
 import type { Db } from '../store.ts'
 import { getEndpoint } from './endpoints.ts'
 import { findView } from './views.ts'
@@ -40,6 +42,8 @@ export async function insertShadow(db: ChangeTx, account_id: string, shadow: New
   await translateErrors(db.insertInto('shadows').values(row).execute(), {
     unique: new AppError('conflict', 'the view shadows this endpoint already'),
   })
+  // Earlier figures may be of another definition. A version that is published has none that are.
+  if (view.status === 'draft') await removeViewFigures(db, view_id, [endpoint_id])
   await touchEndpoint(db, endpoint_id)
   const [made] = await listShadows(db, account_id, endpoint_id)
   if (made === undefined) throw new Error('the shadow was not inserted')

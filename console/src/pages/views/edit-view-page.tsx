@@ -86,6 +86,7 @@ function Editor({ view }: { readonly view: ViewDetail }) {
     },
     changes: [viewsKey(account)],
   })
+  const keptByShadows = save.data?.warnings.filter(({ code }) => code === 'shadow_not_changed') ?? []
   const edit = (change: Partial<Edited>) => {
     setEdited({ ...edited, ...change })
     // The error is about the text before this edit.
@@ -128,6 +129,13 @@ function Editor({ view }: { readonly view: ViewDetail }) {
     >
       <GuardUnsaved isUnsaved={() => isUnsaved && !save.isPending} />
       {save.isError && <Failure error={save.error} />}
+      {keptByShadows.length > 0 && (
+        <Callout kind="warn" title="Saved, but a shadow keeps its definition">
+          {keptByShadows.map(({ message }) => (
+            <p key={message}>{message}</p>
+          ))}
+        </Callout>
+      )}
       {changedElsewhere && (
         <Callout
           kind="warn"

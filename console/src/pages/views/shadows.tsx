@@ -105,7 +105,10 @@ function End({ view, shadow: { id, endpoint_id, endpoint_name } }: { readonly vi
         said: `Shadow at ${endpoint_name} ended`,
       }}
     >
-      <p>Its figures stay. Segments that are sealed from now on are not counted for it.</p>
+      <p>
+        Its figures stay until another one starts, or the draft is published. Segments that are sealed from now on are not counted
+        for it.
+      </p>
     </AskingButton>
   )
 }

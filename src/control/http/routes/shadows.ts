@@ -23,7 +23,7 @@ export function shadowRoutes(shadows: ShadowsService): FastifyPluginCallbackZod 
     })
 
     operation('DELETE /endpoints/:endpoint_id/shadows/:shadow_id', 'endShadow', 'admin', {
-      summary: 'End a shadow; its figures stay',
+      summary: 'End a shadow; its figures stay until another one starts',
       response: { 204: Empty },
       run: (request) => shadows.end(request.principal, request.params.endpoint_id, request.params.shadow_id),
     })
