@@ -173,3 +173,9 @@ export const Endpoint = z.object({
   kept_fields: z.array(KeptField).meta({ description: 'what is kept of the sender of each record' }),
 })
 export type Endpoint = z.infer<typeof Endpoint>
+
+/** The response to a change. */
+export const ChangedEndpoint = Endpoint.extend({
+  warnings: z.array(z.string()).meta({ description: 'what attached views read and is no longer kept; usually empty' }),
+})
+export type ChangedEndpoint = z.infer<typeof ChangedEndpoint>

@@ -19,18 +19,30 @@ export const KeptFields = z
     uniqueItems: true,
   })
 
-/** Returns a warning for each fact that a definition reads and the endpoint does not keep. */
-export function factsNotKept({ columns, filters = [] }: Definition, kept: readonly string[]): readonly string[] {
-  const expressions = [...columns.map(({ value = '' }) => value), ...filters.map(({ condition }) => condition)]
-  const reads = (field: string): boolean =>
-    columns.some(({ path }) => path?.trim() === `$$.${field}`) ||
-    expressions.some((text) => new RegExp(`\\$\\$\\.${field}\\b`).test(text))
-  const missing = [
-    { field: 'address', by: ['address_masked', 'address'] },
-    { field: 'key_name', by: ['key_name'] },
-  ].filter(({ field, by }) => reads(field) && !by.some((name) => kept.includes(name)))
-  return missing.map(
-    ({ field, by }) =>
-      `the view reads $$.${field}, which this endpoint does not keep, so it is NULL: add ${by.join(' or ')} to kept_fields with PATCH /v1/endpoints/{id}`,
-  )
+export type Kept = { readonly kept_fields: readonly string[]; readonly kept_headers: readonly string[] }
+
+const factPattern = /\$\$\.(?:(address|key_name)\b|headers(?:\.(?:([\w-]+)|"([^"]+)")|\[\s*(?:'([^']+)'|"([^"]+)")\s*\]))/g
+
+/** Returns a warning for each fact that a definition reads and the endpoint does not keep. `view` begins its sentence. */
+export function factsNotKept(view: string, { columns, filters = [] }: Definition, kept: Kept): readonly string[] {
+  const texts = [...columns.map(({ path, value }) => path ?? value ?? ''), ...filters.map(({ condition }) => condition)]
+  const found = new Map<string, string>()
+  for (const [, field, ...names] of texts.flatMap((text) => [...text.matchAll(factPattern)])) {
+    // Names of headers have no case.
+    const header = names.find((name) => name !== undefined)?.toLowerCase()
+    const choices = field === undefined ? [header ?? ''] : choicesFor(field)
+    const [setting, read] =
+      field === undefined ? (['kept_headers', `headers.${header}`] as const) : (['kept_fields', field] as const)
+    if (!choices.some((name) => kept[setting].includes(name))) found.set(read, `${choices.join(' or ')} to ${setting}`)
+  }
+  return [...found]
+    .toSorted()
+    .map(
+      ([read, what]) =>
+        `${view} reads $$.${read}, which this endpoint does not keep, so it is NULL: add ${what} with PATCH /v1/endpoints/{id}`,
+    )
+}
+
+function choicesFor(field: string): readonly string[] {
+  return field === 'address' ? ['address_masked', 'address'] : [field]
 }

@@ -134,19 +134,27 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     const columns = [
       { name: 'sender', type: 'VARCHAR', path: '$$.key_name' },
       { name: 'network', type: 'VARCHAR', value: 'mask_ip($$.address)' },
+      { name: 'event', type: 'VARCHAR', value: `$$.headers['x-test'] || $$.headers."X-Event"` },
     ]
     const view = await aPublishedView(account, 'senders', { columns })
-    const warningsWith = async (kept_fields: readonly string[]) => {
-      const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion(), kept_fields })
-      const { body } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
-      return body.warnings.map((warning: string) => warning.slice(0, 55))
+    const attachedWith = async (kept_fields: readonly string[], kept_headers: readonly string[] = []) => {
+      const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion(), kept_fields, kept_headers })
+      return { endpoint, ...(await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })) }
     }
-    const [address, name] = ['address', 'key_name'].map((field) =>
-      `the view reads $$.${field}, which this endpoint does not keep`.slice(0, 55),
-    )
-    expect(await warningsWith([])).toEqual([address, name])
-    expect(await warningsWith(['address_masked'])).toEqual([name])
-    expect(await warningsWith(['address', 'key_name'])).toEqual([])
+    const named = ({ body }: { readonly body: { readonly warnings: readonly string[] } }) =>
+      body.warnings.map((warning) => warning.replace(/^.*? reads (\S+), .* add (.*) with PATCH .*$/, '$1: $2'))
+    const [address, name] = ['$$.address: address_masked or address to kept_fields', '$$.key_name: key_name to kept_fields']
+    const headers = ['x-event', 'x-test'].map((header) => `$$.headers.${header}: ${header} to kept_headers`)
+    expect(named(await attachedWith([]))).toEqual([address, ...headers, name])
+    expect(named(await attachedWith(['address_masked'], ['X-Test']))).toEqual([address, headers[0], name].slice(1))
+    const { endpoint, ...whole } = await attachedWith(['address', 'key_name'], ['x-test', 'x-event'])
+    expect(named(whole)).toEqual([])
+    const change = (body: object) => account.patch(`/v1/endpoints/${endpoint.id}`, body)
+    expect(named(await change({ kept_fields: ['address_masked'], kept_headers: null }))).toEqual([...headers, name])
+    expect(named(await change({ name: 'other' }))).toEqual([])
+    expect((await change({ kept_fields: ['key_name'], kept_headers: ['x-event', 'x-test'] })).body.warnings).toEqual([
+      'version 1 of "senders" reads $$.address, which this endpoint does not keep, so it is NULL: add address_masked or address to kept_fields with PATCH /v1/endpoints/{id}',
+    ])
   })
 
   test('422 for a draft, an unknown view and invalid fields', async () => {

@@ -157,7 +157,60 @@ readonly deleteEndpoint: (id: string, query?: {
 readonly force?: "true" | "false" | undefined
 }, options?: CallOptions) => Promise<components['schemas']["ForcedDeletion"] | undefined>
 /** Change an endpoint; null restores a default, unbinds the destination or disables MQTT; mqtt_config is merged with the current one. Needs a token of scope `admin`. */
-readonly changeEndpoint: (id: string, body: components['schemas']["ChangeEndpoint"], options?: CallOptions) => Promise<components['schemas']["Endpoint"]>
+readonly changeEndpoint: (id: string, body: components['schemas']["ChangeEndpoint"], options?: CallOptions) => Promise<{
+readonly id: string
+/** unique in the account; elsewhere this is the `endpoint_name` */
+readonly name: string
+readonly region: string
+readonly status: "deploying" | "active" | "degraded" | "paused" | "draining" | "failed"
+/** reasons for the status; empty while active */
+readonly status_reasons: (string)[]
+readonly destination_id: string | null
+readonly destination_name: string | null
+readonly destination_status: "pending" | "valid" | null
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+readonly dns_ipv4: (string)[]
+readonly dns_ipv6: (string)[]
+/** what nodes hold and is not in the bucket, over all nodes, as last reported */
+readonly lag: {
+/** segments that are still written to */
+readonly open_segments: number
+/** sealed segments that are not committed, parked ones included */
+readonly undelivered_segments: number
+/** sealed segments that were set aside because they cannot be converted */
+readonly parked_segments: number
+/** damaged files that were kept; their intact records are delivered */
+readonly quarantined_segments: number
+/** bytes of all these segments */
+readonly undelivered_bytes: number
+readonly oldest_sealed_at: string | null
+readonly oldest_age_seconds: number | null
+}
+/** host to send data to, with a port if it is the address of a node */
+readonly ingest_host: string
+/** URL to send data to with POST; it begins with `https://` if the nodes speak TLS there */
+readonly ingest_url: string
+readonly segment_bytes: number
+readonly segment_max_age_seconds: number
+readonly output_formats: ("segments" | "parquet" | "parquet_views")[]
+readonly mqtt_config: components['schemas']["MqttConfig"] | null
+/** merges small files by itself; null if it does not */
+readonly compaction: {
+/** the files of each hour, or of each day, are merged once it is closed */
+readonly period: "hour" | "day"
+/** views whose files stay as they are: they are not merged, and not removed */
+readonly except_views: (string)[]
+/** removes files this long after they were merged; null keeps them. Programs that read a folder such as `views/orders/v1/`, and do not follow markers, then miss the rows of removed files: name their views in `except_views` */
+readonly remove_after_hours: number | null
+} | null
+/** HTTP headers that are kept with the records of a request */
+readonly kept_headers: (string)[]
+/** what is kept of the sender of each record */
+readonly kept_fields: ("address" | "address_masked" | "key_name")[]
+/** what attached views read and is no longer kept; usually empty */
+readonly warnings: (string)[]
+}>
 /** Pause an endpoint: it rejects new data until it is resumed, and delivers the data it has. Needs a token of scope `admin`. */
 readonly pauseEndpoint: (id: string, options?: CallOptions) => Promise<components['schemas']["Endpoint"]>
 /** Resume a paused endpoint. Needs a token of scope `admin`. */

@@ -3013,7 +3013,60 @@ readonly "application/json": components['schemas']["ChangeEndpoint"]
 } }
 responses: {
 200: { content: {
-readonly "application/json": components['schemas']["Endpoint"]
+readonly "application/json": {
+readonly id: string
+/** unique in the account; elsewhere this is the `endpoint_name` */
+readonly name: string
+readonly region: string
+readonly status: "deploying" | "active" | "degraded" | "paused" | "draining" | "failed"
+/** reasons for the status; empty while active */
+readonly status_reasons: (string)[]
+readonly destination_id: string | null
+readonly destination_name: string | null
+readonly destination_status: "pending" | "valid" | null
+/** ISO 8601, UTC, milliseconds */
+readonly created_at: string
+readonly dns_ipv4: (string)[]
+readonly dns_ipv6: (string)[]
+/** what nodes hold and is not in the bucket, over all nodes, as last reported */
+readonly lag: {
+/** segments that are still written to */
+readonly open_segments: number
+/** sealed segments that are not committed, parked ones included */
+readonly undelivered_segments: number
+/** sealed segments that were set aside because they cannot be converted */
+readonly parked_segments: number
+/** damaged files that were kept; their intact records are delivered */
+readonly quarantined_segments: number
+/** bytes of all these segments */
+readonly undelivered_bytes: number
+readonly oldest_sealed_at: string | null
+readonly oldest_age_seconds: number | null
+}
+/** host to send data to, with a port if it is the address of a node */
+readonly ingest_host: string
+/** URL to send data to with POST; it begins with `https://` if the nodes speak TLS there */
+readonly ingest_url: string
+readonly segment_bytes: number
+readonly segment_max_age_seconds: number
+readonly output_formats: ("segments" | "parquet" | "parquet_views")[]
+readonly mqtt_config: components['schemas']["MqttConfig"] | null
+/** merges small files by itself; null if it does not */
+readonly compaction: {
+/** the files of each hour, or of each day, are merged once it is closed */
+readonly period: "hour" | "day"
+/** views whose files stay as they are: they are not merged, and not removed */
+readonly except_views: (string)[]
+/** removes files this long after they were merged; null keeps them. Programs that read a folder such as `views/orders/v1/`, and do not follow markers, then miss the rows of removed files: name their views in `except_views` */
+readonly remove_after_hours: number | null
+} | null
+/** HTTP headers that are kept with the records of a request */
+readonly kept_headers: (string)[]
+/** what is kept of the sender of each record */
+readonly kept_fields: ("address" | "address_masked" | "key_name")[]
+/** what attached views read and is no longer kept; usually empty */
+readonly warnings: (string)[]
+}
 } }
 401: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]

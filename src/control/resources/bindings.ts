@@ -23,10 +23,11 @@ export function bindingService({ store, applyChange, clock }: BindingsOptions) {
       const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
       return applyChange(async (db) => {
         const attached = await insertBinding(db, account_id, binding, clock.now())
-        const { output_formats, kept_fields } = effectiveSettings(await getEndpoint(db, account_id, endpoint_id))
+        const settings = effectiveSettings(await getEndpoint(db, account_id, endpoint_id))
         const { definition } = await getView(db, account_id, attachment.view_id)
-        const writes = output_formats.includes('parquet_views')
-        return { ...attached, warnings: [...(writes ? [] : [viewsWriteNothing]), ...factsNotKept(definition, kept_fields)] }
+        const writes = settings.output_formats.includes('parquet_views')
+        const missing = factsNotKept('the view', definition, settings)
+        return { ...attached, warnings: [...(writes ? [] : [viewsWriteNothing]), ...missing] }
       })
     },
 

@@ -1,5 +1,6 @@
 import { must } from '#lib/assert.ts'
 import {
+  type ChangedEndpoint,
   type ChangeEndpoint,
   type CreateEndpoint,
   type DesiredState,
@@ -9,11 +10,13 @@ import {
   mergeMqttConfig,
 } from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
+import { factsNotKept } from '#model/kept-fields.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
 import { endpointLimit, type Principal } from '#model/principal.ts'
 import type { NodeRegions } from '#model/region.ts'
 import { getAccount } from '#store/accounts/accounts.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
+import { listAttachedViews } from '#store/endpoints/bindings.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -65,13 +68,14 @@ export function endpointService(options: EndpointsOptions) {
       return toEndpoint(created)
     },
 
-    async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
+    async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<ChangedEndpoint> {
       const { mqtt_config: patch, ...settings } = change
       const changed = await applyChange(async (db) => {
         const mqtt_config = patch && mergeMqttConfig((await getEndpoint(db, account_id, id)).mqtt_config, patch)
         return updateEndpoint(db, account_id, id, { ...settings, mqtt_config })
       })
-      return toEndpoint(changed)
+      const changesKept = change.kept_fields !== undefined || change.kept_headers !== undefined
+      return { ...(await toEndpoint(changed)), warnings: changesKept ? await listFactsNotKept(store.db, changed) : [] }
     },
 
     pause({ account_id }: Principal, id: string): Promise<Endpoint> {
@@ -163,6 +167,15 @@ function describeEndpoint(endpoint: StoredEndpoint, state: EndpointState): Endpo
   const { id, name, region, destination_id, destination_name, destination_status, created_at, compaction } = endpoint
   const destination = { destination_id, destination_name, destination_status }
   return { id, name, region, ...state, ...destination, created_at, ...effectiveSettings(endpoint), compaction }
+}
+
+/** Returns a warning for each fact that an attached view reads and the endpoint does not keep. */
+async function listFactsNotKept(db: Db, endpoint: StoredEndpoint): Promise<string[]> {
+  const settings = effectiveSettings(endpoint)
+  const views = await listAttachedViews(db, endpoint.id)
+  return views.flatMap(({ name, version, definition }) =>
+    factsNotKept(`version ${version} of ${JSON.stringify(name)}`, definition, settings),
+  )
 }
 
 /** Returns the desired states whose endpoints have the status. */

@@ -4,9 +4,10 @@ import { type AttachView, type Binding, ruleOf } from '#model/binding.ts'
 import { readCanaryRule } from '#model/canary-rule.ts'
 import { bindingLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import type { View } from '#model/view.ts'
 import type { ChangeTx } from '../cluster/epoch.ts'
 import { runningEpoch, touchEndpoint, touchViewUnlessNeeded } from '../cluster/section-versions.ts'
-import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
+import { fromFlag, fromJson, fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
@@ -74,6 +75,23 @@ export async function findEndpointsWithViews(db: Db, endpoint_ids: readonly stri
     .where('deactivated_at', 'is', null)
     .execute()
   return new Set(rows.map(({ endpoint_id }) => endpoint_id))
+}
+
+/** Returns the versions that are attached to an endpoint. */
+export async function listAttachedViews(
+  db: Db,
+  endpoint_id: string,
+): Promise<readonly Pick<View, 'name' | 'version' | 'definition'>[]> {
+  const rows = await db
+    .selectFrom('bindings')
+    .innerJoin('views', 'views.id', 'bindings.view_id')
+    .select(['views.name', 'views.version', 'views.definition'])
+    .where('bindings.endpoint_id', '=', endpoint_id)
+    .where('bindings.deactivated_at', 'is', null)
+    .orderBy('views.name')
+    .orderBy('views.version')
+    .execute()
+  return rows.map(({ definition, ...view }) => ({ ...view, definition: fromJson(definition) }))
 }
 
 /** Returns the endpoints that a version of the view is attached to, those that delivered last first. */

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { changeEndpoint, destinationChoicesQuery, type Endpoint, endpointQuery } from '../../api/endpoints.ts'
+import { Callout } from '../../design/callout.tsx'
 import { SelectField, TextField } from '../../design/field.tsx'
 import { CheckboxField } from '../../design/toggle-field.tsx'
 import { CallForm, type ErrorOf } from '../../shell/call-form.tsx'
@@ -69,6 +70,13 @@ export function SettingsForm({ account, endpoint, readOnly }: SettingsFormProps)
             hint="Kept with each record that is sent from then on, such as the signature of a webhook: $$.headers.<name> in views. Separate names with commas."
           />
           {senderFields(fields, errorOf, disabled)}
+          {save.isSuccess && save.data.warnings.length > 0 && (
+            <Callout kind="warn" title="Saved, with a warning">
+              {save.data.warnings.map((warning) => (
+                <p key={warning}>{warning}</p>
+              ))}
+            </Callout>
+          )}
         </>
       )}
     </CallForm>

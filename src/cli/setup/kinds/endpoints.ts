@@ -100,7 +100,8 @@ function changeOf(current: Endpoint, settings: Settings): readonly Change[] {
     ...{ action: 'change', kind: 'endpoints', name, fields, notes: [] },
     run: async (applying) => {
       assertUnchanged(currentOf(await applying.client.getEndpoint(id)), before)
-      await applying.client.changeEndpoint(id, bodyOf(Object.fromEntries(chosen), applying))
+      const { warnings } = await applying.client.changeEndpoint(id, bodyOf(Object.fromEntries(chosen), applying))
+      for (const warning of warnings) applying.warn(warning)
     },
   }
   return [change]

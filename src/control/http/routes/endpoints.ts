@@ -1,7 +1,15 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { CommitFiles, CommitList, CommitsQuery } from '#model/commit.ts'
-import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
+import {
+  ChangedEndpoint,
+  ChangeEndpoint,
+  CreateEndpoint,
+  Endpoint,
+  EndpointName,
+  EndpointStatus,
+  ForcedDeletion,
+} from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { NodeRegions } from '#model/region.ts'
 import type { Commits } from '../../resources/commits.ts'
@@ -64,7 +72,7 @@ function addEndpoints(operation: AddOperation, endpoints: Endpoints): void {
     summary:
       'Change an endpoint; null restores a default, unbinds the destination or disables MQTT; mqtt_config is merged with the current one',
     body: ChangeEndpoint,
-    response: { 200: Endpoint, 409: nameTaken },
+    response: { 200: ChangedEndpoint, 409: nameTaken },
     run: (request) => endpoints.change(request.principal, request.params.id, request.body),
   })
 }

@@ -99,7 +99,10 @@ export const endpointsExamples: Examples = {
   },
   listEndpoints: { response: page(endpoint) },
   getEndpoint: { response: endpoint },
-  changeEndpoint: { request: { segment_max_age_seconds: 60, mqtt_config: null }, response: { ...endpoint, mqtt_config: null } },
+  changeEndpoint: {
+    request: { segment_max_age_seconds: 60, mqtt_config: null },
+    response: { ...endpoint, mqtt_config: null, warnings: [] },
+  },
   deleteEndpoint: { response: forcedDeletion },
   pauseEndpoint: { response: { ...endpoint, status: 'paused', status_reasons: ['the endpoint is paused'] } },
   resumeEndpoint: { response: endpoint },
