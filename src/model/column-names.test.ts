@@ -29,6 +29,13 @@ describe('a column with the name of the folders', () => {
     expect(errors.map(({ path }) => path)).toEqual(['columns.1.name', 'columns.2.name', 'columns.3.name'])
     expect(errors[0]?.message).toContain('the date of the folder instead of your values')
   })
+
+  test('of partition_by must be a date', () => {
+    const columns = (type: string) => [{ name: 'dt', type, path: '$.dt' }]
+    expect(takenNames({ columns: columns('DATE'), partition_by: ['dt'] })).toEqual([])
+    const [error] = takenNames({ columns: columns('VARCHAR'), partition_by: ['dt'] })
+    expect(error).toMatchObject({ path: 'columns.0.type', message: expect.stringContaining('must be DATE: this column of') })
+  })
 })
 
 describe('warnings about names', () => {

@@ -12,6 +12,10 @@ import { reservingEngines } from './reserved-words.ts'
 const taken =
   'is the name of the folders (dt=2026-11-20): readers such as DuckDB, Spark and Athena would return the date of the folder instead of your values. Use another name, such as event_date, or name this DATE column in partition_by: its values then have that place'
 
+/** For a column of the name that is in `partition_by`. */
+const notDay =
+  'must be DATE: this column of partition_by takes the place of the date in the names of folders (dt=2026-11-20). Make it a DATE, such as with the value CAST(sent_at AS DATE), or use another name'
+
 /** BigQuery rejects columns whose names begin so, regardless of case. */
 const bigQueryPrefixes = ['_TABLE_', '_FILE_', '_PARTITION', '_ROW_TIMESTAMP', '__ROOT__', '_COLIDENTIFIER', '_CHANGE_']
 
@@ -36,8 +40,10 @@ export function isTakenName(name: string): boolean {
 /** Returns an error for each column whose name is taken. */
 export function takenNames({ columns, partition_by = [] }: Definition): readonly FieldError[] {
   return columns.flatMap(({ name, type }, index) => {
-    const isDay = name === dayFolder && partition_by.includes(name) && type.toUpperCase() === 'DATE'
-    return isTakenName(name) && !isDay ? [{ path: `columns.${index}.name`, message: taken }] : []
+    if (!isTakenName(name)) return []
+    const isPartition = name === dayFolder && partition_by.includes(name)
+    if (!isPartition) return [{ path: `columns.${index}.name`, message: taken }]
+    return type.toUpperCase() === 'DATE' ? [] : [{ path: `columns.${index}.type`, message: notDay }]
   })
 }
 

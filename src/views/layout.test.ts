@@ -57,6 +57,8 @@ test.each<[Partial<Definition>, string, string]>([
     'must be a duration in hours, minutes and seconds, such as 24h or 1h30m; a day is 24h',
   ],
   [{ partition_by: ['nope'] }, 'partition_by.0', '"nope" is not a column of this view'],
+  [{ dedupe_by: ['idd'] }, 'dedupe_by.0', '"idd" is not a column of this view: did you mean "id"?'],
+  [{ sort_by: ['contry'] }, 'sort_by.0', '"contry" is not a column of this view: did you mean "Country"?'],
   [{ partition_by: ['day', 'DAY'] }, 'partition_by.1', 'must not name a column twice'],
   [{ partition_by: ['at'] }, 'partition_by.0', 'add a DATE column with the value CAST("at" AS DATE)'],
   [{ partition_by: ['price'] }, 'partition_by.0', 'VARCHAR, DATE, BOOLEAN or an integer'],

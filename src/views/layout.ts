@@ -5,6 +5,7 @@
  */
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import type { FieldError } from '#errors.ts'
+import { nearestName } from '#lib/nearest-name.ts'
 import type { Definition } from '#model/definition.ts'
 import { parseDurationSeconds } from '#model/duration.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
@@ -29,7 +30,7 @@ export function readLayout(definition: Definition, columns: readonly ReadColumn[
       const index = columnIndex(own, name)
       const column = own[index]
       const message =
-        column === undefined ? unknown(name) : found.includes(index) ? 'must not name a column twice' : problemOf(column)
+        column === undefined ? unknown(name, own) : found.includes(index) ? 'must not name a column twice' : problemOf(column)
       if (message !== undefined) errors.push({ path: `${field}.${at}`, message })
       found.push(index)
     }
@@ -75,8 +76,12 @@ function windowProblem({ name, type, hidden }: ReadColumn, isInFolders: boolean)
 
 const floating: ReadonlySet<string> = new Set(['FLOAT', 'DOUBLE'])
 
-function unknown(name: string): string {
-  return `${JSON.stringify(name)} is not a column of this view`
+function unknown(name: string, columns: readonly ReadColumn[]): string {
+  const near = nearestName(
+    name,
+    columns.map((column) => column.name),
+  )
+  return `${JSON.stringify(name)} is not a column of this view${near === undefined ? '' : `: did you mean ${JSON.stringify(near)}?`}`
 }
 
 function keyProblem({ name, type }: ReadColumn): string | undefined {
