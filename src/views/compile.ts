@@ -285,8 +285,11 @@ class Expressions {
 
   async #values(): Promise<ReadonlyMap<number, Computed>> {
     const values = new Map<number, Computed>()
-    const report = (index: number, message: string) =>
-      this.#errors.push({ path: `columns.${index}.value`, message, code: 'not_allowed' })
+    const report = (index: number, error: ConditionError) => {
+      const { source } = must(this.#read[index], 'a column')
+      const text = source?.from === 'columns' ? source.text : ''
+      this.#errors.push(problemAt({ path: `columns.${index}.value`, text }, error))
+    }
     for (const index of orderOfComputed(this.#read, report)) {
       const column = must(this.#read[index], 'a column')
       const { source, type } = column
@@ -318,15 +321,18 @@ function sizeOfColumn(type: ColumnType | undefined, size: TextSize): TextSize | 
   return type !== undefined && columnSize(type).values > 0 ? size : undefined
 }
 
-async function attemptLater<T>(errors: FieldError[], { path, text }: Place, work: () => Promise<T>): Promise<T | undefined> {
+async function attemptLater<T>(errors: FieldError[], place: Place, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ConditionError)) throw error
-    const { message, code, at } = error
-    errors.push({ path, message, code, ...(at !== undefined && { excerpt: excerptOf(text, at) }) })
+    errors.push(problemAt(place, error))
     return undefined
   }
+}
+
+function problemAt({ path, text }: Place, { message, code, at }: ConditionError): FieldError {
+  return { path, message, code, ...(at !== undefined && { excerpt: excerptOf(text, at) }) }
 }
 
 /** Orders problems as the definition does. */

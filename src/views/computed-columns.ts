@@ -24,7 +24,7 @@ import {
 } from './condition.ts'
 import type { ConditionBudget } from './condition-budget.ts'
 import { fieldOf } from './envelope-fields.ts'
-import { columnIndex, compileExpression, type Expression, namesIn } from './filter.ts'
+import { columnIndex, compileExpression, type Expression, namesIn, referenceTo } from './filter.ts'
 import { parseExpression } from './filter-parse.ts'
 import type { SecretNames } from './secret-names.ts'
 import { typeProblem } from './type-problem.ts'
@@ -59,7 +59,7 @@ function typeOfField(source: NonNullable<ReturnType<typeof fieldOf>>): string {
 /** Returns the computed columns by index, so that each comes after those which it reads; none if there is a circle. */
 export function orderOfComputed(
   columns: readonly ReadColumn[],
-  onProblem: (column: number, message: string) => void,
+  onProblem: (column: number, error: ConditionError) => void,
 ): readonly number[] {
   const order: number[] = []
   const visit = (index: number, path: readonly number[]): void => {
@@ -68,7 +68,9 @@ export function orderOfComputed(
     const start = path.indexOf(index)
     if (start !== -1) {
       const circle = [...path.slice(start), index].map((each) => JSON.stringify(columns[each]?.name))
-      throw new Circle(index, `depends on itself: ${circle.join(' needs ')}`)
+      const next = path[start + 1] ?? index
+      const error = new ConditionError(`depends on itself: ${circle.join(' needs ')}`)
+      throw new Circle(index, error.in(referenceTo(source.tree, (name) => columnIndex(columns, name) === next)))
     }
     for (const name of new Set(namesIn(source.tree))) visit(columnIndex(columns, name), [...path, index])
     order.push(index)
@@ -78,7 +80,7 @@ export function orderOfComputed(
       visit(index, [])
     } catch (error) {
       if (!(error instanceof Circle)) throw error
-      onProblem(error.column, error.message)
+      onProblem(error.column, error.cause)
       return []
     }
   }
@@ -88,10 +90,12 @@ export function orderOfComputed(
 class Circle extends Error {
   override readonly name = 'Circle'
   readonly column: number
+  override readonly cause: ConditionError
 
-  constructor(column: number, message: string) {
-    super(message)
+  constructor(column: number, cause: ConditionError) {
+    super(cause.message)
     this.column = column
+    this.cause = cause
   }
 }
 

@@ -21,6 +21,7 @@ const parts = new RegExp(
 /** A path where an expression needs the name of a column, or a parameter. */
 const dollar = String.raw`(?<![\w$])\$(?:item|parent)?(?:(?:\.[\w*]+|\.?"[^"]*"|\[[^\]]*\])+|(?![\w$]))|\$\w+|\?`
 const partsAndDollars = new RegExp(`${parts.source}|(${dollar})`, 'gi')
+const partsAndSemicolons = new RegExp(`${parts.source}|(;)`, 'gi')
 const partsAndBits = new RegExp(String.raw`(?<!\w)([xb]'[^']*')|${parts.source}`, 'gi')
 
 type Found = {
@@ -37,6 +38,11 @@ export function findDollar(expression: string): Found | undefined {
 /** Returns the first constant such as `x'41'`, which DuckDB's parser reads as the text `x41`. */
 export function findBits(expression: string): Found | undefined {
   return findOf(expression, partsAndBits, 1)
+}
+
+/** Returns the first semicolon between statements. */
+export function findSemicolon(expression: string): Found | undefined {
+  return findOf(expression, partsAndSemicolons, 2)
 }
 
 function findOf(expression: string, pattern: RegExp, group: number): Found | undefined {

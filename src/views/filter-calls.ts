@@ -26,7 +26,17 @@ import {
   reasonIfChanging,
   searchFunctions,
 } from './filter-functions.ts'
-import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, listType, textType } from './filter-types.ts'
+import {
+  arithmeticType,
+  booleanType,
+  instantType,
+  intervalNotAllowed,
+  isList,
+  isNumber,
+  isScalar,
+  listType,
+  textType,
+} from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
 import { ownFunctions } from './own-functions.ts'
 import { countGroups, matchesBytes, patternSize, searchSize } from './pattern-size.ts'
@@ -34,6 +44,10 @@ import type { SecretNames } from './secret-names.ts'
 
 export const arrowNotAllowed =
   'a part of JSON is not read with -> here: add a column with its path, such as $.doc.a, hidden if it is not to be written, and name that'
+
+/** The parser makes such calls of INTERVAL 1 DAY. */
+const makesInterval =
+  /^to_(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s$|^to_(?:centuries|millennia)$/
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
 
@@ -68,6 +82,7 @@ export function printCall(node: Node, context: CallContext): Part {
   const result = isOperator ? undefined : allowedFunctions.get(name)
   if (isOperator && (name === '->' || name === '->>')) throw new ConditionError(arrowNotAllowed)
   if (result === undefined) {
+    if (makesInterval.test(name)) throw new ConditionError(intervalNotAllowed)
     const kind = isOperator ? 'operator' : 'function'
     throw new ConditionError(
       reasonIfChanging(name) ?? `the ${kind} ${quoted(name)} is not allowed; ${hintAt(name)}docs/views.md lists those that are`,
@@ -193,7 +208,7 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
 
 function printJoined(parts: readonly Part[], sql: Part['sql'], { budget }: CallContext): Part {
   const list = parts.find(({ type }) => isList(type))
-  if (list !== undefined) throw new ConditionError('|| and concat join texts, not lists').of(list)
+  if (list !== undefined) throw new ConditionError('|| and concat join texts, not lists', 'wrong_type').of(list)
   const type = parts.find((part) => isScalar(part.type, 'BLOB'))?.type ?? textType
   // Bytes become text, unless all parts are bytes.
   return { sql, type, size: budget.add(sumSizes(parts.map((part) => ({ size: castSize(part, textType) })))) }
@@ -202,7 +217,8 @@ function printJoined(parts: readonly Part[], sql: Part['sql'], { budget }: CallC
 function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
   const [text, removed, inserted, ...others] = parts
   if (text === undefined || removed === undefined || inserted === undefined || others.length > 0) {
-    throw new ConditionError("replace takes a text, the part to replace, and the new text, such as replace(code, '-', '')")
+    const message = "replace takes a text, the part to replace, and the new text, such as replace(code, '-', '')"
+    throw new ConditionError(message, 'wrong_type').of({ at: others[0]?.at })
   }
   if (inserted.text === undefined) throw new ConditionError('the new text of replace must be a text constant').of(inserted)
   const size = budget.add(sizeOfReplaced(text.size, removed.text, inserted.text))

@@ -4,6 +4,7 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { reservingEngines } from '#model/reserved-words.ts'
 import {
   beforeExpression,
+  beginOf,
   ConditionError,
   checkCharacters,
   listOf,
@@ -13,7 +14,7 @@ import {
   placeOf,
   quoted,
 } from './condition.ts'
-import { findDollar, withQuotedFields } from './envelope-fields.ts'
+import { findDollar, findSemicolon, withQuotedFields } from './envelope-fields.ts'
 
 const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
 
@@ -32,7 +33,7 @@ export async function parseExpression(connection: Connection, text: string, time
   const found = parsed['error'] === true || json.includes('"class":"PARAMETER"') ? findDollar(text) : undefined
   if (found !== undefined) throw problemOf(found)
   if (parsed['error'] === true) throw syntaxError(parsed, text)
-  return soleExpression(parsed)
+  return soleExpression(parsed, text)
 }
 
 function problemOf({ text, at }: { readonly text: string; readonly at: number }): ConditionError {
@@ -44,7 +45,8 @@ function problemOf({ text, at }: { readonly text: string; readonly at: number })
 
 function syntaxError(parsed: Node, text: string): ConditionError {
   const reason = String(parsed['error_message'])
-  if (/Only SELECT|without selection list/.test(reason)) return new ConditionError(oneExpression, 'syntax')
+  if (/Only SELECT|without selection list/.test(reason))
+    return new ConditionError(oneExpression, 'syntax', findSemicolon(text)?.at)
   if (/expression depth/i.test(reason)) return new ConditionError(nestedTooDeep, 'too_expensive')
   // The words that DuckDB's parser has for escapes are those of unfinished code.
   if (/NOT IMPLEMENTED|surrogate|unicode/i.test(reason))
@@ -85,7 +87,7 @@ function keepExact(_key: string, value: unknown, context?: { readonly source?: s
 }
 
 /** Returns the expression if the statement is `SELECT <expression>` and nothing else. */
-function soleExpression(parsed: Node): Node {
+function soleExpression(parsed: Node, text: string): Node {
   const [statement, ...others] = listOf(parsed['statements'])
   const node = objectOf(objectOf(statement)['node'])
   const [expression, ...more] = listOf(node['select_list'] ?? [])
@@ -97,7 +99,7 @@ function soleExpression(parsed: Node): Node {
     listOf(objectOf(node['cte_map'])['map'] ?? []).length === 0 &&
     node['aggregate_handling'] === 'STANDARD_HANDLING'
   if (others.length > 0 || more.length > 0 || !isBare || expression === undefined) {
-    throw new ConditionError(oneExpression, 'syntax')
+    throw new ConditionError(oneExpression, 'syntax', others.length > 0 ? findSemicolon(text)?.at : beginOf(more[0]))
   }
   if (objectOf(expression)['alias'] !== '')
     throw new ConditionError('must not give the expression a name').of({ at: placeOf(expression) })

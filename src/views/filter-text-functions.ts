@@ -94,6 +94,7 @@ function jsonKeys(call: OwnCall): Part {
   if (json.type !== 'unknown' && !isScalar(json.type, 'JSON')) {
     throw new ConditionError(
       `${quoted(call.name)} takes JSON, not ${kindOf(json.type)}: cast it, such as CAST(${writtenAs(json)} AS JSON)`,
+      'wrong_type',
     ).of(json)
   }
   const size = call.budget.add(sumSizes(Array.from({ length: NAMES_FACTOR }, () => json)))

@@ -25,14 +25,17 @@ const epochFunctions = Object.entries(epochUnits).map(([name, unit]): [string, O
 
 function checkNumber({ name }: OwnCall, part: Part): void {
   if (part.type === 'unknown' || isNumber(part.type)) return
-  if (part.text !== undefined) throw new ConditionError(`${quoted(name)} takes a number: write it without quotes`).of(part)
+  if (part.text !== undefined)
+    throw new ConditionError(`${quoted(name)} takes a number: write it without quotes`, 'wrong_type').of(part)
   if (isScalar(part.type, 'TIMESTAMP', 'DATE', 'TIME')) {
-    throw new ConditionError(`${quoted(name)} makes a time of a number: epoch(${writtenAs(part)}) has the seconds of a time`).of(
-      part,
-    )
+    throw new ConditionError(
+      `${quoted(name)} makes a time of a number: epoch(${writtenAs(part)}) has the seconds of a time`,
+      'wrong_type',
+    ).of(part)
   }
   throw new ConditionError(
     `${quoted(name)} takes a number, not ${kindOf(part.type)}: cast it, such as CAST(${writtenAs(part)} AS BIGINT)`,
+    'wrong_type',
   ).of(part)
 }
 
@@ -45,9 +48,10 @@ function atZone(call: OwnCall): Part {
   const time = call.values.instant(given)
   if (time.type !== 'unknown' && !isScalar(time.type, 'TIMESTAMP')) {
     const example = isNumber(time.type) ? `epoch_s(${writtenAs(time)})` : `CAST(${writtenAs(time)} AS TIMESTAMP)`
-    throw new ConditionError(`${quoted(call.name)} takes a TIMESTAMP, not ${kindOf(time.type)}: make one, such as ${example}`).of(
-      time,
-    )
+    throw new ConditionError(
+      `${quoted(call.name)} takes a TIMESTAMP, not ${kindOf(time.type)}: make one, such as ${example}`,
+      'wrong_type',
+    ).of(time)
   }
   call.values.check({ ...zoneCheck(zone.text), at: zone.at })
   call.budget.add(scalarSize)

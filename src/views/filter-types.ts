@@ -7,9 +7,12 @@ export const booleanType: ColumnType = { scalar: 'BOOLEAN', depth: 0 }
 export const doubleType: ColumnType = { scalar: 'DOUBLE', depth: 0 }
 export const instantType: ColumnType = { scalar: 'TIMESTAMP', depth: 0 }
 
+export const intervalNotAllowed = 'an interval is not allowed: add seconds, as in epoch_s(epoch(sent_at) + 86400) for a day'
+
 /** Returns the type of a cast in a condition. Only types of columns are allowed. */
 export function parseCastType(node: Node): ColumnType {
   const name = castTypeName(node)
+  if (name === 'INTERVAL') throw new ConditionError(intervalNotAllowed)
   try {
     return parseType(name)
   } catch (error) {

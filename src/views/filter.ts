@@ -280,6 +280,16 @@ export function namesIn(tree: unknown): readonly string[] {
   return Object.values(tree).flatMap(namesIn)
 }
 
+/** Returns the first place at which an expression names such a column. */
+export function referenceTo(tree: unknown, isSought: (name: string) => boolean): Node | undefined {
+  if (typeof tree !== 'object' || tree === null) return undefined
+  const node = tree as Node
+  if (node['class'] === 'COLUMN_REF') return namesIn(node).some(isSought) ? node : undefined
+  return Object.values(node)
+    .map((child) => referenceTo(child, isSought))
+    .find((found) => found !== undefined)
+}
+
 function assertCondition(part: Part, node: Node): void {
   const { type } = part
   if (type === 'unknown' || isScalar(type, 'BOOLEAN')) return

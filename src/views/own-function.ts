@@ -17,10 +17,10 @@ export type OwnCall = {
 
 export type OwnFunction = (call: OwnCall) => Part
 
-/** Throws unless the function has so many arguments. `usage` says what it takes. */
+/** Throws unless the function has so many arguments: at the first that is too many. `usage` says what it takes. */
 export function takeArguments({ name, parts }: OwnCall, count: number, usage: string): readonly Part[] {
-  if (parts.length !== count) throw new ConditionError(`${quoted(name)} takes ${usage}`)
-  return parts
+  if (parts.length === count) return parts
+  throw new ConditionError(`${quoted(name)} takes ${usage}`, 'wrong_type').of({ at: parts[count]?.at })
 }
 
 /** Throws unless the argument is text. */
@@ -28,6 +28,7 @@ export function checkText({ name }: OwnCall, part: Part): void {
   if (part.type === 'unknown' || isScalar(part.type, 'VARCHAR')) return
   throw new ConditionError(
     `${quoted(name)} takes text, not ${kindOf(part.type)}: cast it, such as CAST(${writtenAs(part)} AS VARCHAR)`,
+    'wrong_type',
   ).of(part)
 }
 

@@ -46,10 +46,14 @@ function misfit(
 ): TypeProblem {
   const isOperator = !/^\w+$/.test(name)
   const isIndex = name === 'array_extract'
+  const isKnown = called?.name === name && called.arguments.length === given.length
   const said = isIndex ? '[…]' : quoted(name)
   const counts = [...new Set(candidates.map(({ length }) => length))].toSorted((a, b) => a - b)
-  if (!counts.includes(given.length) && counts.length > 0)
-    return { message: `${said} takes ${counts.join(' or ')} ${counts.at(-1) === 1 ? 'value' : 'values'}, not ${given.length}` }
+  const most = counts.at(-1)
+  if (!counts.includes(given.length) && most !== undefined) {
+    const message = `${said} takes ${counts.join(' or ')} ${most === 1 ? 'value' : 'values'}, not ${given.length}`
+    return isKnown && given.length > most ? { message, argument: most } : { message }
+  }
   const fitting = candidates.filter(
     ({ length, 0: first }) => length === given.length && first !== 'STRUCT' && !first?.startsWith('MAP'),
   )
@@ -62,7 +66,6 @@ function misfit(
       message: `${said} does not take (${shown})${isOperator ? '' : ': cast to the type that it takes, such as CAST(… AS VARCHAR)'}`,
     }
   }
-  const isKnown = called?.name === name && called.arguments.length === given.length
   const written = (isKnown ? called.arguments[argument] : undefined) ?? '…'
   const what = isIndex && argument === 0 ? 'a list or text' : words[wanted]
   const message = `${said} takes ${what}, not ${inWords(type)}: ${adviceFor(type, wanted, written)}`
