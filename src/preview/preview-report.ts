@@ -89,6 +89,9 @@ function columnWarnings(column: CompiledColumn, index: number, samples: readonly
   const readable = samples.filter(isReadable)
   const found = readable.filter(({ isFilled, failedTexts }) => isFilled[index] || failedTexts[index] !== null)
   if (readable.length > 0 && found.length === 0) {
+    // A field that only expressions read.
+    if (name.startsWith('$$.'))
+      return [issue('path_never_found', `no sample has ${name}: samples are bodies of records, without an envelope`)]
     const where = column.source.from === 'columns' ? `for column ${quoted}` : `at the path of column ${quoted}`
     return [issue('path_never_found', `no sample has a value ${where}`, name)]
   }

@@ -129,6 +129,15 @@ describe('a preview', () => {
     ])
   })
 
+  test('calls a field that only an expression reads no column', async () => {
+    const computed: Column = { name: 'topic', type: 'VARCHAR', value: 'upper($$.topic)' }
+    const { warnings } = await preview([computed], [{ a: 1 }])
+    expect(warnings.map(({ column: name, message }) => [name, message])).toEqual([
+      ['topic', 'no sample has a value for column "topic"'],
+      [null, 'no sample has $$.topic: samples are bodies of records, without an envelope'],
+    ])
+  })
+
   test('warns about a cast that always fails, whatever happens to the rows', async () => {
     const columns = [column('n', 'INTEGER', { cast_failures: 'dlq' }), column('at', 'TIMESTAMP'), column('l', 'INTEGER[]')]
     const result = await preview(columns, [{ n: 'x', at: 'y', l: ['z'] }, { n: 'x' }])
