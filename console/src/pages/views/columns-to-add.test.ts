@@ -12,6 +12,13 @@ test('only paths that no column reads are added, under names that are free', () 
   ])
 })
 
+test('an array whose elements are rows is read', () => {
+  const arrays = { columns: ['$.id', '$.orders', '$.orders_old'].map((path) => ({ ...column('a', path), type: 'JSON' })) }
+  const paths = (expand: string) => columnsToAdd({ definition: arrays }, { columns: [], expand }).map(({ path }) => path)
+  expect(paths('$.orders[*]')).toEqual(['$.id', '$.orders_old'])
+  expect(paths('$.orders[*].items[*]')).toEqual(['$.id', '$.orders_old'])
+})
+
 test('without a definition all are added, without a suggestion none', () => {
   expect(columnsToAdd({ definition: suggested }, undefined)).toEqual(suggested.columns)
   expect(columnsToAdd({ definition: null }, undefined)).toEqual([])

@@ -3,7 +3,7 @@ import type { Definition } from '../../api/views.ts'
 
 type Column = Definition['columns'][number]
 
-/** Returns the suggested columns whose paths no column reads, under names that are free. */
+/** Returns the suggested columns whose paths neither a column nor `expand` reads, under names that are free. */
 export function columnsToAdd(
   { definition: suggested }: Pick<Suggestion, 'definition'>,
   definition: Definition | undefined,
@@ -13,7 +13,7 @@ export function columnsToAdd(
   // Readers of Parquet ignore the case of names.
   const names = new Set(existing.map(({ name }) => String(name).toLowerCase()))
   return (suggested?.columns ?? [])
-    .filter(({ path }) => !paths.has(path))
+    .filter(({ path = '' }) => !paths.has(path) && definition?.expand?.startsWith(`${path}[*]`) !== true)
     .map((column) => {
       const name = freeName(column.name, names)
       names.add(name.toLowerCase())

@@ -17,9 +17,7 @@ export function ColumnsPreview({ preview }: { readonly preview: LivePreview }) {
     <div className={style.panel} aria-busy={isWorking}>
       {error !== null && <Failure error={error} onRetry={retry} />}
       {result === undefined ? (
-        <EmptyState title="The preview needs samples">
-          <p>Paste a few records below. Each column shows its values and how often it is NULL, while you type.</p>
-        </EmptyState>
+        <NoPreview preview={preview} />
       ) : (
         <>
           <Outcome result={result} stale={problems.length > 0} />
@@ -27,6 +25,27 @@ export function ColumnsPreview({ preview }: { readonly preview: LivePreview }) {
         </>
       )}
     </div>
+  )
+}
+
+function NoPreview({ preview: { missing, problems } }: { readonly preview: LivePreview }) {
+  if (missing === 'samples')
+    return (
+      <EmptyState title="The preview needs samples">
+        <p>Paste a few records below. Each column shows its values and how often it is NULL, while you type.</p>
+      </EmptyState>
+    )
+  if (problems.length > 0)
+    return (
+      <EmptyState title="The definition has errors">
+        <p>Each column shows its values and how often it is NULL once the definition can be compiled.</p>
+      </EmptyState>
+    )
+  if (missing === undefined) return null
+  return (
+    <EmptyState title="The preview needs a definition">
+      <p>Write columns here, or take those that Inlet suggests for the samples below.</p>
+    </EmptyState>
   )
 }
 
@@ -124,7 +143,7 @@ const itemColumns: readonly TableColumn<PreviewItem>[] = [
           <Badge tone="bad">{error_code}</Badge> <strong className={style.name}>{column}</strong>
         </>
       ) : outcome === 'dlq' ? (
-        'another element has one'
+        'in another element of the sample'
       ) : (
         '–'
       ),

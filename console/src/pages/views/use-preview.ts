@@ -13,8 +13,10 @@ const typingMs = 350
 const anySample = ['{}'] as const
 
 export type LivePreview = {
-  /** The last result, also while the definition has errors; undefined without samples. */
+  /** The last result, also while the definition has errors; undefined without samples, and until there is one. */
   readonly result: PreviewResult | undefined
+  /** The input that has to be there before there is a result. */
+  readonly missing: 'samples' | 'definition' | undefined
   /** Whether a result for the text as it is comes soon. */
   readonly isWorking: boolean
   /** Errors of the compiler, with places in the definition. */
@@ -44,6 +46,7 @@ export function usePreview(definition: string, format: DefinitionFormat, samples
   const warnings = useMemo(() => (wanted === settled ? warningsOf(data) : []), [wanted, settled, data])
   return {
     result: taken.length === 0 ? undefined : (data ?? last),
+    missing: taken.length === 0 ? 'samples' : definition.trim() === '' ? 'definition' : undefined,
     isWorking: wanted !== settled || isFetching,
     problems,
     warnings,
