@@ -98,7 +98,7 @@ export const DlqReason = z.object({
   error_code: z.string(),
   column: z.string().nullable().meta({ description: 'null if the reason concerns the whole record' }),
   rows: z.int().min(0),
-  message: z.string().meta({ description: 'of the latest of them' }),
+  message: z.string().meta({ description: 'of the latest of them: others may have another cause' }),
   last_ingested_at: InstantText.meta({ description: 'when the latest of them was received' }),
 })
 export type DlqReason = z.infer<typeof DlqReason>

@@ -85,15 +85,23 @@ export function bytesOfSecret({ value: text, encoding: form }: GivenValue): Buff
 }
 
 /** Whether a definition calls the function that needs secrets. A text that looks like it counts as well. */
-export function mayNeedSecrets(definition: {
+export function mayNeedSecrets(definition: Hashing): boolean {
+  return expressionsOf(definition).some((text) => /hmac_sha256/i.test(text))
+}
+
+type Hashing = {
   readonly columns: readonly { readonly value?: string | undefined }[]
   readonly filters?: readonly { readonly condition: string }[] | undefined
-}): boolean {
-  const expressions = [
-    ...definition.columns.map(({ value = '' }) => value),
-    ...(definition.filters ?? []).map(({ condition }) => condition),
-  ]
-  return expressions.some((text) => /hmac_sha256/i.test(text))
+}
+
+function expressionsOf({ columns, filters = [] }: Hashing): readonly string[] {
+  return [...columns.map(({ value = '' }) => value), ...filters.map(({ condition }) => condition)]
+}
+
+/** Returns the names of secrets that definitions hash with, as their texts have them. */
+export function secretsIn(definitions: readonly Hashing[]): readonly string[] {
+  const calls = definitions.flatMap(expressionsOf).flatMap((text) => [...text.matchAll(/hmac_sha256\s*\(\s*'([^']*)'/gi)])
+  return [...new Set(calls.map(([, name = '']) => name))].toSorted()
 }
 
 /** Returns the value that stands for a secret where the secret itself may not be: its name, in base64. */

@@ -162,7 +162,11 @@ describe('things of an account', () => {
     expect(await user.json('bindings', 'list', 'shop')).toMatchObject([
       { id: binding.id, view_name: 'orders', view_version: 1, is_required: true },
     ])
+    expect((await user.inlet(['bindings', 'list', 'shop'])).out).toMatch(/active +true +\S+ +- +- +- /)
     expect((await user.inlet(['bindings', 'detach', 'shop', binding.id, '--yes'])).code).toBe(0)
+    const start = '2026-12-24T00:00:00Z'
+    await user.json('bindings', 'attach', 'shop', '--set', 'view=orders', '--set', `canary_start_ts=${start}`)
+    expect((await user.inlet(['bindings', 'list', 'shop'])).out).toMatch(/active +false +\S+ +2026-12-24T\S+ +yes +- /)
     expect(await user.json('dlq', 'reasons', 'orders')).toEqual([])
     expect(await user.json('jobs', 'list')).toEqual([])
     expect(await user.json('commits', 'list', 'shop')).toEqual([])
@@ -230,7 +234,9 @@ describe('secrets', () => {
     const made = await user.inlet(['secrets', 'create', 'made'])
     expect(made.out).toMatch(/^[\w+/]{43}=\n\nSave the value now/)
     writeFileSync(file, Buffer.from(value).toString('base64'))
-    const rotated = await user.json('secrets', 'rotate', 'email_key', '-f', file, '--base64')
+    const asked = await user.inlet(['secrets', 'rotate', 'email_key', '-f', file, '--base64'])
+    expect(asked).toMatchObject({ code: 2, err: expect.stringContaining('the old value will be lost') })
+    const rotated = await user.json('secrets', 'rotate', 'email_key', '-f', file, '--base64', '--yes')
     expect(rotated).toMatchObject({ name: 'email_key', rotated_at: expect.stringMatching(/Z$/) })
     expect(rotated).not.toHaveProperty('value')
     expect(await user.json('secrets', 'list')).toMatchObject([{ name: 'email_key', used_by: [] }, { name: 'made' }])

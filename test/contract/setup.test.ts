@@ -704,6 +704,22 @@ ${orders}`)
     expect(await place.inlet('export', '-f', to, '--overwrite')).toMatchObject({ code: 0, err: '' })
   })
 
+  test('says which secrets are to be created elsewhere', async () => {
+    const place = await newPlace()
+    for (const name of ['email_key', 'key_2']) await place.account.post('/v1/secrets', { name })
+    const value = "coalesce(hmac_sha256('key_2', email), HMAC_SHA256( 'email_key', email))"
+    const columns = [
+      { name: 'email', type: 'VARCHAR', path: '$.email', hidden: true },
+      { name: 'person', type: 'VARCHAR', value },
+    ]
+    const { body: view } = await place.account.post('/v1/views', { name: 'people', definition: { columns } })
+    expect((await place.account.post(`/v1/views/${view.id}/publish`)).status).toBe(200)
+    const { err } = await place.inlet('export', '-f', join(place.files, 'exported'))
+    expect(err).toBe(
+      'Values of secrets are left out: create email_key, key_2 before you apply the files elsewhere, for the views people.\n',
+    )
+  })
+
   test('says which bindings name a version that the files do not have', async () => {
     const place = await newPlace()
     place.write('shop.yaml', shop(newRegion()))

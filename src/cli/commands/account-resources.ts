@@ -152,6 +152,8 @@ export const bindingsCommands = buildRouteMap({
         STATUS: 'status',
         REQUIRED: 'is_required',
         SINCE: 'activated_at',
+        'CANARY FROM': 'canary_start_ts',
+        'CANARY RULE': ['canary_rule', 'present'],
         STOPPED: 'stopped_reason',
         ID: 'id',
       },
@@ -202,7 +204,7 @@ export const dlqCommands = buildRouteMap({
       filters: {
         endpoint: { parameter: 'endpoint_id', names: 'endpoint', brief: 'only those of this endpoint', placeholder: 'ENDPOINT' },
       },
-      columns: { ROWS: 'rows', ERROR: 'error_code', COLUMN: 'column', LAST: 'last_ingested_at', MESSAGE: 'message' },
+      columns: { ROWS: 'rows', ERROR: 'error_code', COLUMN: 'column', LAST: 'last_ingested_at', 'LATEST MESSAGE': 'message' },
     }),
     files: listCommand('listDlqFiles', 'list the files with dead letters of a view', {
       tellsMissing: true,

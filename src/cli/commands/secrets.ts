@@ -10,6 +10,7 @@ const flags = {
   base64: flag('the file has base64 of the bytes, not text'),
   json,
 } as const
+const yes = flag('do not ask')
 const aliases = { f: 'file' } as const
 
 const fromFile =
@@ -30,8 +31,8 @@ export const secretsCommands = buildRouteMap({
     rotate: command(
       'replace the value of a secret',
       async () => (await secrets()).rotateSecret,
-      { flags, aliases, positional: oneArgument('name or id of the secret', 'SECRET') },
-      `Replaces the value: nodes hash with the new one from the next segment on, and so do backfills. Equal texts have different hashes before and after. The old value is not kept. ${fromFile}`,
+      { flags: { ...flags, yes }, aliases, positional: oneArgument('name or id of the secret', 'SECRET') },
+      `Replaces the value: nodes hash with the new one from the next segment on, and so do backfills. Equal texts have different hashes before and after. The old value is not kept, so the command asks first: scripts answer with --yes. ${fromFile}`,
     ),
     delete: callCommand('deleteSecret', 'delete a secret that no published view names', {
       warning: 'the secret will be deleted; without a copy of its value nobody can make the same hashes again',

@@ -23,7 +23,7 @@ import { printYaml } from './yaml.ts'
 export type OperationName = keyof Client
 
 /** `named`: the fields `<field>_id` and `<field>_name`. */
-type Column = string | readonly [field: string, as: 'bytes' | 'list' | 'count' | 'named']
+type Column = string | readonly [field: string, as: 'bytes' | 'list' | 'count' | 'named' | 'present']
 
 /** Columns of a table by their titles: each shows a field, dotted if it is inside another one. */
 export type Columns = Readonly<Record<string, Column>>
@@ -176,6 +176,7 @@ function cellOf(item: Record<string, unknown>, column: Column): string {
       ? namedId(String(item[`${field}_id`]), item[`${field}_name`] as string | null)
       : field.split('.').reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], item)
   if (value === null || value === undefined || value === '') return '-'
+  if (as === 'present') return 'yes'
   if (as === 'count') return String(Object.keys(value as object).length)
   if (as === 'list') return (value as readonly unknown[]).join(',') || '-'
   if (as === 'bytes') return formatBytes(Number(value))

@@ -7,6 +7,7 @@ import { UserError } from '#lib/user-error.ts'
 import { openRemote } from '../remote/remote.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
+import { confirm } from './confirm.ts'
 import { findId } from './find.ts'
 
 export type SecretFlags = JsonFlags & { readonly file?: string; readonly base64: boolean }
@@ -19,10 +20,15 @@ export async function createSecret(this: CliContext, flags: SecretFlags, name: s
   print(this, flags, await client.createSecret({ name, ...given }), 'Created')
 }
 
-export async function rotateSecret(this: CliContext, flags: SecretFlags, secret: string): Promise<void> {
-  const given = await readValue(flags)
+export async function rotateSecret(
+  this: CliContext,
+  flags: SecretFlags & { readonly yes: boolean },
+  secret: string,
+): Promise<void> {
   const { client } = await openRemote(this)
-  print(this, flags, await client.rotateSecret(await findId(client, 'secret', secret), { ...given }), 'Rotated')
+  const id = await findId(client, 'secret', secret)
+  if (!flags.yes) await confirm(this, `${secret}: the old value will be lost; without a copy nobody can make its hashes again`)
+  print(this, flags, await client.rotateSecret(id, { ...(await readValue(flags)) }), 'Rotated')
 }
 
 /** Returns undefined without a file: then Inlet makes a value. */

@@ -1,5 +1,5 @@
 /** Turns an account into what files declare. A plan of the result has no changes. */
-import { mayNeedSecrets } from '#model/secret.ts'
+import { mayNeedSecrets, secretsIn } from '#model/secret.ts'
 import type { SetupKind } from '#model/setup.ts'
 import type { Account } from './kinds/account.ts'
 import { exportBinding } from './kinds/bindings.ts'
@@ -31,9 +31,11 @@ export function describeOmitted(account: Account): readonly string[] {
     const newest = account.views.get(view)?.find(({ status }) => status === 'published')?.version
     return newest !== undefined && version !== newest
   })
-  const needing = [...account.views]
-    .filter(([, versions]) => versions.some(({ status, definition }) => status === 'published' && mayNeedSecrets(definition)))
-    .map(([name]) => name)
+  const needing = [...account.views.values()]
+    .flat()
+    .filter(({ status, definition }) => status === 'published' && mayNeedSecrets(definition))
+  const secrets = secretsIn(needing.map(({ definition }) => definition)).join(', ')
+  const hashing = [...new Set(needing.map(({ name }) => name))].join(', ')
   return [
     ...(drafts.length === 0 ? [] : [`Drafts of views are left out: ${drafts.join(', ')}.`]),
     ...(account.draining.size === 0
@@ -41,7 +43,7 @@ export function describeOmitted(account: Account): readonly string[] {
       : [`Endpoints that are being deleted are left out: ${[...account.draining.keys()].join(', ')}.`]),
     ...(needing.length === 0
       ? []
-      : [`Secrets are left out: create those that views name (${needing.join(', ')}) before you apply the files elsewhere.`]),
+      : [`Values of secrets are left out: create ${secrets} before you apply the files elsewhere, for the views ${hashing}.`]),
     ...older.map(
       ({ endpoint, view, version }) =>
         `Only the newest version of ${view} is written, and ${endpoint} has version ${version}: to apply the files to an account without that version, remove \`version: ${version}\` from the binding.`,

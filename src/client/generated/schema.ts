@@ -3502,7 +3502,7 @@ readonly error_code: string
 /** null if the reason concerns the whole record */
 readonly column: string | null
 readonly rows: number
-/** of the latest of them */
+/** of the latest of them: others may have another cause */
 readonly message: string
 /** when the latest of them was received */
 readonly last_ingested_at: string
