@@ -7,3 +7,9 @@ export function splitPostgresUrl(url: string): readonly [string, ...string[]] {
   const [first = '', ...others] = hosts.split(',').map((host) => scheme + user + host + rest)
   return [first, ...others]
 }
+
+/** Returns host and port, without user and password. */
+export function serverOf(url: string): string {
+  const parsed = URL.parse(url)
+  return parsed?.hostname ? `${parsed.hostname}:${parsed.port || 5432}` : 'the server'
+}

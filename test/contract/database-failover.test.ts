@@ -273,6 +273,56 @@ describe.skipIf(postgresUrl === undefined)(
 )
 
 test.skipIf(postgresUrl === undefined)(
+  'while two equally new servers take writes, commands change nothing, and an operator has to name the right one',
+  { timeout: 60_000 },
+  async () => {
+    const primary = await startPostgres()
+    let copy: Postgres | undefined
+    try {
+      {
+        await using control = await newControl({ database: kept(primary.url) })
+        await control.newAccount()
+      }
+      copy = await startPostgres({ copyOf: primary.url })
+      const [right, wrong] = [new URL(primary.url).host, new URL(copy.url).host]
+      const url = `postgres://inlet@${wrong},${right}/postgres`
+      const environment = { INLET_DATABASE_URL: url, INLET_SECRET_KEY: secretKey }
+      const run = (...args: readonly string[]) => runCli(args, { environment })
+      const both = `2 servers of the database take writes, and none is older: ${wrong} (timeline 1) and ${right} (timeline 1)`
+      const listed = await run('accounts', 'list')
+      expect(listed).toMatchObject({ code: 0, err: expect.stringContaining(`warning: ${both}`) })
+      const [id] = /[0-9a-f-]{36}/.exec(listed.out) ?? []
+      for (const change of [
+        ['accounts', 'create', '--name', 'new'],
+        ['accounts', 'rename', '--name', 'new', must(id, 'account')],
+        ['keys', 'create', '--name', 'new', '--scope', 'admin'],
+        ['join-tokens', 'create', '--name', 'new'],
+        ['sign-in-link'],
+        ['commits', 'rebuild'],
+      ])
+        expect(await run(...change)).toMatchObject({ code: 1, out: '', err: expect.stringContaining(both) })
+      const refused = await run('database', 'accept')
+      expect(refused).toMatchObject({ code: 1, out: '', err: expect.stringContaining('--server HOST:PORT') })
+      for (const server of [primary, copy])
+        expect(await rowsIn(server, `select 1 from epoch where generation > 0`)).toHaveLength(0)
+
+      expect(await run('database', 'accept', '--server', 'db-9:5432')).toMatchObject({
+        err: expect.stringContaining(`db-9:5432 is not in INLET_DATABASE_URL, which names ${wrong}, ${right}`),
+      })
+      const accepted = await run('database', 'accept', '--server', right)
+      expect(accepted).toMatchObject({ code: 0, out: expect.stringContaining(`the database at ${right} from now on`) })
+      // The other one is older now.
+      expect(await run('accounts', 'create', '--name', 'new')).toMatchObject({ code: 0, err: '' })
+      const accounts = `select 1 from accounts where name = 'new'`
+      expect([await rowsIn(primary, accounts), await rowsIn(copy, accounts)]).toMatchObject([[{}], []])
+    } finally {
+      await copy?.stop()
+      await primary.stop()
+    }
+  },
+)
+
+test.skipIf(postgresUrl === undefined)(
   'without a synchronous standby control warns that a failover may lose changes, until there is one',
   { timeout: 60_000 },
   async () => {

@@ -32,6 +32,8 @@ export type PostgresOptions = {
   readonly port?: number
   /** URL of a server to copy and follow. */
   readonly standbyOf?: string
+  /** URL of a server to copy: the copy takes writes on the same timeline. */
+  readonly copyOf?: string
   /** More settings, as in postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -40,6 +42,7 @@ export async function startPostgres({
   durable = false,
   place = loopback,
   standbyOf,
+  copyOf,
   settings: more = {},
   ...given
 }: PostgresOptions = {}): Promise<Postgres> {
@@ -76,12 +79,14 @@ export async function startPostgres({
     if (server !== undefined) await end(server, 'SIGQUIT')
   }
   try {
-    if (standbyOf === undefined) {
+    const source = standbyOf ?? copyOf
+    if (source === undefined) {
       prepare('initdb', '-D', files, '-U', 'inlet', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync')
       // Also for clients and standbys on other hosts.
       appendFileSync(join(files, 'pg_hba.conf'), 'host all,replication all all trust\n')
     } else {
-      prepare('pg_basebackup', '-D', files, '-d', standbyOf, '-R', '-X', 'stream', '-c', 'fast', '--no-sync')
+      const follow = standbyOf === undefined ? [] : ['-R']
+      prepare('pg_basebackup', '-D', files, '-d', source, ...follow, '-X', 'stream', '-c', 'fast', '--no-sync')
     }
     await start()
     return {

@@ -1,6 +1,6 @@
 import { buildRouteMap } from '@stricli/core'
 import { command } from './command.ts'
-import { json } from './parameters.ts'
+import { json, optional } from './parameters.ts'
 
 const database = () => import('../operator/database.ts')
 
@@ -14,9 +14,15 @@ export const databaseCommands = buildRouteMap({
     accept: command(
       'let nodes follow this database, although it is an older copy or another one',
       async () => (await database()).acceptDatabase,
-      { flags: { json } },
+      {
+        flags: {
+          server: optional('the server to accept, one of INLET_DATABASE_URL; needed if several take writes', 'HOST:PORT'),
+          json,
+        },
+      },
       `Lets nodes follow this database, although it is an older copy of the one that they know, or another one.
 A node keeps its configuration when the database of control went back to an older state, because it cannot know whether somebody meant it.
+If several servers of Postgres take writes, name the right one: control and nodes then leave the others, with what only those have.
 inlet restore does the same for the database of a backup. Without an account, the next start creates a first one.`,
     ),
   },

@@ -9,7 +9,7 @@ import { listMarkerFolders, type MarkerFolder } from '#store/commits/marker-fold
 import { clearMissingCommits, listReadableCommits } from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../operator/audited.ts'
-import { openCommandStore } from '../operator/store.ts'
+import { openToChange, openToRead } from '../operator/store.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { Progress } from '../terminal/progress.ts'
@@ -30,7 +30,7 @@ If one is gone for good, delete its destination, or go on without it: inlet comm
 
 export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Promise<void> {
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
-  await using store = await openCommandStore(this)
+  await using store = await (flags.dryRun ? openToRead : openToChange)(this)
   const folders = await listMarkerFolders(store.db, filter)
   const isFiltered = filter.endpoint_id !== undefined || filter.destination_id !== undefined
   if (folders.length === 0 && isFiltered) throw new UserError('no endpoint and destination in this database match these options')

@@ -5,14 +5,15 @@ import { getBucketAccess } from '#store/accounts/accounts.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson } from '../terminal/print-json.ts'
 import { changeAccount } from './accounts.ts'
-import { openCommandStore } from './store.ts'
+import { openToChange, openToRead } from './store.ts'
 
 export type BucketFlags = JsonFlags & { readonly allow?: readonly string[]; readonly remove?: readonly string[] }
 
 export async function setBuckets(this: CliContext, { allow = [], remove = [], json }: BucketFlags, id: string): Promise<void> {
   const [added, removed] = [parse('--allow', allow), parse('--remove', remove)]
-  await using store = await openCommandStore(this)
-  if (added.length + removed.length > 0)
+  const isChange = added.length + removed.length > 0
+  await using store = await (isChange ? openToChange : openToRead)(this)
+  if (isChange)
     await changeAccount(this, store, id, ({ allowed_buckets }) => ({
       allowed_buckets: [...without(allowed_buckets ?? [], removed), ...added],
     }))

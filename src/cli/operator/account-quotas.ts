@@ -8,7 +8,7 @@ import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { changeAccount } from './accounts.ts'
-import { openCommandStore } from './store.ts'
+import { openToChange, openToRead } from './store.ts'
 
 export type Limit = number | 'default'
 
@@ -24,8 +24,9 @@ export type QuotaFlags = {
 
 export async function setQuotas(this: CliContext, { json, ...flags }: QuotaFlags & JsonFlags, id: string): Promise<void> {
   const change = parseChange(flags)
-  await using store = await openCommandStore(this)
-  if (Object.values(flags).some((value) => value !== undefined)) await changeAccount(this, store, id, change)
+  const isChange = Object.values(flags).some((value) => value !== undefined)
+  await using store = await (isChange ? openToChange : openToRead)(this)
+  if (isChange) await changeAccount(this, store, id, change)
   const { weight, quotas } = await quotaService({ store, clock: this.clock }).get(id)
   if (json) return printJson(this, { weight, quotas })
   const rows = quotaNames.map((name) => [name, String(quotas[name].limit), String(quotas[name].used)])

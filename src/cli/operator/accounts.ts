@@ -8,13 +8,13 @@ import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { getFirstAccount, listAll, openCommandStore, servicesBeside } from './store.ts'
+import { getFirstAccount, listAll, openToChange, openToRead, servicesBeside } from './store.ts'
 
 export type NameFlags = JsonFlags & { readonly name: string }
 
 export async function createAccount(this: CliContext, flags: NameFlags): Promise<void> {
   const { name } = parseName(flags)
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   // The first start creates the first account, which is the operator's own.
   await getFirstAccount(store)
   const what = { operation: 'createAccount', account_id: null, resource_id: null }
@@ -32,7 +32,7 @@ export async function createAccount(this: CliContext, flags: NameFlags): Promise
 }
 
 export async function listAllAccounts(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToRead(this)
   const service = await openAccounts(this, store)
   const accounts = await listAll((page) => service.list(page))
   if (json) return printJson(this, accounts)
@@ -62,7 +62,7 @@ export async function resumeAccount(this: CliContext, flags: JsonFlags, id: stri
 }
 
 async function change(context: CliContext, id: string, changes: AccountChange): Promise<Account> {
-  await using store = await openCommandStore(context)
+  await using store = await openToChange(context)
   return await changeAccount(context, store, id, changes)
 }
 

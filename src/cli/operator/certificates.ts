@@ -6,10 +6,10 @@ import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { openCommandStore } from './store.ts'
+import { openToChange, openToRead } from './store.ts'
 
 export async function listIssued(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToRead(this)
   const certificates = await listCertificates(store.db)
   if (json)
     return printJson(
@@ -28,7 +28,7 @@ export async function listIssued(this: CliContext, { json }: JsonFlags): Promise
 }
 
 export async function renew(this: CliContext, flags: JsonFlags, name: string): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const what = { operation: 'renewCertificate', account_id: null, resource_id: name }
   await audited(store, this.clock, what, async () => {
     if (await requestCertificate(store, name)) return
@@ -43,7 +43,7 @@ export async function renew(this: CliContext, flags: JsonFlags, name: string): P
 }
 
 export async function printRoot(this: CliContext): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToRead(this)
   const root = await findRoot(store.db)
   if (root !== undefined) {
     this.process.stdout.write(root)

@@ -1,9 +1,10 @@
 /** `inlet database`: shows which database this is, and says that nodes should follow it. Directly in the database, so that it works while control is down. */
 import { isoTimestamp } from '#lib/clock.ts'
 import { namedId } from '#lib/named-id.ts'
+import { UserError } from '#lib/user-error.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
 import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
-import { type DatabaseProblem, listProblems } from '#store/cluster/server-problems.ts'
+import { type DatabaseProblem, listProblems, listServers } from '#store/cluster/server-problems.ts'
 import { listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import type { SurveyedServer } from '#store/engines/postgres.ts'
 import { compare } from '#store/engines/timelines.ts'
@@ -86,9 +87,12 @@ function keptOf({ id, name, ingest, delivery }: NodeInventory): readonly Refusin
   return kept == null ? [] : [{ node_id: id, node_name: name, kept_epoch: kept.epoch }]
 }
 
+export type AcceptFlags = JsonFlags & { readonly server?: string }
+
 /** Commits that were delivered after the last heartbeat in it may be missing from an older copy. A database without an account has lost none. */
-export async function acceptDatabase(this: CliContext, flags: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this, { mayBeOlder: true })
+export async function acceptDatabase(this: CliContext, { server, ...flags }: AcceptFlags): Promise<void> {
+  await using store = await openCommandStore(this, { mayBeOlder: true, server })
+  const accepted = await requireOneServer(store)
   const now = this.clock.now()
   const isEmpty = (await findFirstAccount(store.db)) === undefined
   const since = (await newestHeartbeat(store.db)) ?? 0
@@ -106,7 +110,17 @@ export async function acceptDatabase(this: CliContext, flags: JsonFlags): Promis
   printResult(
     this,
     flags,
-    { id: database, epoch, accepted: true },
-    `Nodes follow this database from now on, whatever they had before.\n${next}\n`,
+    { id: database, epoch, accepted: true, server: accepted ?? null },
+    `Nodes follow ${accepted === undefined ? 'this database' : `the database at ${accepted}`} from now on, whatever they had before.\n${next}\n`,
+  )
+}
+
+/** Returns host and port of the server that is used; undefined on SQLite. Throws a UserError if another one takes writes, too. */
+async function requireOneServer({ servers }: Store): Promise<string | undefined> {
+  const found = (await servers?.survey()) ?? []
+  const writable = found.filter(({ state }) => state === 'writable' || state === 'older')
+  if (writable.length < 2) return found.find(({ isUsed }) => isUsed)?.host
+  throw new UserError(
+    `${writable.length} servers of the database take writes: ${listServers(writable)}. Nothing was accepted, because control and nodes then leave the others, with what only those have. Name the right one: inlet database accept --server HOST:PORT`,
   )
 }

@@ -13,7 +13,7 @@ import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { listAll, openCommandStore, servicesBeside } from './store.ts'
+import { listAll, openToChange, openToRead, servicesBeside } from './store.ts'
 
 export type CreateJoinTokenFlags = JsonFlags & {
   readonly name: string
@@ -25,7 +25,7 @@ export type CreateJoinTokenFlags = JsonFlags & {
 
 export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFlags): Promise<void> {
   const settings = parseSettings(flags)
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const root = await readRootCertificate(await this.readConfig(), store)
   const tokens = joinTokenService({ ...servicesBeside(this, store), rootCertificate: () => root })
   const what = { operation: 'createJoinToken', account_id: null, resource_id: null }
@@ -46,7 +46,7 @@ export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFl
 }
 
 export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToRead(this)
   const service = joinTokenService({ ...servicesBeside(this, store), rootCertificate: () => undefined })
   const tokens = await listAll((page) => service.list(page))
   if (json) return printJson(this, tokens)
@@ -58,7 +58,7 @@ export async function listAllJoinTokens(this: CliContext, { json }: JsonFlags): 
 }
 
 export async function revokeOneJoinToken(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const what = { operation: 'revokeJoinToken', account_id: null, resource_id: id }
   const tokens = joinTokenService({ ...servicesBeside(this, store), rootCertificate: () => undefined })
   const revoked = await audited(store, this.clock, what, () => tokens.revoke(id))

@@ -8,7 +8,7 @@ import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { getFirstAccount, listAll, openCommandStore, servicesBeside } from './store.ts'
+import { getFirstAccount, listAll, openToChange, openToRead, servicesBeside } from './store.ts'
 
 export type KeyFlags = { readonly account?: string }
 export type ListKeysFlags = KeyFlags & JsonFlags
@@ -32,7 +32,7 @@ export async function createKey(
   if (parsed.errors !== undefined) {
     throw new UsageError(parsed.errors.map(({ path, message }) => `${flagOf(path)}: ${message}`).join('\n'))
   }
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const { keys, caller } = await openKeys(this, store, account)
   const what = { operation: 'createKey', account_id: caller.account_id, resource_id: null }
   const nameCreated = ({ id: resource_id }: ApiKey) => ({ resource_id })
@@ -53,7 +53,7 @@ function flagOf(path: string): string {
 }
 
 export async function listKeys(this: CliContext, { account, json }: ListKeysFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToRead(this)
   const { keys: service, caller } = await openKeys(this, store, account)
   const keys = await listAll((page) => service.list(caller, page))
   if (json) return printJson(this, keys)
@@ -71,7 +71,7 @@ export async function listKeys(this: CliContext, { account, json }: ListKeysFlag
 }
 
 export async function revokeKey(this: CliContext, { account, json, now }: RevokeKeyFlags, id: string): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const { keys, caller } = await openKeys(this, store, account)
   const what = { operation: now ? 'revokeKeyNow' : 'revokeKey', account_id: caller.account_id, resource_id: id }
   const revoked = await audited(store, this.clock, what, () => keys.revoke(caller, id, { now }))

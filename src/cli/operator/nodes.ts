@@ -9,12 +9,12 @@ import { type CliContext, UsageError } from '../terminal/context.ts'
 import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
 import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
-import { listAll, openCommandStore, servicesBeside } from './store.ts'
+import { listAll, openToChange, openToRead, servicesBeside } from './store.ts'
 
 export type RemoveFlags = JsonFlags & { readonly yes: boolean }
 
 export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToRead(this)
   const inventory = inventoryService(servicesBeside(this, store))
   const nodes = await listAll((page) => inventory.listNodes(page))
   if (json) return printJson(this, nodes)
@@ -53,7 +53,7 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
 export async function renameOneNode(this: CliContext, flags: JsonFlags, idOrName: string, name: string): Promise<void> {
   const { value, errors } = parseFields(ChangeNode, { name })
   if (errors !== undefined) throw new UsageError(errors.map(({ message }) => `NAME: ${message}`).join('\n'))
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const inventory = inventoryService(servicesBeside(this, store))
   const id = await inventory.findId(idOrName)
   const what = { operation: 'changeNode', account_id: null, resource_id: id }
@@ -63,7 +63,7 @@ export async function renameOneNode(this: CliContext, flags: JsonFlags, idOrName
 
 /** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
 export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags, idOrName: string): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await (yes ? openToChange : openToRead)(this)
   const inventory = inventoryService(servicesBeside(this, store))
   const id = await inventory.findId(idOrName)
   const { removal, obstacle } = await inventory.planRemoval(id)
@@ -83,7 +83,7 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
 
 /** The operation is that of the API: a released id has no credential. */
 export async function releaseNode(this: CliContext, flags: JsonFlags, idOrName: string): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const inventory = inventoryService(servicesBeside(this, store))
   const id = await inventory.findId(idOrName)
   const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }

@@ -5,12 +5,12 @@ import { signInLimits } from '#model/limits.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
-import { getFirstAccount, openCommandStore } from './store.ts'
+import { getFirstAccount, openToChange } from './store.ts'
 
 export type SignInLinkFlags = JsonFlags & { readonly email?: string; readonly account?: string }
 
 export async function createSignInLink(this: CliContext, { email, account, json }: SignInLinkFlags): Promise<void> {
-  await using store = await openCommandStore(this)
+  await using store = await openToChange(this)
   const first = await getFirstAccount(store)
   const links = signInLinks({ store, baseUrl: baseUrlOf(await this.readConfig()), clock: this.clock })
   const what = { operation: 'createSignInLink', account_id: account ?? null, resource_id: null }

@@ -24,7 +24,7 @@ import type { Finding, FindingKind } from '#model/scrub.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { countCommits } from '#store/jobs/commits-to-scrub.ts'
-import { openCommandStore } from '../operator/store.ts'
+import { openToRead } from '../operator/store.ts'
 import { formatBytes } from '../segments/format.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
@@ -125,7 +125,7 @@ async function verifyBuckets(
       onFinding(describeOwn('missing', 'inlet.db', `the database is missing, and ${ofControl} is there: no bucket was verified`))
     return null
   }
-  await using store = await openCommandStore(context)
+  await using store = await openToRead(context)
   const { stores, close } = await openObjectStores(config, { ...system, clock })
   const nodeId = Buffer.from((await files.read(paths.nodeId).catch(() => undefined)) ?? [])
     .toString()

@@ -31,13 +31,14 @@ function describeTwo(servers: readonly SurveyedServer[]): DatabaseProblem | unde
   if (writable.length === 1 && used !== undefined)
     return {
       ...common,
-      message: `${listOf(older)} ${older.length === 1 ? 'takes writes, and is' : 'take writes, and are'} older than ${nameOf(used)}: control uses only ${used.host}`,
+      message: `${listServers(older)} ${older.length === 1 ? 'takes writes, and is' : 'take writes, and are'} older than ${nameOf(used)}: control uses only ${used.host}`,
       remedy: `stop ${older.map(({ host }) => host).join(' and ')}, and make it a standby of ${used.host} (pg_rewind, or a new copy)`,
     }
   return {
     ...common,
-    message: `${listOf([...writable, ...older])} take writes, and which of them is right is not known: this process uses ${used?.host ?? 'none'}`,
-    remedy: 'stop the wrong one, and make it a standby of the other one (pg_rewind, or a new copy)',
+    message: `${listServers([...writable, ...older])} take writes, and which of them is right is not known: this process uses ${used?.host ?? 'none'}`,
+    remedy:
+      'stop the wrong one, and make it a standby of the other one (pg_rewind, or a new copy); until then: inlet database accept --server HOST:PORT, with the right one',
   }
 }
 
@@ -71,13 +72,14 @@ function describeUnknownTimelines(servers: readonly SurveyedServer[]): DatabaseP
     kind: 'no_timeline',
     level: 'info',
     event: 'the database does not tell its timeline',
-    message: `${listOf(silent)} tells no timeline: an old primary that returns is not recognised, only two that take writes`,
+    message: `${listServers(silent)} tells no timeline: an old primary that returns is not recognised, only two that take writes`,
     remedy: 'let the user of Inlet execute pg_control_system, pg_walfile_name and pg_current_wal_lsn, if the server has them',
     note: 'the database tells no timeline: an old primary that returns is not recognised',
   }
 }
 
-function listOf(servers: readonly SurveyedServer[]): string {
+/** Returns for example `db-1:5432 (timeline 1) and db-2:5432 (timeline 1)`. */
+export function listServers(servers: readonly SurveyedServer[]): string {
   return servers.map(nameOf).join(' and ')
 }
 

@@ -1,6 +1,7 @@
 /** Asks all servers of a Postgres URL what they are. */
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
+import { serverOf } from '#lib/postgres-urls.ts'
 import { engineLimits } from './limits.ts'
 import { connectionOptions, noWritesError } from './primary.ts'
 import { type KnownTimelines, OlderServerError, readStanding, type Standing } from './timelines.ts'
@@ -27,7 +28,7 @@ const settings = {
 
 /** Asks one server, within a few seconds. Never throws. Host and port are what is left of the URL. */
 export async function inspectServer(url: string, known: KnownTimelines): Promise<ServerState> {
-  const host = hostOf(url)
+  const host = serverOf(url)
   const client = new pg.Client({ ...connectionOptions(url), connectionTimeoutMillis: engineLimits.openMs })
   client.on('error', () => undefined)
   try {
@@ -81,9 +82,4 @@ export async function surveyForUse(
   }
   await Promise.race([isEnough, Promise.all(urls.map(ask))])
   return found.map((server) => server && judgeAgain(server, known))
-}
-
-export function hostOf(url: string): string {
-  const parsed = URL.parse(url)
-  return parsed?.hostname ? `${parsed.hostname}:${parsed.port || 5432}` : 'the server'
 }
