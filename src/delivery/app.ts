@@ -3,6 +3,7 @@
 import { controlOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { EventLoopDelay } from '#lib/event-loop-delay.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
@@ -69,6 +70,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const plane = composeDelivery(config, {
     segments: new LocalSegmentSource({ directory: paths.wal, files, clock: machine }),
     ...{ nodeId, control, fence, files, clock, machine, random, logger, conversionPool, access, keyIndexes: indexThread.indexes },
+    delay: new EventLoopDelay(machine),
     stores: hooks.stores ?? objectStores.stores,
     adoption: await readAdoption(files, paths.nodeAdoption),
     seal: await MarkerSeal.open({ files, random }, paths.markerKey),

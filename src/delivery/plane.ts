@@ -4,6 +4,7 @@
  * Owns: which part gets which, and the order in which they start and stop. Does not own: what any part does.
  */
 import type { Clock } from '#lib/clock.ts'
+import type { LoopDelay } from '#lib/event-loop-delay.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import type { Files } from '#lib/files.ts'
 import type { Random } from '#lib/random.ts'
@@ -61,6 +62,8 @@ export type DeliveryPorts = {
   readonly machine: Clock
   readonly random: Random
   readonly logger: Logger
+  /** For how long the event loop of this process was held. */
+  readonly delay: LoopDelay
   readonly stores: ObjectStores
   readonly seal: MarkerSeal
   readonly conversionPool: ConversionPool

@@ -4,13 +4,14 @@ import type { Clock } from './clock.ts'
 const resolutionMs = 10
 const windowMs = 60_000
 
+/** For how long the event loop of this process was held in the last one to two minutes, in milliseconds. */
+export type LoopDelay = { readonly longestMs: number; percentileMs(percent: number): number }
+
 /**
- * Measures for how long the event loop of this process is held.
- *
  * Law: no delay is missed. A monitor misses what happens within milliseconds after its reset, so there are two, reset in turn: the one
  * that was reset earlier is read.
  */
-export class EventLoopDelay {
+export class EventLoopDelay implements LoopDelay {
   readonly #clock: Clock
   #older = startMonitor()
   #newer = startMonitor()
@@ -20,12 +21,10 @@ export class EventLoopDelay {
     this.#rotateLater()
   }
 
-  /** Returns the longest delay in the last one to two minutes, in milliseconds. */
   get longestMs(): number {
     return Math.max(0, this.#older.max / 1e6 - resolutionMs)
   }
 
-  /** Returns a percentile of the delays of that time, in milliseconds. */
   percentileMs(percent: number): number {
     return Math.max(0, this.#older.percentile(percent) / 1e6 - resolutionMs)
   }

@@ -107,6 +107,7 @@ export class SimulatedNode {
       adoption: await readAdoption(files, paths.nodeAdoption),
       segments: new LocalSegmentSource({ directory: paths.wal, files, clock: life.clock }),
       stores: buckets.storesFor(life, files),
+      delay: { longestMs: 0, percentileMs: () => 0 },
       seal: await MarkerSeal.open({ files, random }, paths.markerKey),
       conversionPool: new SimulatedConversions(
         life,

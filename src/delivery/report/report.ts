@@ -3,7 +3,7 @@
  *
  * Owns: what a heartbeat of delivery says, and which lags control has. Does not own: when it is sent (node/heartbeat.ts).
  */
-import { EventLoopDelay } from '#lib/event-loop-delay.ts'
+import type { LoopDelay } from '#lib/event-loop-delay.ts'
 import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -35,6 +35,7 @@ export type DeliveryReportOptions = {
   readonly clock: CheckedClock
   readonly random: Random
   readonly logger: Logger
+  readonly delay: LoopDelay
 }
 
 export class DeliveryReport implements Service {
@@ -42,7 +43,6 @@ export class DeliveryReport implements Service {
   readonly #options: DeliveryReportOptions
   readonly #heartbeat: Heartbeat
   readonly #sink: HeartbeatSink
-  readonly #delay: EventLoopDelay
   readonly #lagReports: LagReports
   #sentLags: readonly EndpointLag[] = []
   #reportedLags: readonly EndpointLag[] | undefined
@@ -50,7 +50,6 @@ export class DeliveryReport implements Service {
   constructor(options: DeliveryReportOptions) {
     const { control, feed, recordedCommits, clock, logger } = options
     this.#options = options
-    this.#delay = new EventLoopDelay(clock)
     this.#lagReports = new LagReports(options)
     this.#sink = heartbeatSink(control, feed, clock, ({ recorded }) => {
       this.#lagReports.accept()
@@ -89,9 +88,9 @@ export class DeliveryReport implements Service {
     const scrub = scrubber.report()
     return {
       process: 'delivery',
-      event_loop_delay_ms: this.#delay.longestMs,
-      event_loop_delay_p50_ms: this.#delay.percentileMs(50),
-      event_loop_delay_p99_ms: this.#delay.percentileMs(99),
+      event_loop_delay_ms: this.#options.delay.longestMs,
+      event_loop_delay_p50_ms: this.#options.delay.percentileMs(50),
+      event_loop_delay_p99_ms: this.#options.delay.percentileMs(99),
       cpu_seconds: readCpuSeconds(),
       memory: readProcessMemory(conversionPool.pids),
       node_id: nodeId,
