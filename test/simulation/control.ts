@@ -66,10 +66,7 @@ export class SimulatedControl {
       fetchSnapshot: async (request, signal) => {
         const found = await call('snapshot', signal, () => this.#changes(request))
         if (found !== undefined || request.wait_ms === 0) return found
-        await new Promise<void>((resolve) => {
-          const cancel = life.after(request.wait_ms, 'no change', resolve)
-          signal.addEventListener('abort', () => resolve(cancel()), { once: true })
-        })
+        await life.sleep(request.wait_ms, 'no change', signal)
         signal.throwIfAborted()
         return undefined
       },

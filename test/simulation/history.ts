@@ -3,15 +3,21 @@ import type { DestinationTarget } from '#model/destination.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { anEndpoint, aSnapshot } from '../support/ingest-node.ts'
+import './abort-signals.ts'
 import { Buckets } from './bucket.ts'
 import { SimulatedControl } from './control.ts'
 import { Disk } from './disk.ts'
+import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
 import { checkLaws, type Sent } from './laws.ts'
 import { SimulatedNode } from './node.ts'
 
+export type Plan = { readonly seed: number; readonly steps: number; readonly kept?: readonly string[] | undefined }
+
 export type History = {
   readonly seed: number
+  /** Names of the faults that happened. */
+  readonly faults: readonly string[]
   readonly digest: string
   readonly events: number
   readonly acknowledged: number
@@ -62,38 +68,38 @@ const endpoints: readonly SnapshotEndpoint[] = [
   '22222222-2222-4222-a222-222222222222',
 ].map((id) => anEndpoint({ id, destination }))
 
+const snapshot = aSnapshot({ endpoints: [...endpoints] })
+
 /** The laws hold at any moment, and are checked this often. */
 const lawsMs = 500
 
 /** How long nothing goes wrong at the end, at most, until everything is delivered. */
 const calmMs = 20 * 60_000
 
-/** Runs a history of about that many events with faults, and then until all is delivered. */
-export async function runHistory(seed: number, steps: number): Promise<History> {
+/**
+ * Runs a history of about that many events with faults, and then until all is delivered. `kept` names the only faults that may happen.
+ */
+export async function runHistory({ seed, steps, kept }: Plan): Promise<History> {
   const kernel = new Kernel(seed)
   const draw = kernel.draw('world')
   const world = drawWorld(draw)
-  let isCalm = false
-  const fault = <T>(name: string, share: number, kinds: readonly T[]) => {
-    const own = kernel.draw(name)
-    return () => (!isCalm && own.chance(share) ? own.pick(kinds) : undefined)
-  }
+  const faults = new Faults(kernel, kept)
   const newDisk = (name: string) => new Disk({ draw: kernel.draw(name), meanMs: world.diskMs, fault: () => undefined })
   const buckets = new Buckets({
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
-    fault: fault('bucket faults', world.bucketFaults, ['refused', 'answer lost'] as const),
+    fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
   })
   const control = new SimulatedControl(
-    aSnapshot({ endpoints: [...endpoints] }),
+    snapshot,
     { draw: kernel.draw('network'), meanMs: 5 },
-    fault('network faults', world.networkFaults, ['cut', 'answer lost'] as const),
+    faults.of('network', world.networkFaults, ['cut', 'answer lost'] as const),
   )
-  const conversionFault = fault('conversion faults', world.conversionFaults, ['exits', 'hangs', 'fails'] as const)
+  const conversionFault = faults.of('conversion', world.conversionFaults, ['exits', 'hangs', 'fails'] as const)
   const problems: string[] = []
   const addMachine = (name: string, disk: Disk, adopts: boolean) => {
     const node = new SimulatedNode({ name, kernel, disk, buckets, control, aheadMs: () => 0, conversionFault, adopts })
     keepRunning(node, { kernel, world, control, problems })
-    scheduleFaults(node, kernel, world, () => isCalm)
+    scheduleFaults(node, faults, world)
     return node
   }
   const node = addMachine('node', newDisk('disk'), false)
@@ -102,9 +108,9 @@ export async function runHistory(seed: number, steps: number): Promise<History> 
   let adopter: SimulatedNode | undefined
   const { adoption } = world
   if (adoption !== undefined) {
-    kernel.after(adoption.cutMs, 'cut off', () => isCalm || control.cutOff.add('node'))
+    kernel.after(adoption.cutMs, 'cut off', () => faults.next('cut off') && control.cutOff.add('node'))
     kernel.after(adoption.cutMs + adoption.copyMs, 'adoption', () => {
-      if (isCalm) return
+      if (!faults.next('adoption')) return
       const copy = newDisk('disk of the adopter')
       node.disk.copyTo(copy)
       adopter = addMachine('adopter', copy, true)
@@ -117,13 +123,13 @@ export async function runHistory(seed: number, steps: number): Promise<History> 
   }
   look()
   await kernel.runUntil(() => kernel.events >= steps || problems.length > 0, 3_600_000)
-  isCalm = true
+  faults.end()
   control.cutOff.clear()
   stopSending()
   const isDelivered = await untilDelivered(kernel, () => problems.length > 0 || checkLaws(state()).isDelivered)
   const { broken } = checkLaws(state())
   return {
-    ...{ seed, digest: kernel.digest(), events: kernel.events, last: kernel.last },
+    ...{ seed, faults: faults.happened, digest: kernel.digest(), events: kernel.events, last: kernel.last },
     acknowledged: [...sent.values()].filter(({ isAcknowledged }) => isAcknowledged).length,
     broken: [...problems, ...broken, ...(isDelivered ? [] : ['not everything was delivered in time'])],
   }
@@ -162,17 +168,10 @@ function keepRunning(node: SimulatedNode, { kernel, world, control, problems }: 
   look()
 }
 
-function scheduleFaults(node: SimulatedNode, kernel: Kernel, world: World, isCalm: () => boolean): void {
-  const draw = kernel.draw(`faults of ${node.name}`)
-  const repeat = (everyMs: number, what: string, act: () => void) => {
-    kernel.after(draw.delay(everyMs), what, () => {
-      if (isCalm()) return
-      act()
-      repeat(everyMs, what, act)
-    })
-  }
-  repeat(world.killEveryMs, 'kill', () => node.kill(draw.pick(['ingest', 'delivery'] as const)))
-  repeat(world.powerEveryMs, 'power loss', () => node.losePower())
+function scheduleFaults(node: SimulatedNode, faults: Faults, world: World): void {
+  for (const process of ['ingest', 'delivery'] as const)
+    faults.repeat(2 * world.killEveryMs, `${node.name}: kill of ${process}`, () => node.kill(process))
+  faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
 }
 
 /** Sends records that can be told apart. Returns a function that ends it. */

@@ -1,9 +1,12 @@
 /**
- * `npm run simulate -- [--seed N] [--steps M] [--histories H | --minutes T] [--without SAFEGUARD]`: histories of the data plane. Exit code 1 if a law does not
- * hold. `--without` takes a safeguard out first.
+ * `npm run simulate -- [--seed N] [--steps M] [--histories H | --minutes T] [--without SAFEGUARD]`: histories of the data plane. Without a seed the failures of
+ * the past come first. Exit code 1 if a law does not hold. `--without` takes a safeguard out first.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import type { History, Plan } from './history.ts'
+import { keepFailure, readPastFailures } from './past-failures.ts'
+import { findRealCalls } from './real-calls.ts'
 import { takeOut } from './safeguards.ts'
 
 const { values } = parseArgs({
@@ -17,25 +20,37 @@ const { values } = parseArgs({
 })
 if (values.without !== undefined) takeOut(values.without)
 // Only now, so that the safeguard is missing in it.
-const { runHistory } = await import('./history.ts')
-const first = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed)
+const [{ runHistory }, { shrink }] = [await import('./history.ts'), await import('./shrink.ts')]
+
+async function mustHold(plan: Plan, count: number): Promise<History> {
+  const { value: history, calls } = await findRealCalls(() => runHistory(plan))
+  const broken = [...calls, ...history.broken]
+  const [broke] = broken
+  if (broke === undefined) return history
+  for (const line of history.last) console.log(`  ${line}`)
+  for (const line of broken.slice(0, 20)) console.log(`broken: ${line}`)
+  console.log(`found by history ${count}; again: npm run simulate -- --seed ${plan.seed} --steps ${plan.steps}`)
+  if (plan.kept !== undefined) console.log(`a failure of the past, with these faults only: ${plan.kept.join(', ')}`)
+  else if (history.broken.length > 0) {
+    const kept = await shrink(plan, history)
+    console.log(`${kept.length} of ${history.faults.length} faults break it: ${kept.join(', ')}`)
+    if (values.without === undefined) console.log(`kept in past-failures.jsonl: ${keepFailure({ ...plan, kept, broke })}`)
+  }
+  process.exit(1)
+}
+
 const steps = Number(values.steps)
+const past = values.seed === undefined && values.without === undefined ? readPastFailures() : []
+for (const [at, failure] of past.entries()) await mustHold(failure, at + 1)
+const first = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed)
 const endMs = performance.now() + Number(values.minutes ?? 0) * 60_000
 let [events, acknowledged] = [0, 0]
-for (let seed = first; ; seed += 1) {
-  const history = await runHistory(seed, steps)
+for (let count = 1; ; count += 1) {
+  const history = await mustHold({ seed: first + count - 1, steps }, count)
   events += history.events
   acknowledged += history.acknowledged
-  const histories = seed - first + 1
-  if (history.broken.length > 0) {
-    for (const line of history.last) console.log(`  ${line}`)
-    for (const line of history.broken.slice(0, 20)) console.log(`broken: ${line}`)
-    console.log(`found by history ${histories}; again: npm run simulate -- --seed ${seed} --steps ${steps}`)
-    process.exit(1)
-  }
-  if (histories >= Number(values.histories) && performance.now() >= endMs) {
-    const counts = `${histories} histories, ${events} events, ${acknowledged} requests acknowledged`
-    console.log(`seed ${first}: ${counts}; digest of the last: ${history.digest}`)
-    process.exit(0)
-  }
+  if (count < Number(values.histories) || performance.now() < endMs) continue
+  const counts = `${count} histories, ${events} events, ${acknowledged} requests acknowledged`
+  console.log(`seed ${first}: ${counts}; digest of the last: ${history.digest}`)
+  process.exit(0)
 }
