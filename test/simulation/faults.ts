@@ -1,5 +1,5 @@
 /**
- * What goes wrong in a history. Each fault has a name, so that a failure can be tried again with fewer of them.
+ * Faults of a history. Each has a name, so that a failure can be tried again with fewer of them.
  *
  * Law: a fault that is left out draws what it would have drawn. So those of other sources stay as they were.
  */

@@ -1,6 +1,6 @@
 import { createHook } from 'node:async_hooks'
 
-/** What the simulation itself waits for: the next turn of the event loop, and promises. */
+/** The simulation itself waits for the next turn of the event loop, and promises. */
 const ownTypes = new Set(['Immediate', 'TickObject', 'Microtask'])
 
 /** Returns which timers, files, sockets and threads began while it ran, and where: a simulation must begin none. */

@@ -37,7 +37,7 @@ async function firstThatBreaks(
   return undefined
 }
 
-/** What the first law says that broke, without names and numbers. */
+/** The first law that broke, without names and numbers. */
 function lawOf([text]: readonly string[]): string | undefined {
   return text?.replaceAll(/[\w./-]*\d[\w./-]*/g, '#')
 }
