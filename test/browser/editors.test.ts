@@ -114,6 +114,18 @@ describeInBrowser('the editors', () => {
     page.once('dialog', (dialog) => void dialog.accept())
   })
 
+  test('a preview says what it waits for', async () => {
+    await page.goto(`/in/${ada.account}/views/new`)
+    const says = (title: string) => page.getByRole('heading', { name: title }).waitFor()
+    await page.getByRole('textbox', { name: 'Samples' }).fill('{"sku":"a"}')
+    await says('The preview needs a definition')
+    await page.getByRole('textbox', { name: 'Definition' }).fill('columns: [{ name: sku, type: VARCHR, path: $.sku }]')
+    await says('The definition has errors')
+    await page.getByRole('textbox', { name: 'Samples' }).fill('')
+    await says('The preview needs samples')
+    await page.getByRole('textbox', { name: 'Definition' }).fill('')
+  })
+
   test('a refused definition is explained until it is corrected', async () => {
     await page.goto(`/in/${ada.account}/views/${viewId}/edit`)
     const box = page.getByRole('textbox', { name: 'Definition' })

@@ -3,7 +3,10 @@ import { expect } from 'vitest'
 import { describeInBrowser, firstLink, test, Visitor } from '../support/browser.ts'
 
 describeInBrowser('settings of an endpoint', () => {
-  test('an endpoint is created and takes MQTT, and an error lasts until its field is edited', async ({ browser, inlet }) => {
+  test('an endpoint is created and takes MQTT, an error lasts until its field is edited, and a warning is shown', async ({
+    browser,
+    inlet,
+  }) => {
     await using ada = await Visitor.open(browser, inlet)
     const { page } = ada
     ada.tolerate(/status of 4\d\d/)
@@ -33,5 +36,13 @@ describeInBrowser('settings of an endpoint', () => {
     await page.reload()
     expect(await connections.inputValue()).toBe('7')
     expect(await page.getByRole('checkbox', { name: 'Accept MQTT' }).getAttribute('aria-checked')).toBe('true')
+
+    const columns = [{ name: 'sender', type: 'VARCHAR', path: '$$.key_name' }]
+    const { id } = await inlet.endpoint({ bucket: 'lake', view: { name: 'senders', definition: { columns } } })
+    await inlet.ok('PATCH', `/v1/endpoints/${id}`, { kept_fields: ['key_name'] })
+    await page.goto(`/in/${ada.account}/endpoints/${id}/settings`)
+    await page.getByRole('checkbox', { name: 'Keep the name of the API key' }).click()
+    await page.getByRole('button', { name: 'Save settings' }).click()
+    await page.getByText('version 1 of "senders" reads $$.key_name, which this endpoint does not keep').waitFor()
   })
 })
