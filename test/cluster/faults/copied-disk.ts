@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { cpSync, renameSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { errorMessage } from '#lib/error-message.ts'
+import { until } from '../../support/until.ts'
 import { within } from '../../support/within.ts'
 import type { Cluster } from '../cluster.ts'
 import type { HostName, NodeName } from '../layout.ts'
@@ -13,6 +14,8 @@ import { type Held, readHeld } from './held.ts'
 
 /** The adoption waits until the node is silent for long enough, and delivers the copy. */
 const adoptionMsMax = 90_000
+/** Control begins a minute after it has refused the machine. */
+const recoveryMsMax = 120_000
 /** Lines in one request. */
 const linesMax = 500
 
@@ -62,11 +65,16 @@ async function replace(cluster: Cluster, name: NodeName, rescuer: NodeName): Pro
   const nodeId = cluster.nodeId(name)
   const disk = cluster.path(`own-disk-of-${name}`)
   renameSync(cluster.path(name), disk)
-  await cluster.operate(['commits', 'rebuild'])
+  await until('control has recorded what only markers have', () => hasAllCommits(cluster), recoveryMsMax)
   for (const [id, held] of readHeld(disk)) await sendRest(cluster, { id, nodeId, rescuer, held })
   await cluster.removeNode(nodeId)
   await cluster.join(name)
   await cluster.untilReady(name)
+}
+
+async function hasAllCommits({ endpoints, management }: Cluster): Promise<boolean> {
+  const lists = await Promise.all(endpoints.map(({ id }) => management.ok('GET', `/v1/endpoints/${id}/commits?limit=1`)))
+  return lists.every(({ may_lack_commits_since }) => may_lack_commits_since === null)
 }
 
 type Rest = { readonly id: string; readonly nodeId: string; readonly rescuer: NodeName; readonly held: Held }
