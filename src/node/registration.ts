@@ -25,7 +25,21 @@ const lostCredential =
 const notJoined = 'control does not know this node: it has not joined yet'
 const setRegion = 'set INLET_REGION to the region of the token, or create another one (inlet join-tokens create)'
 const setRegionBack = 'set INLET_REGION to the region that this node joined'
-const anotherToken = 'create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start this node again'
+const anotherToken = 'create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start again'
+
+/**
+ * Control does not let this node join. `token_missing`: there is no join token or join secret; `token_refused`: control does not accept it;
+ * `taken`: control has another credential for the id. The message says what to do.
+ */
+export class JoinRefused extends Error {
+  override readonly name = 'JoinRefused'
+  readonly reason: 'token_missing' | 'token_refused' | 'taken'
+
+  constructor(reason: JoinRefused['reason'], message: string, options: ErrorOptions = {}) {
+    super(message, options)
+    this.reason = reason
+  }
+}
 
 export class Registration {
   readonly #options: RegistrationOptions
@@ -56,8 +70,10 @@ export class Registration {
         this.#logOnce(`${reason}; ${isElsewhere ? `${setRegionBack}, or ` : ''}${anotherToken}`)
         throw error
       }
-      await this.#join(joinSecret, signal).catch((joinError: unknown) => {
-        throw fence !== undefined && isRefused(joinError) ? error : joinError
+      await this.join(signal).catch((joinError: unknown) => {
+        if (!(joinError instanceof JoinRefused)) throw joinError
+        this.#logOnce(joinError.message)
+        throw fence !== undefined && isRefused(joinError.cause) ? error : (joinError.cause ?? joinError)
       })
       if (wasConfigured) logger.warn({ node_id: credential.nodeId }, `${reason}; it has registered again`)
       else logger.info({ node_id: credential.nodeId }, 'node registered')
@@ -74,17 +90,21 @@ export class Registration {
     }
   }
 
-  async #join(joinSecret: string, signal: AbortSignal): Promise<void> {
-    const { credential } = this.#options
+  /** Joins with the join token or the join secret. Throws JoinRefused. */
+  async join(signal: AbortSignal): Promise<void> {
+    const { credential, joinSecret } = this.#options
+    if (joinSecret === null) throw new JoinRefused('token_missing', anotherToken)
     let answer = await this.#ask(joinSecret, signal)
     if (!answer.joined && answer.reason === 'revoked') {
       await credential.replace()
       answer = await this.#ask(joinSecret, signal)
     }
     if (answer.joined) return
-    const taken = `control has another credential for the id of this node, ${credential.nodeId}`
-    this.#logOnce(`${taken}; if no other node uses the id, release it: inlet nodes release ${credential.nodeId}`)
-    throw new Error(taken)
+    const { nodeId } = credential
+    throw new JoinRefused(
+      'taken',
+      `control has another credential for the id of this node, ${nodeId}; if no other node uses the id, release it: inlet nodes release ${nodeId}`,
+    )
   }
 
   async #ask(joinSecret: string, signal: AbortSignal): Promise<Joined> {
@@ -92,10 +112,10 @@ export class Registration {
     const { nodeId: node_id, secret, previousSecret: previous_secret } = credential
     try {
       return await client.join({ ...node, node_id, secret, previous_secret }, joinSecret, signal)
-    } catch (error) {
-      if (isRefused(error))
-        this.#logOnce(`control does not let this node join: ${error.detail}; ${error.status === 403 ? setRegion : anotherToken}`)
-      throw error
+    } catch (cause) {
+      if (!isRefused(cause)) throw cause
+      const next = cause.status === 403 ? setRegion : anotherToken
+      throw new JoinRefused('token_refused', `control does not let this node join: ${cause.detail}; ${next}`, { cause })
     }
   }
 

@@ -7,6 +7,7 @@ import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
 import { takeOver } from '#ingest/adopted/take-over.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
 import { newId } from '#model/id.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -32,26 +33,31 @@ beforeEach(async () => {
 afterEach(async () => {
   await rm(directory, { recursive: true })
   await operator().delete(`/v1/nodes/${nodeId}?force=true`)
-  await operator().delete(`/v1/nodes/${nodeId}/credential?release=true`)
+  await release()
+  // Nobody has the id any more.
+  await control().store.db.deleteFrom('nodes').where('id', '=', nodeId).execute()
+  await control().store.db.deleteFrom('adopted_credentials').where('node_id', '=', nodeId).execute()
 })
+
+const release = () => operator().delete(`/v1/nodes/${nodeId}/credential?release=true`)
 
 const pathOf = (name: string) => join(directory, name, 'credential')
 const copy = (from: string, to: string) => cp(dirname(pathOf(from)), dirname(pathOf(to)), { recursive: true })
 
 /** A machine with a copy of the node's disk, as far as its credential goes. */
-async function machine(name: string, at = control()) {
+async function machine(name: string, at = control(), joinSecret: string | null = nodeToken) {
   const credential = await NodeCredential.open(nodeId, pathOf(name), system)
   const client = new ControlClient({ ...system, url: at.app.nodeApiUrl, credential, timeoutMs: 5_000 })
   const node = { region, ipv4: [], ipv6: [], ingest_address: '' }
-  const registration = new Registration({ client, credential, joinSecret: nodeToken, node, logger })
-  const adopt = async (more: Partial<ControlClient> = {}) => {
+  const registration = new Registration({ client, credential, joinSecret, node, logger })
+  const adopt = async (more: Partial<ControlClient> = {}, stopping = signal) => {
     const own = {
       establishTrust: async () => undefined,
       fetchCommittedSeqs: (id: string, stop: AbortSignal) => client.fetchCommittedSeqs(id, stop),
       adopt: client.adopt.bind(client),
       ...more,
     }
-    await takeOver({ ...system, control: own, credential, logger })
+    await takeOver({ ...system, control: own, credential, registration, logger, stopping })
   }
   return {
     ...{ client, adopt },
@@ -94,13 +100,70 @@ describe('an adoption', () => {
     ])
   })
 
-  test('of a copy that is older than another adoption is refused, and says what to do', async () => {
+  test('of a copy that is older than another adoption is refused, until the id is released', async () => {
     const { living, adopting } = await copied()
     await copy('living', 'old')
     await adopting.adopt()
     const old = await machine('old')
-    await expect(old.adopt()).rejects.toThrow('another machine has adopted the log of this node since this copy was made')
+    await expect(old.adopt()).rejects.toThrow(
+      `another machine has adopted the log of this node since this copy was made: go on there; if it is lost, release the id (inlet nodes release ${nodeId})`,
+    )
     expect([await living.standing(), await adopting.standing()]).toEqual(['node_adopted', 'accepted'])
+    await release()
+    await old.adopt()
+    expect([await living.standing(), await adopting.standing(), await old.standing()]).toEqual([
+      ...['node_adopted', 401],
+      'accepted',
+    ])
+  })
+
+  test.each(['removed', 'revoked', 'released', 'removed and released'])(
+    'that was stopped is continued after the node was %s',
+    async (what) => {
+      const { living, adopting } = await copied()
+      await adopting.adopt()
+      if (what.startsWith('removed')) await operator().delete(`/v1/nodes/${nodeId}?force=true`)
+      if (what.endsWith('released')) await release()
+      if (what === 'revoked') await operator().delete(`/v1/nodes/${nodeId}/credential`)
+      const why = {
+        removed: 'an operator removed this node; create a join token',
+        revoked: 'an operator revoked the credential of this node; create a join token',
+      }[what]
+      await expect((await machine('copy', control(), null)).adopt()).rejects.toThrow(
+        why ?? 'another machine has adopted the log of this node since this copy was made',
+      )
+      const again = await machine('copy')
+      await again.adopt()
+      expect([await living.standing(), await adopting.standing(), await again.standing()]).toEqual([
+        ...['node_adopted', what === 'revoked' ? 401 : 'node_adopted'],
+        'accepted',
+      ])
+    },
+  )
+
+  test.each(['the whole disk', 'the log alone'])(
+    'by two machines at once, of %s: one gets the id, the other one is refused',
+    async (what) => {
+      if (what === 'the whole disk') await copied().then(() => copy('living', 'other'))
+      const machines = await Promise.all([machine('copy'), machine('other')])
+      const outcomes = await Promise.allSettled(machines.map(({ adopt }) => adopt()))
+      expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+      for (const { standing } of machines.filter((_, index) => outcomes[index]?.status === 'fulfilled'))
+        expect(await standing()).toBe('accepted')
+      const refusal = outcomes.find((outcome) => outcome.status === 'rejected')?.reason
+      expect(refusal).toBeInstanceOf(UserError)
+      expect(refusal.message).toMatch(/another (machine has adopted the log|one that adopts its log)/)
+    },
+  )
+
+  test('ends its wait for control when it is stopped', async () => {
+    const { adopting } = await copied()
+    const stopping = new AbortController()
+    const establishTrust = async () => {
+      stopping.abort('SIGTERM')
+      throw new Error('control is away')
+    }
+    await expect(adopting.adopt({ establishTrust }, stopping.signal)).rejects.toBe('SIGTERM')
   })
 
   test.each(['before control learned of it', 'after that'])('can be repeated if it was interrupted %s', async (when) => {
@@ -119,12 +182,22 @@ describe('an adoption', () => {
     expect([await living.standing(), await again.standing()]).toEqual(['node_adopted', 'accepted'])
   })
 
-  test('of a node that control does not know is left to the registration', async () => {
+  test('of a node whose id was released has control refuse the other copies as well', async () => {
     const { living, adopting } = await copied()
-    await operator().delete(`/v1/nodes/${nodeId}/credential?release=true`)
+    await release()
     await adopting.adopt()
-    await adopting.register()
-    expect([await living.standing(), await adopting.standing()]).toEqual(['accepted', 'accepted'])
+    expect([await living.standing(), await adopting.standing()]).toEqual(['node_adopted', 'accepted'])
+  })
+
+  test('of a node that control does not know needs a join token', async () => {
+    await copied()
+    await release()
+    await expect((await machine('copy', control(), null)).adopt()).rejects.toThrow(
+      'control does not know the credential of this node: its id was released, or the database is an older copy; create a join token',
+    )
+    await expect((await machine('copy', control(), 'w'.repeat(32))).adopt()).rejects.toThrow(
+      'control does not let this node join: the join secret or join token is not known',
+    )
   })
 })
 

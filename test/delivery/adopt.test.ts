@@ -17,6 +17,7 @@ import { aDestination, DeliveryNode } from '../support/delivery-node.ts'
 import { anEndpoint } from '../support/ingest-node.ts'
 
 const hooks = { logger: createLogger('adoption', 'silent'), clock: systemClock, startIngest: startAdoptedIngest, startDelivery }
+const running = new AbortController().signal
 
 async function adopting(node: DeliveryNode) {
   const data = await mkdtemp(join(tmpdir(), 'inlet-adopting-'))
@@ -39,7 +40,7 @@ test('everything is committed under the id of the node, which is never healthy, 
   await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
   await node.seal(deleted.id, '{"n":3}')
   await using machine = await adopting(node)
-  const app = await startAdoption({ ...hooks, config: machine.config, directory: node.directory, isRegionGiven: false })
+  const app = await startAdoption({ ...hooks, config: machine.config, directory: node.directory, isRegionGiven: false }, running)
   expect(await app.finished).toBe(0)
   await app.stop(AbortSignal.timeout(10_000))
   expect(node.commits.map(({ node_id, endpoint_id }) => [node_id, endpoint_id]).toSorted()).toEqual(
@@ -59,7 +60,7 @@ test('is refused while the node runs', async () => {
   await using machine = await adopting(node)
   using _running = lockExclusively(node.config.paths.ingestLock)
   const adoption = { ...hooks, config: machine.config, directory: node.directory, isRegionGiven: true }
-  await expect(startAdoption(adoption)).rejects.toThrow('is locked by another process')
+  await expect(startAdoption(adoption, running)).rejects.toThrow('is locked by another process')
 })
 
 test('of a log without its credential needs the region of the node', async () => {
@@ -67,5 +68,7 @@ test('of a log without its credential needs the region of the node', async () =>
   await node.sealAll([])
   await using machine = await adopting(node)
   const adoption = { ...hooks, config: machine.config, directory: node.config.paths.wal, isRegionGiven: false }
-  await expect(startAdoption(adoption)).rejects.toThrow(/^--region: needed to adopt .*; inlet nodes list shows its region$/)
+  await expect(startAdoption(adoption, running)).rejects.toThrow(
+    /^--region: needed to adopt .*; inlet nodes list shows its region$/,
+  )
 })

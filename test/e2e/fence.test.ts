@@ -1,5 +1,5 @@
 /** A node stands still, and its place is taken meanwhile: removed by an operator, or adopted from a copy of its disk. Then it goes on. */
-import { cpSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
@@ -16,9 +16,11 @@ async function furnished() {
   const signal = (name: NodeJS.Signals) => {
     for (const command of processes) process.kill(installation.pid(command) ?? 0, name)
   }
-  const operator = async (method: string, path: string) => {
-    const token = readFileSync(join(installation.directory, 'operator-token'), 'utf8').trim()
-    const response = await fetch(`${installation.apiUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+  const operatorToken = () => readFileSync(join(installation.directory, 'operator-token'), 'utf8').trim()
+  const operator = async (method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${operatorToken()}`, 'content-type': 'application/json' }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const response = await fetch(`${installation.apiUrl}${path}`, { method, headers, ...sent })
     return { status: response.status, body: await response.json() }
   }
   const acknowledged = { records: 1 }
@@ -120,6 +122,46 @@ test('what is lost with a disk is a loss until the disk is back, and receipts te
     keys: expect.arrayContaining([expect.stringMatching(/\.parquet$/)]),
   })
   expect((await installation.ok('GET', `/v1/endpoints/${id}`)).status_reasons.join()).not.toContain('acknowledged records')
+})
+
+test('an adoption that was stopped is continued with a join token after the node was removed', { timeout: 120_000 }, async () => {
+  const { installation, nodeId, operator, records } = await furnished()
+  await using _ = installation
+  for (const command of processes) await installation.kill(command)
+  const disk = join(installation.directory, 'disk')
+  mkdirSync(disk)
+  renameSync(join(installation.directory, 'node'), join(disk, 'node'))
+  const away = join(installation.directory, 'away')
+  renameSync(installation.buckets, away)
+  writeFileSync(installation.buckets, 'no directory')
+  installation.spawn('node', { args: ['--adopt', disk] })
+  await until('the attempt to deliver', () => installation.log.includes('delivering the adopted log'), 60_000)
+  type Held = { readonly items: readonly { readonly records: number }[] }
+  const held = async () => ((await operator('GET', `/v1/nodes/${nodeId}/segments`)).body as Held).items
+  await until('the report of what is left', async () => (await held())[0]?.records === 1)
+  const began = performance.now()
+  expect(await installation.end('node', 'SIGTERM')).toBe(0)
+  expect(performance.now() - began).toBeLessThan(10_000)
+  expect((await operator('DELETE', `/v1/nodes/${nodeId}?force=true`)).status).toBe(200)
+  rmSync(installation.buckets)
+  renameSync(away, installation.buckets)
+
+  // A machine without the join secret of the installation.
+  const other = join(installation.directory, 'other')
+  mkdirSync(other)
+  symlinkSync(installation.buckets, join(other, 'buckets'))
+  installation.configure({ INLET_DATA_DIR: other, INLET_CONTROL_URL: installation.nodeApiUrl, INLET_REGION: 'loc' })
+  const refused = await installation.run('node', '--adopt', disk)
+  expect([refused.exitCode, refused.log]).toEqual([
+    1,
+    expect.stringContaining('an operator removed this node; create a join token'),
+  ])
+  const { body } = await operator('POST', '/v1/join-tokens', { name: 'rescue', region: 'loc' })
+  const { join_token } = body as { readonly join_token: string }
+  const adoption = await installation.run('node', '--adopt', disk, '--join-token', join_token)
+  expect([adoption.exitCode, adoption.log]).toEqual([0, expect.stringContaining('control accepts the node again')])
+  expect(await records()).toBe(1)
+  expect((await installation.ok('GET', '/v1/losses')).items).toMatchObject([{ state: 'recovered' }])
 })
 
 test('a node that stood still accepts no revoked key after its lease, and control says how far the revocation got', {

@@ -49,16 +49,20 @@ function isDone(lag: EndpointLag): boolean {
 
 type Hooks = { readonly logger: Logger; readonly clock: Clock }
 
+/** `refused` resolves when control refuses this machine for good. */
+type Refusable = { readonly refused: Promise<void> }
+
 export type AdoptionOptions = Hooks & {
   readonly config: Config
   readonly directory: string
   /** Whether somebody set the region, whose default fits one machine. */
   readonly isRegionGiven: boolean
-  readonly startIngest: (config: Config, hooks: Hooks) => Promise<App>
+  readonly startIngest: (config: Config, hooks: Hooks & { readonly stopping: AbortSignal }) => Promise<App & Refusable>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>
 }
 
-export async function startAdoption(options: AdoptionOptions): Promise<App> {
+/** `stopping` ends a start that waits for control: then it rejects with its reason. */
+export async function startAdoption(options: AdoptionOptions, stopping: AbortSignal): Promise<App> {
   const { config, directory, isRegionGiven, startIngest, startDelivery, logger, clock } = options
   const adopted = await adoptedConfig(config, directory)
   if (
@@ -70,9 +74,14 @@ export async function startAdoption(options: AdoptionOptions): Promise<App> {
       `--region: needed to adopt ${directory}: the credential of its node is lost, so the node joins again; inlet nodes list shows its region`,
     )
   await adoptWal(adopted.paths, system, logger)
-  const ingest = await startIngest(adopted, { logger, clock })
+  const ingest = await startIngest(adopted, { logger, clock, stopping })
   const delivery = await startDelivery(adopted, { logger, clock })
   const finished = Promise.withResolvers<number>()
+  let isRefused = false
+  void ingest.refused.then(() => {
+    isRefused = true
+    finished.resolve(1)
+  })
   let said = ''
   let saidAt = Number.NEGATIVE_INFINITY
   const check = () => {
@@ -108,8 +117,10 @@ export async function startAdoption(options: AdoptionOptions): Promise<App> {
     finished: finished.promise,
     async stop(signal) {
       await checks.stop()
-      await ingest.stop(signal)
-      await delivery.stop(signal)
+      // Waiting would change nothing: control takes nothing from here.
+      const deadline = isRefused ? AbortSignal.abort() : signal
+      await ingest.stop(deadline)
+      await delivery.stop(deadline)
     },
   }
 }

@@ -139,11 +139,11 @@ async function deliverAdopted(context: CliContext, directory: string, settings: 
       const { startAdoption } = await import('./adopt.ts')
       const { startAdoptedIngest } = await import('#ingest/adopted/app.ts')
       const { startDelivery } = await import('#delivery/app.ts')
-      return async () => {
+      return async (stopping) => {
         checkObjectStore(config, ['delivery', 'ingest'], logger, environment['INLET_OBJECT_STORE'])
         const isRegionGiven = Boolean(environment['INLET_REGION'])
         const apps = { startIngest: startAdoptedIngest, startDelivery }
-        return await startAdoption({ config, directory, isRegionGiven, ...apps, logger, clock })
+        return await startAdoption({ config, directory, isRegionGiven, ...apps, logger, clock }, stopping)
       }
     },
   })

@@ -28,8 +28,11 @@ export type RunAppOptions = {
   readonly isSupervised?: boolean
   /** See StopRequestOptions. */
   readonly npmPid?: (() => number) | undefined
-  /** Imports the code of the app, and returns the function that starts it. Under a supervisor that waits for earlier processes. */
-  readonly load: () => Promise<() => Promise<App>>
+  /**
+   * Imports the code of the app, and returns the function that starts it. Under a supervisor that waits for earlier processes. A start that may
+   * take long rejects with the reason of `stopping`.
+   */
+  readonly load: () => Promise<(stopping: AbortSignal) => Promise<App>>
 }
 
 const never = new Promise<never>(() => undefined)
@@ -58,6 +61,9 @@ export async function runApp(options: RunAppOptions): Promise<number> {
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
   const stopRequested = stopRequest({ source: process, isSupervised, hasTerminal, npmPid, clock, onRepeated })
 
+  const stopping = new AbortController()
+  void stopRequested.then((reason) => stopping.abort(reason))
+
   const permission = isSupervised ? startPermission() : Promise.resolve()
 
   // Other timers do not keep the process alive. This one does while the app runs.
@@ -66,7 +72,7 @@ export async function runApp(options: RunAppOptions): Promise<number> {
     const start = await load()
     // If both are settled, the request to stop decides: nothing has started yet.
     if (!(await Promise.race([stopRequested.then(() => false), permission.then(() => true)]))) return 0
-    app = await start()
+    app = await start(stopping.signal)
     await tellParent({ type: 'ready' })
     logger.info({}, `${name} started`)
     new IdleTrimmer({ clock }).start()
@@ -79,6 +85,7 @@ export async function runApp(options: RunAppOptions): Promise<number> {
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
     return end instanceof Error ? 1 : typeof end === 'number' ? end : 0
   } catch (error) {
+    if (stopping.signal.aborted && error === stopping.signal.reason) return 0
     if (app === undefined) await reportStartFailure(error, options)
     else logger.fatal({ reason: errorMessage(error), err: error }, `${name} failed to stop`)
     return 1

@@ -25,40 +25,47 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { readJoinToken } from '#node/join-token.ts'
 import { removeNodeLeftovers } from '#node/leftovers.ts'
 import { NodeFence } from '#node/node-fence.ts'
-import { Registration } from '#node/registration.ts'
+import { JoinRefused, Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from '../find-delivered.ts'
 import { blockedEndpoints } from '../report/blocked-endpoints.ts'
 import { refuseWhileRunning } from './still-running.ts'
-import { askStanding, takeOver } from './take-over.ts'
+import { askStanding, describeRefusal, takeOver } from './take-over.ts'
 
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
 
-/** Starts it on the data directory of the configuration. Throws UserError if the node runs, or cannot be proven to control. */
-export async function startAdoptedIngest(
-  config: Config,
-  { logger, clock: machine }: { readonly logger: Logger; readonly clock: Clock },
-): Promise<{ stop(signal: AbortSignal): Promise<void> }> {
+type Hooks = {
+  readonly logger: Logger
+  readonly clock: Clock
+  /** Ends a start that waits for control. It rejects with the reason. */
+  readonly stopping: AbortSignal
+}
+
+type AdoptedIngest = {
+  /** Resolves when control refuses this machine for good. */
+  readonly refused: Promise<void>
+  stop(signal: AbortSignal): Promise<void>
+}
+
+/** Starts it on the data directory of the configuration. Throws UserError if the node runs, or control refuses this machine. */
+export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<AdoptedIngest> {
   const { paths } = config
+  const { logger, clock: machine } = hooks
   const { files, random } = system
-  const { nodeId, lock, joinSecret, credential, control } = await claimNode(config, machine, logger)
+  const { nodeId, lock, registration, credential, control } = await claimNode(config, hooks)
   await removeNodeLeftovers(files, paths, 'ingest')
-  const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
-  const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
+  // Control did, in the claim.
+  await fence.accepted()
+  const refused = Promise.withResolvers<void>()
+  fence.onFinal(refused.resolve)
   const feed = new SnapshotFeed({
     client: control,
     nodeId,
     kinds: ['installation', 'keys', 'endpoints'],
     path: paths.ingestSnapshot,
-    registration: {
-      // The credential opens the region of the node, whatever the region of this machine.
-      async register(signal, wasConfigured) {
-        const standing = await askStanding({ control, credential }, signal)
-        if (standing !== 'accepted') await registration.register(signal, wasConfigured)
-      },
-    },
+    registration: placeOf({ control, credential, registration, logger }, refused.resolve),
     ...{ fence, files, clock, random, logger },
   })
   const log = new LocalLogWriter({
@@ -95,6 +102,7 @@ export async function startAdoptedIngest(
   await startAll(services)
   logger.info({ node_id: nodeId, wal: paths.wal }, 'log adopted')
   return {
+    refused: refused.promise,
     async stop(signal) {
       await stopAll(services, signal)
       lock[Symbol.dispose]()
@@ -102,27 +110,54 @@ export async function startAdoptedIngest(
   }
 }
 
+type Place = {
+  readonly control: ControlClient
+  readonly credential: NodeCredential
+  readonly registration: Registration
+  readonly logger: Logger
+}
+
+/**
+ * Joins again if the database is an older copy. Any other refusal ends the adoption by the fence. The node is not registered anew: its
+ * credential opens its region, whatever that of this machine.
+ */
+function placeOf({ control, credential, registration, logger }: Place, onRefused: () => void): Pick<Registration, 'register'> {
+  return {
+    async register(signal) {
+      if ((await askStanding({ control, credential }, signal)) !== 'unknown') return
+      await registration.join(signal).catch((error: unknown) => {
+        if (!(error instanceof JoinRefused)) throw error
+        logger.error(describeRefusal(error, 'unknown', credential.nodeId))
+        onRefused()
+        throw error
+      })
+    },
+  }
+}
+
 /** Locks the data directory, proves to control that the node does not run, and takes over its id. */
-async function claimNode(config: Config, machine: Clock, logger: Logger) {
+async function claimNode(config: Config, { logger, clock, stopping }: Hooks) {
   const { paths } = config
   const { files, random } = system
   const nodeId = await readOrCreateNodeId(paths, { files, random })
   const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
   const { secret: joinSecret, pin } = await readJoinToken(config, { files, random })
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
-  const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock: machine })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock })
+  const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
+  const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const ask = async () => {
-    const signal = machine.timeout(controlTimeoutMs)
+    const signal = AbortSignal.any([stopping, clock.timeout(controlTimeoutMs)])
     await control.establishTrust(signal)
     return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
   }
   try {
-    await refuseWhileRunning(nodeId, { ask, clock: machine, logger })
-    await takeOver({ control, credential, clock: machine, random, logger })
+    await refuseWhileRunning(nodeId, { ask, clock, logger, stopping })
+    await takeOver({ control, credential, registration, clock, random, logger, stopping })
     await beginAdoption({ files, random }, paths.nodeAdoption)
   } catch (error) {
     lock[Symbol.dispose]()
     throw error
   }
-  return { nodeId, lock, joinSecret, credential, control }
+  return { nodeId, lock, registration, credential, control }
 }

@@ -8,7 +8,12 @@ import { refuseWhileRunning } from './still-running.ts'
 async function adopt(ask: (elapsedSeconds: number) => number | null): Promise<number> {
   const clock = hurriedClock()
   const logger = createLogger('ingest', 'silent')
-  await refuseWhileRunning('a', { ask: async () => ask(clock.monotonic() / 1000), clock, logger })
+  await refuseWhileRunning('a', {
+    ask: async () => ask(clock.monotonic() / 1000),
+    clock,
+    logger,
+    stopping: new AbortController().signal,
+  })
   return clock.monotonic() / 1000
 }
 

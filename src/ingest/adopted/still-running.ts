@@ -15,10 +15,12 @@ type Options = {
   readonly ask: () => Promise<number | null>
   readonly clock: Clock
   readonly logger: Logger
+  /** Ends the wait. Rejects with its reason. */
+  readonly stopping: AbortSignal
 }
 
 /** Waits until the node is silent. Throws UserError if it keeps sending heartbeats. A control that cannot be asked delays nothing. */
-export async function refuseWhileRunning(nodeId: string, { ask, clock, logger }: Options): Promise<void> {
+export async function refuseWhileRunning(nodeId: string, { ask, clock, logger, stopping }: Options): Promise<void> {
   const askUntil = clock.monotonic() + waitMsMax
   for (;;) {
     const seconds = await ask().catch((error: unknown) => {
@@ -27,11 +29,12 @@ export async function refuseWhileRunning(nodeId: string, { ask, clock, logger }:
       if (!isUnknown) logger.warn({ reason: errorMessage(error) }, 'control not asked whether the node still runs')
       return null
     })
+    stopping.throwIfAborted()
     if (seconds === null || seconds > nodeLimits.healthySeconds) return
     if (clock.monotonic() >= askUntil)
       throw new UserError(
         `node ${nodeId} still runs: control received a heartbeat of it ${Math.round(seconds)} s ago. Stop it on the other machine, and try again`,
       )
-    await sleep(clock, askMs)
+    await sleep(clock, askMs, stopping)
   }
 }

@@ -15,42 +15,41 @@ import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
 import type { NodeCredential } from '#node/credential.ts'
+import { JoinRefused, type Registration } from '#node/registration.ts'
 
 export type TakeOverOptions = {
   readonly control: Pick<Control, 'establishTrust' | 'fetchCommittedSeqs' | 'adopt'>
   readonly credential: Pick<NodeCredential, 'nodeId' | 'secret' | 'previousSecret' | 'replace'>
+  readonly registration: Pick<Registration, 'join'>
   readonly clock: Clock
   readonly random: Random
   readonly logger: Logger
+  /** Ends the wait for control. Rejects with its reason. */
+  readonly stopping: AbortSignal
 }
+
+type Standing = 'accepted' | 'unknown' | Fence
 
 const waitMsMax = 60_000
 const delays = { delayMsMin: 500, delayMsMax: 5_000 }
 const unreached =
   'control was not reached, and it must refuse the machine that had this log before anything of it is delivered; try again'
-const adoptedElsewhere =
-  'another machine has adopted the log of this node since this copy was made: go on there; if it is lost, release the id (inlet nodes release) and try again'
 
 /**
- * Waits for control, a minute at most. A credential that control does not know is left to the registration, which joins again. Throws
- * UserError if the minute is over, or another machine has adopted the log.
+ * Returns once control accepts this machine in the place of the node, and no other one. Waits for control, a minute at most. Throws UserError
+ * if the minute is over, or control refuses this machine.
  */
 export async function takeOver(options: TakeOverOptions): Promise<void> {
-  const { credential, clock, random, logger } = options
+  const { clock, random, logger, stopping } = options
   const backoff = new Backoff({ ...delays, random })
-  const signal = clock.timeout(waitMsMax)
-  let hasReplaced = false
+  const signal = AbortSignal.any([clock.timeout(waitMsMax), stopping])
+  const claim = new Claim(options)
   for (let attempt = 0; ; attempt += 1) {
     try {
-      const standing = await askStanding(options, signal)
-      if (standing === 'node_adopted') throw new UserError(adoptedElsewhere)
-      if (standing !== 'accepted') return await replaceBefore(options, signal)
-      // The answer to an earlier attempt was lost.
-      if (hasReplaced) return
-      await credential.replace()
-      hasReplaced = true
-      return await replaceBefore(options, signal)
+      while (!(await claim.advance(signal)));
+      return
     } catch (error) {
+      stopping.throwIfAborted()
       if (error instanceof UserError) throw error
       if (signal.aborted) throw new UserError(`${unreached}: ${errorMessage(error)}`)
       if (attempt === 0)
@@ -60,26 +59,91 @@ export async function takeOver(options: TakeOverOptions): Promise<void> {
   }
 }
 
-/** Has control accept the present credential instead of the one before. */
-async function replaceBefore({ control, credential, logger }: TakeOverOptions, signal: AbortSignal): Promise<void> {
-  const { nodeId: node_id, secret, previousSecret } = credential
-  if (previousSecret === null) return
-  try {
-    await control.adopt({ secret }, printNodeCredential(node_id, previousSecret), signal)
-    logger.notice({ node_id }, 'control refuses the machine that had this log before')
-  } catch (error) {
-    if (!(error instanceof ControlError)) throw error
-    if (error.fence === 'node_adopted') throw new UserError(adoptedElsewhere)
-    // A control of the release before has no such call. A credential that control does not know proves nothing.
-    if (error.status !== 401 && error.status !== 404) throw error
+/** The claim of this machine on the id of the node. Each step may be repeated: its answer may be lost. */
+class Claim {
+  readonly #options: TakeOverOptions
+  /** Whether the present secret was made for this adoption, so that no other machine has it. */
+  #isOwn = false
+  /** Whether control said that the secret before proves nothing. */
+  #isPreviousRefused = false
+  #isAdoptedElsewhere = false
+
+  constructor(options: TakeOverOptions) {
+    this.#options = options
   }
+
+  /** Takes the next step. Returns whether there is none left. Throws UserError if control refuses this machine. */
+  async advance(signal: AbortSignal): Promise<boolean> {
+    const { credential } = this.#options
+    const standing = await askStanding(this.#options, signal)
+    if (standing === 'accepted') {
+      if (this.#isOwn) return true
+      await credential.replace()
+      this.#isPreviousRefused = false
+      await this.#replaceBefore(signal)
+    } else if (standing === 'unknown' && credential.previousSecret !== null && !this.#isPreviousRefused) {
+      await this.#replaceBefore(signal)
+    } else {
+      await this.#join(standing, signal)
+    }
+    return false
+  }
+
+  /** Has control accept the present secret instead of the one before, which another machine may have. */
+  async #replaceBefore(signal: AbortSignal): Promise<void> {
+    const { control, credential, logger } = this.#options
+    const { nodeId: node_id, secret, previousSecret } = credential
+    this.#isOwn = true
+    try {
+      await control.adopt({ secret }, printNodeCredential(node_id, previousSecret ?? ''), signal)
+      logger.notice({ node_id }, 'control refuses the machine that had this log before')
+    } catch (error) {
+      if (!(error instanceof ControlError) || error.status !== 401) throw error
+      this.#isPreviousRefused = true
+      this.#isAdoptedElsewhere = error.fence === 'node_adopted'
+    }
+  }
+
+  /**
+   * Gets the id of a node that was removed, revoked or released. The secret may be that of other copies of the disk, so the next step replaces
+   * it.
+   */
+  async #join(standing: Standing, signal: AbortSignal): Promise<void> {
+    const { registration, credential, logger } = this.#options
+    try {
+      await registration.join(signal)
+    } catch (error) {
+      if (!(error instanceof JoinRefused)) throw error
+      const isAdopted = standing === 'node_adopted' || this.#isAdoptedElsewhere
+      throw new UserError(describeRefusal(error, isAdopted ? 'node_adopted' : standing, credential.nodeId))
+    }
+    this.#isOwn = false
+    logger.notice({ node_id: credential.nodeId }, 'control accepts the node again')
+  }
+}
+
+const reasons: Readonly<Record<Standing, string>> = {
+  accepted: '',
+  unknown: 'control does not know the credential of this node: its id was released, or the database is an older copy',
+  node_removed: 'an operator removed this node',
+  node_revoked: 'an operator revoked the credential of this node',
+  node_adopted: 'another machine has adopted the log of this node since this copy was made',
+}
+
+/** Says why control refuses this machine, and what to do. */
+export function describeRefusal({ reason, message }: JoinRefused, standing: Standing, nodeId: string): string {
+  if (reason === 'token_refused') return message
+  const release = `release the id (inlet nodes release ${nodeId}), and try again with a join token (inlet join-tokens create)`
+  if (standing === 'node_adopted') return `${reasons.node_adopted}: go on there; if it is lost, ${release}`
+  if (reason === 'token_missing') return `${reasons[standing]}; ${message}`
+  return `control has another credential for the id of this node, ${nodeId}: that of the lost machine, or of another one that adopts its log. If inlet nodes list shows that no machine uses it, ${release}`
 }
 
 /** Asks control whether it accepts the credential, and why not. */
 export async function askStanding(
   { control, credential }: Pick<TakeOverOptions, 'control' | 'credential'>,
   signal: AbortSignal,
-): Promise<'accepted' | 'unknown' | Fence> {
+): Promise<Standing> {
   await control.establishTrust(signal)
   try {
     await control.fetchCommittedSeqs(credential.nodeId, signal)

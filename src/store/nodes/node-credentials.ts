@@ -99,7 +99,15 @@ export async function replaceAdoptedCredential(
   if (node === undefined) return false
   const { last_seen_at: unreported_since = 0 } = (await findProcess(db, id, 'delivery')) ?? {}
   const credential = { node_id: id, credential_hash, adopted_at: now, region: node.region, unreported_since }
-  await db.insertInto('adopted_credentials').values(credential).execute()
+  // It is there if an adoption replaced it before, and its machine got the id back after a release.
+  const { adopted_at, region, unreported_since: since } = credential
+  await db
+    .insertInto('adopted_credentials')
+    .values(credential)
+    .onConflict((conflict) =>
+      conflict.columns(['node_id', 'credential_hash']).doUpdateSet({ adopted_at, region, unreported_since: since }),
+    )
+    .execute()
   return true
 }
 
