@@ -17,9 +17,9 @@ import type { LogHooks, LogWriter } from '#log/log-writer.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import type { Control } from '#node/control-client.ts'
-import type { ControlContact } from '#node/control-contact.ts'
 import type { HandedCertificate } from '#node/handed-certificate.ts'
 import type { NodeFence } from '#node/node-fence.ts'
+import { PlaceCheck } from '#node/place-check.ts'
 import type { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from './find-delivered.ts'
@@ -82,7 +82,7 @@ export type IngestPorts = {
 }
 
 export type IngestConfig = {
-  readonly paths: Readonly<Record<'ingestSnapshot' | 'storedRequests' | 'wal' | 'ingestBlocked', string>>
+  readonly paths: Readonly<Record<'ingestSnapshot' | 'storedRequests' | 'wal' | 'ingestBlocked' | 'nodeFence', string>>
   readonly baseUrl: string | null
   readonly credentialLease: number | null
   readonly corsOrigins: ConstructorParameters<typeof Cors>[0] | null
@@ -118,7 +118,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     kinds: ['installation', 'keys', 'endpoints'],
     path: paths.ingestSnapshot,
   })
-  const storage = composeStorage(config, ports, feed.contact)
+  const storage = composeStorage(config, ports, feed)
   const lease = new CredentialLease({
     seconds: config.credentialLease,
     // A configuration that is refused may lack what control has revoked.
@@ -127,7 +127,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     ...{ clock, random, logger },
   })
   const entry = composeEntry(config, ports, storage, { contact: feed.contact, lease, keyIds: () => servers.sessions.keyIds() })
-  const { log, nodeRoom, storedRequests } = storage
+  const { log, place, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series } = entry
   const report = new IngestReport({
     ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, log, handed, clock, logger },
@@ -169,7 +169,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   return {
     services: [
       ...optional(ports.tracer),
-      ...[storedRequests, log, feed, lease, nodeRoom, allowances, keyUse, series],
+      ...[storedRequests, log, feed, place, lease, nodeRoom, allowances, keyUse, series],
       ...optional(certificate),
       ...[http, mqtt, report, blockedFile],
     ],
@@ -181,27 +181,34 @@ type Storage = {
   readonly disk: FairShares
   readonly storedRequests: StoredRequests
   readonly log: LogWriter
+  readonly place: PlaceCheck
   readonly nodeRoom: NodeRoom
 }
 
 function composeStorage(
   config: IngestConfig,
-  { nodeId, control, openLog, files, clock, logger, traces }: IngestPorts,
-  contact: ControlContact,
+  { nodeId, control, fence, openLog, files, clock, machine, logger, traces }: IngestPorts,
+  feed: SnapshotFeed,
 ): Storage {
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
   const reserve = Math.floor(diskBudgetBytes * gateLimits.partForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
   const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
+  const place = new PlaceCheck({
+    ...{ fence, path: paths.nodeFence, files, clock: machine, logger },
+    ask: (signal) => control.fetchLastHeartbeat(nodeId, signal),
+    onRefused: () => feed.registerAgain(),
+  })
   const log = openLog({
     observer: storedRequests,
-    findDelivered: findDeliveredBy({ control, contact, nodeId }),
+    findDelivered: findDeliveredBy({ control, contact: feed.contact, nodeId }),
+    mayAcknowledge: () => place.pending(),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),
   })
   const space = () => files.space(paths.wal)
   const nodeRoom = new NodeRoom({ log, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
-  return { disk, storedRequests, log, nodeRoom }
+  return { disk, storedRequests, log, place, nodeRoom }
 }
 
 type Entry = {

@@ -70,6 +70,8 @@ export type LogHooks = {
   readonly observer?: SealObserver
   /** Called when a segment was sealed, those that recovery seals included. */
   readonly onSealed?: (segment: Segment) => void
+  /** Called when frames are durable. They are acknowledged once the promise has settled: at once if there is none. */
+  readonly mayAcknowledge?: () => Promise<void> | undefined
   /** Says which missing segments were delivered. Without it, missing ones are not looked for. */
   readonly findDelivered?: FindDelivered
 }

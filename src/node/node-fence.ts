@@ -103,9 +103,15 @@ export class NodeFence {
     }
   }
 
-  /** Reads what the other process of the node has stored. */
-  async reload(): Promise<void> {
+  /** Returns what a process of the node has stored. */
+  async readStored(): Promise<Fence | undefined> {
     const stored = await readTrimmed(this.#options.files, this.#options.path)
-    if (isFence(stored)) await this.refused(stored)
+    return isFence(stored) ? stored : undefined
+  }
+
+  /** Goes by what the other process of the node has stored. */
+  async reload(): Promise<void> {
+    const stored = await this.readStored()
+    if (stored !== undefined) await this.refused(stored)
   }
 }

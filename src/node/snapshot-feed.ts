@@ -109,6 +109,7 @@ export class SnapshotFeed implements Service {
   /** Registers again now, if the feed does that: control rejected another call of this process because of its credential. */
   registerAgain(): void {
     this.#endPoll()
+    this.#endBackoff()
   }
 
   /** Calls the listener at once if there is a snapshot, and then with each new one. Returns a function that unsubscribes. */

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { systemFiles, writeDurably } from '#lib/files.ts'
 import { aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { MqttClient } from '../support/mqtt-client.ts'
 import { mqttEndpoint } from '../support/mqtt-node.ts'
@@ -38,6 +39,15 @@ test.each([
   await node.leave()
   expect(await node.stored(endpoint.id)).toHaveLength(1)
   expect(node.control.heartbeats).toHaveLength(heartbeats)
+})
+
+test('a fence that delivery has stored ends acknowledgements at once, also without control', async () => {
+  await using node = await IngestNode.start({ ...options })
+  expect(await post(node)).toMatchObject({ status: 202 })
+  node.control.isAway = true
+  await writeDurably(systemFiles, join(node.directory, 'node', 'fence'), Buffer.from('node_adopted\n'))
+  await until('the refusal', async () => (await post(node)).status === 503)
+  await node.until('/readyz', ({ status }, text) => status === 503 && text.includes('another machine adopted the log'))
 })
 
 test('a start goes by what was stored, until control accepts the node', async () => {

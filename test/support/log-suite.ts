@@ -388,6 +388,27 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
       })
     })
 
+    test('an acknowledgement waits as long as the process wishes, and is a rejection if the log is fenced meanwhile', async () => {
+      const rig = new Rig(create())
+      const waits: PromiseWithResolvers<void>[] = []
+      await rig.start({ mayAcknowledge: () => waits.at(-1)?.promise })
+      await rig.append('a')
+      const acknowledged: string[] = []
+      for (const name of ['b', 'c']) {
+        const wait = Promise.withResolvers<void>()
+        waits.push(wait)
+        const appended = rig.append(name).then(() => acknowledged.push(name))
+        appended.catch(() => undefined)
+        await rig.pass(1_000)
+        expect(acknowledged).not.toContain(name)
+        if (name === 'c') void rig.wal.end('log', 'fenced')
+        wait.resolve()
+        if (name === 'c') await expect(appended).rejects.toMatchObject({ reason: 'stopping' })
+        else await appended
+      }
+      expect(acknowledged).toEqual(['b'])
+    })
+
     describe('the source', () => {
       test('lists logs and segments in order, and opens what is sealed', async () => {
         const rig = await started()

@@ -236,7 +236,7 @@ export class LocalLogWriter implements LogWriter {
   }
 
   #openLog(logName: string, settings: LogSettings): Log {
-    const { directory, files, clock, logger, observer } = this.#options
+    const { directory, files, clock, logger, observer, mayAcknowledge } = this.#options
     this.#unclaimed.delete(logName)
     const path = join(directory, logName)
     return new Log({
@@ -258,6 +258,7 @@ export class LocalLogWriter implements LogWriter {
       limits: this.#limits,
       syncs: this.#syncs,
       waiting: this.#waiting,
+      mayAcknowledge,
       turns: this.#turns,
       ...(observer !== undefined && { observer }),
       onGrown: (path, bytes) => this.#disk.set(path, bytes),

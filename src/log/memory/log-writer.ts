@@ -120,7 +120,7 @@ export class MemoryLogWriter implements LogWriter {
     const log = this.#logs.get(logName)
     this.#logs.delete(logName)
     if (log !== undefined) {
-      if (reason === 'fenced') this.#reject(log, new LogError('stopping', 'another writer has taken over the log'))
+      if (reason === 'fenced') this.#reject(log, fencedError())
       await this.#close(logName, log)
     }
     if (this.#ended.get(logName) !== reason) return
@@ -187,7 +187,7 @@ export class MemoryLogWriter implements LogWriter {
 
   /** Stores frames that fit into one segment, together. */
   async #store(logName: string, log: OpenLog): Promise<void> {
-    const { storage, clock, observer } = this.#options
+    const { storage, clock, observer, mayAcknowledge } = this.#options
     const bytesMax = log.settings.segmentBytes
     let bytes = log.waiting[0]?.bytes ?? 0
     let count = 1
@@ -215,7 +215,10 @@ export class MemoryLogWriter implements LogWriter {
     if (observed.length > 0) observer?.appended(segment.seq, observed)
     const sync = { startedAtMs, endedAtMs: clock.monotonic() }
     this.usage.syncs.observe(sync.endedAtMs - startedAtMs)
-    for (const { durable } of group) durable.resolve({ seq: segment.seq, sync })
+    const wait = mayAcknowledge?.()
+    if (wait !== undefined) await wait
+    const isFenced = this.#ended.get(logName) === 'fenced'
+    for (const { durable } of group) isFenced ? durable.reject(fencedError()) : durable.resolve({ seq: segment.seq, sync })
   }
 
   #failureOf(bytes: number): LogError | undefined {
@@ -301,4 +304,8 @@ export class MemoryLogWriter implements LogWriter {
       },
     }
   }
+}
+
+function fencedError(): LogError {
+  return new LogError('stopping', 'another writer has taken over the log')
 }

@@ -8,7 +8,7 @@
 
 import type { FrameInput } from '../../frame.ts'
 import { LogError } from '../../log-error.ts'
-import type { Appended, LogSettings } from '../../log-writer.ts'
+import type { Appended, LogHooks, LogSettings } from '../../log-writer.ts'
 import { encodedBytes } from '../format/frame.ts'
 import type { NotedSegment } from '../recover/open-segments.ts'
 import type { CommitTurns } from './commit-turns.ts'
@@ -20,6 +20,7 @@ export type LogOptions = CurrentSegmentOptions & {
   readonly waiting: { bytes: number }
   /** Turns at the disk, over all logs. */
   readonly turns: CommitTurns
+  readonly mayAcknowledge: LogHooks['mayAcknowledge']
   /** Resolves when no earlier log uses the directory any more. */
   readonly reclaimed: Promise<void>
 }
@@ -167,6 +168,8 @@ export class Log {
   async #commit(group: Group): Promise<void> {
     try {
       const appended = await this.#segment.append(group)
+      const wait = this.#options.mayAcknowledge?.()
+      if (wait !== undefined) await wait
       if (this.#isFenced) throw fencedError()
       group.durable.resolve(appended)
     } catch (error) {
