@@ -10,6 +10,7 @@ export type LossState = z.infer<typeof LossState>
 /** Records of one endpoint that were acknowledged, and not delivered when their node was removed. */
 export const Loss = z.object({
   id: Id,
+  account_id: Id,
   endpoint_id: Id,
   endpoint_name: z.string(),
   node_id: Id,
@@ -17,7 +18,7 @@ export const Loss = z.object({
   region: z.string(),
   state: LossState.meta({
     description:
-      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account accepted it',
+      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it',
   }),
   first_segment_seq: z.int().min(0).nullable().meta({
     description:
@@ -47,7 +48,10 @@ export const Loss = z.object({
   confirmed_by: z
     .string()
     .nullable()
-    .meta({ description: '`key:<id>` or `person:<id>`', examples: ['key:4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'] }),
+    .meta({
+      description: '`key:<id>` or `person:<id>` of the account; `operator` or `cli`: the operator',
+      examples: ['key:4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'],
+    }),
 })
 export type Loss = z.infer<typeof Loss>
 
@@ -56,3 +60,8 @@ export const LossesQuery = PageQuery.extend({
   endpoint_id: Id.optional().meta({ description: 'only losses of this endpoint' }),
 })
 export type LossesQuery = z.infer<typeof LossesQuery>
+
+export const InstallationLossesQuery = LossesQuery.extend({
+  account_id: Id.optional().meta({ description: 'only losses of this account' }),
+})
+export type InstallationLossesQuery = z.infer<typeof InstallationLossesQuery>

@@ -115,6 +115,7 @@ describe('isolation of accounts', () => {
         'listDestinations',
         'listEndpoints',
         'listInstallationAuditEvents',
+        'listInstallationLosses',
         'listInvitations',
         'listJobs',
         'listJoinTokens',

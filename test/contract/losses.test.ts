@@ -143,6 +143,56 @@ describe('POST /v1/losses/{id}/confirm', () => {
   })
 })
 
+describe('the operator', () => {
+  const list = async (query: string) => (await operator().get(`/v1/installation/losses${query}`)).body.items
+
+  test('lists the losses of all accounts, and confirms one for an account that is suspended', async () => {
+    const [{ account, node, losses, hold }, other] = [await inhabited(), await inhabited()]
+    for (const each of [{ node, hold }, other]) {
+      await each.hold(0, 0)
+      await remove(each.node.id)
+    }
+    const [{ id }] = await losses()
+    const accounts = (await list('?limit=200')).map(({ account_id }: { readonly account_id: string }) => account_id)
+    expect(accounts).toEqual(expect.arrayContaining([account.account_id, other.account.account_id]))
+    expect(await list(`?account_id=${account.account_id}`)).toMatchObject([{ id, account_id: account.account_id }])
+    expect(await list(`?account_id=${account.account_id}&state=confirmed`)).toEqual([])
+    expect(await account.get('/v1/installation/losses')).toMatchObject({ status: 403 })
+
+    await operator().patch(`/v1/accounts/${account.account_id}`, { status: 'suspended' })
+    expect(await account.post(`/v1/losses/${id}/confirm`)).toMatchObject({ status: 403 })
+    expect(await operator().post(`/v1/installation/losses/${id}/confirm`)).toMatchObject({
+      status: 200,
+      body: { id, state: 'confirmed', confirmed_by: 'operator' },
+    })
+    expect(await operator().post(`/v1/installation/losses/${newId()}/confirm`)).toMatchObject({ status: 404 })
+    await operator().patch(`/v1/accounts/${account.account_id}`, { status: 'active' })
+    const { items } = (await account.get('/v1/audit-events?operation=confirmInstallationLoss')).body
+    expect(items).toMatchObject([
+      { actor: 'operator', account_id: account.account_id, resource_id: id, result: 'succeeded', address: null },
+    ])
+  })
+
+  test('has an alarm until somebody confirms, also for an endpoint that is deleted; one deleted by force is confirmed', async () => {
+    const unconfirmed = async () =>
+      Number(/^inlet_losses_unconfirmed\{?.* (\d+)$/m.exec((await control().call('GET', '/metrics')).body)?.[1])
+    const [drained, forced] = [await inhabited(), await inhabited()]
+    const before = await unconfirmed()
+    for (const each of [drained, forced]) {
+      await each.hold(0, 0)
+      await remove(each.node.id)
+    }
+    expect(await unconfirmed()).toBe(before + 2)
+    expect(await forced.account.delete(`/v1/endpoints/${forced.endpoint.id}?force=true`)).toMatchObject({ status: 200 })
+    expect(await forced.losses()).toMatchObject([{ state: 'confirmed', confirmed_by: `key:${forced.account.key_id}` }])
+    expect(await drained.account.delete(`/v1/endpoints/${drained.endpoint.id}`)).toMatchObject({ status: 204 })
+    const [{ id }] = await drained.losses('?state=open')
+    expect(await unconfirmed()).toBe(before + 1)
+    expect(await drained.account.post(`/v1/losses/${id}/confirm`)).toMatchObject({ status: 200 })
+    expect(await unconfirmed()).toBe(before)
+  })
+})
+
 describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
   test('200 waits, then has the keys', async () => {
     const { node, receipt, hold, commit } = await inhabited()
@@ -222,7 +272,7 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
 
 describe('a disk that comes back', () => {
   test('makes the loss recovered once its segments are delivered, and receipts wait meanwhile', async () => {
-    const { node, losses, reasons, receipt, hold, commit } = await inhabited()
+    const { account, node, losses, reasons, receipt, hold, commit } = await inhabited()
     await hold(2, 3)
     await remove(node.id)
     await node.join()
@@ -238,6 +288,8 @@ describe('a disk that comes back', () => {
     expect(loss).toMatchObject({ state: 'recovered', recovered: { segments: 2, records: 20 } })
     expect(loss.recovered_at).toMatch(/Z$/)
     expect(await reasons()).not.toContain('confirm')
+    expect(await account.post(`/v1/losses/${loss.id}/confirm`)).toMatchObject({ status: 409, body: { error: 'conflict' } })
+    expect(await losses()).toMatchObject([{ state: 'recovered', confirmed_at: null }])
     expect((await receipt(3)).body).toMatchObject({ state: 'delivered' })
   })
 

@@ -39,7 +39,7 @@ const operations: Readonly<Record<string, readonly string[]>> = {
       'getAccountQuotas',
     ],
     ...['listAccounts', 'listInstallationAuditEvents', 'listJoinTokens', 'listNodeSegments', 'listNodes', 'removeNode'],
-    ...['revokeJoinToken', 'revokeNodeCredential'],
+    ...['revokeJoinToken', 'revokeNodeCredential', 'listInstallationLosses', 'confirmInstallationLoss'],
   ],
 }
 

@@ -102,12 +102,36 @@ describeStores('inlet nodes', (test) => {
     const { items } = await listLosses(store.db, account, { limit: 5, offset: 0 })
     expect(items).toMatchObject([{ endpoint_id: endpoint, node_id: id, segments: 2, records: 12, first_segment_seq: 3 }])
     expect(await sumOpenLosses(store.db)).toEqual({ losses: 1, records: 12, bytes: 9 })
+    expect((await inlet(store.url, 'losses')).out).toMatch(new RegExp(`open +${account} .* 2 +12 +9 +${items[0]?.id}$`, 'm'))
+    expect((await inlet(store.url, 'losses', '--account', newId())).out).toBe('There are no losses.\n')
+    expect((await inlet(store.url, 'losses', '--state', 'perhaps')).err).toContain('--state: ')
     const restored = aCommit(endpoint, 3, { node_id: id, records: 5 })
     await transact(store, (db) => restoreCommit(db, restored, t0))
     await transact(store, (db) => recordCommit(db, aCommit(endpoint, 4, { node_id: id, records: 7 }), t0))
     const [recovered] = (await listLosses(store.db, account, { limit: 5, offset: 0 })).items
     expect(recovered).toMatchObject({ state: 'recovered', recovered: { segments: 2, records: 12 } })
     expect(await sumOpenLosses(store.db)).toEqual({ losses: 0, records: 0, bytes: 0 })
+    expect(await inlet(store.url, 'confirm-loss', String(recovered?.id))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('there is nothing to confirm'),
+    })
+  })
+
+  test('confirm-loss accepts a loss for its account, whose audit trail has it', async ({ store }) => {
+    const account = await anAccount(store)
+    const { id: endpoint } = await aStoredEndpoint(store, account, { region: 'fra' })
+    const node = await aNode(store, [aLag(endpoint, { open_segments: 1, records: 12, first_seq: 3, last_seq: 4 })])
+    await inlet(store.url, 'remove', node, '--yes')
+    const [loss] = (await listLosses(store.db, undefined, { limit: 5, offset: 0 })).items
+    const confirmed = await inlet(store.url, 'confirm-loss', String(loss?.id))
+    expect(confirmed).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(`account ${account}: up to 12 records .* on node ${node}`),
+    })
+    expect(await sumOpenLosses(store.db)).toMatchObject({ losses: 0 })
+    const { items } = await listAuditEvents(store.db, account, { limit: 1, operation: 'confirmInstallationLoss' })
+    expect(items).toMatchObject([{ operation: 'confirmInstallationLoss', actor: 'cli', resource_id: loss?.id }])
+    expect(await inlet(store.url, 'confirm-loss', newId())).toMatchObject({ code: 1, err: 'no such loss\n' })
   })
 
   test('release lets another machine have the id', async ({ store }) => {

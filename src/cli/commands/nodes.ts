@@ -1,7 +1,8 @@
 import { buildRouteMap } from '@stricli/core'
 import { command } from './command.ts'
-import { flag, json, oneArgument, required } from './parameters.ts'
+import { flag, json, oneArgument, optional, parseId, required } from './parameters.ts'
 
+const losses = () => import('../operator/losses.ts')
 const nodes = () => import('../operator/nodes.ts')
 
 const node = required('id or name of the node', 'NODE')
@@ -21,6 +22,23 @@ export const nodesCommands = buildRouteMap({
       async () => (await nodes()).removeOneNode,
       { flags: { yes: flag('remove it; without it only say what would be abandoned'), json }, positional: id },
       'Removes a node that does not come back: drains no longer wait for it, and control refuses its credential. Says what it last reported to hold, which is abandoned. A node that still has its disk and a join token joins again, and delivers what it holds.',
+    ),
+    losses: command(
+      'list what was acknowledged and not delivered when nodes were removed, of all accounts',
+      async () => (await losses()).listAllLosses,
+      {
+        flags: {
+          account: optional('only those of this account', 'ID', parseId),
+          state: optional('only open, recovered or confirmed ones', 'STATE'),
+          json,
+        },
+      },
+    ),
+    'confirm-loss': command(
+      'accept a loss for its account, such as a suspended one',
+      async () => (await losses()).confirmAnyLoss,
+      { flags: { json }, positional: oneArgument('id of the loss', 'ID', parseId) },
+      'Accepts a loss for its account: it is no longer a reason in the status of the endpoint, and metrics no longer count it. The account can do so itself with inlet losses confirm, unless it is suspended. Its audit trail has it.',
     ),
     release: command(
       'let another machine join under the id of a node, after its disk was lost',

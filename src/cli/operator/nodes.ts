@@ -98,8 +98,9 @@ export async function releaseNode(this: CliContext, flags: JsonFlags, idOrName: 
 
 function describeLosses(losses: number): string {
   if (losses === 0) return ''
-  if (losses === 1) return '1 loss is recorded: the account of the endpoint finds it in inlet losses list, and confirms it.\n'
-  return `${losses} losses are recorded, one for each endpoint: their accounts find them in inlet losses list, and confirm them.\n`
+  if (losses === 1)
+    return '1 loss is recorded: the account of the endpoint finds it in inlet losses list, and confirms it (all: inlet nodes losses).\n'
+  return `${losses} losses are recorded, one for each endpoint: their accounts find them in inlet losses list, and confirm them (all: inlet nodes losses).\n`
 }
 
 function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeRemoval): string {

@@ -1246,6 +1246,22 @@ readonly account_id?: string | undefined
 readonly items: (components['schemas']["AuditEvent"])[]
 readonly next_cursor: string | null
 }>
+/** List what was acknowledged and not delivered when nodes were removed, of all accounts, newest first. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
+readonly listInstallationLosses: (query?: {
+readonly limit?: number | undefined
+readonly offset?: number | undefined
+readonly state?: "open" | "recovered" | "confirmed" | undefined
+readonly endpoint_id?: string | undefined
+readonly account_id?: string | undefined
+}, options?: CallOptions) => Listing<components['schemas']["Loss"], {
+readonly items: (components['schemas']["Loss"])[]
+readonly total: number
+readonly limit: number
+readonly offset: number
+readonly next_offset: number | null
+}>
+/** Accept a loss for its account, such as a suspended one. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
+readonly confirmInstallationLoss: (id: string, options?: CallOptions) => Promise<components['schemas']["Loss"]>
 }
 
 export const operations = {
@@ -1330,4 +1346,6 @@ listJoinTokens: {"method":"GET","path":"/v1/join-tokens","scope":"operator","inp
 createJoinToken: {"method":"POST","path":"/v1/join-tokens","scope":"operator","input":"body","isRepeatable":false},
 revokeJoinToken: {"method":"DELETE","path":"/v1/join-tokens/{id}","scope":"operator","input":"none","isRepeatable":true},
 listInstallationAuditEvents: {"method":"GET","path":"/v1/installation/audit-events","scope":"operator","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_cursor","parameter":"before"},"limitMax":200}},
+listInstallationLosses: {"method":"GET","path":"/v1/installation/losses","scope":"operator","input":"query","isRepeatable":true,"paging":{"items":"items","cursor":{"field":"next_offset","parameter":"offset"},"limitMax":200}},
+confirmInstallationLoss: {"method":"POST","path":"/v1/installation/losses/{id}/confirm","scope":"operator","input":"none","isRepeatable":false},
 } as const satisfies Record<keyof Operations, Operation>

@@ -910,13 +910,14 @@ readonly revoked_at: string | null
 readonly LogOwner: "active" | "paused" | "draining" | "deleted" | "unknown"
 readonly Loss: {
 readonly id: string
+readonly account_id: string
 readonly endpoint_id: string
 readonly endpoint_name: string
 readonly node_id: string
 /** as it was when the node was removed; null for none */
 readonly node_name: string | null
 readonly region: string
-/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account accepted it */
+/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it */
 readonly state: "open" | "recovered" | "confirmed"
 /** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say: then only `confirmed` ends the loss */
 readonly first_segment_seq: number | null
@@ -943,7 +944,7 @@ readonly bytes: number
 /** when the last segment of it was delivered */
 readonly recovered_at: string | null
 readonly confirmed_at: string | null
-/** `key:<id>` or `person:<id>` */
+/** `key:<id>` or `person:<id>` of the account; `operator` or `cli`: the operator */
 readonly confirmed_by: string | null
 }
 readonly Membership: {
@@ -5268,6 +5269,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 406: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
 422: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
@@ -6734,6 +6738,109 @@ readonly "application/problem+json": components['schemas']["Problem"]
 }
 readonly put?: never
 readonly post?: never
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/installation/losses": {
+/** List what was acknowledged and not delivered when nodes were removed, of all accounts, newest first */
+readonly get: {
+parameters: {
+readonly query?: {
+readonly limit?: number | undefined
+readonly offset?: number | undefined
+readonly state?: "open" | "recovered" | "confirmed" | undefined
+readonly endpoint_id?: string | undefined
+readonly account_id?: string | undefined
+} | undefined
+readonly header?: never
+readonly path?: never
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": {
+readonly items: (components['schemas']["Loss"])[]
+readonly total: number
+readonly limit: number
+readonly offset: number
+readonly next_offset: number | null
+}
+} }
+304: { content: Record<never, never> }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
+readonly put?: never
+readonly post?: never
+readonly delete?: never
+readonly patch?: never
+}
+readonly "/v1/installation/losses/{id}/confirm": {
+readonly get?: never
+readonly put?: never
+/** Accept a loss for its account, such as a suspended one */
+readonly post: {
+parameters: {
+readonly query?: never
+readonly header?: never
+readonly path: {
+readonly id: string
+}
+}
+readonly requestBody?: never
+responses: {
+200: { content: {
+readonly "application/json": components['schemas']["Loss"]
+} }
+401: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+403: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+404: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+422: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+429: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+500: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+503: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+}
+}
 readonly delete?: never
 readonly patch?: never
 }

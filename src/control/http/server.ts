@@ -56,7 +56,7 @@ import { type Health, healthRoutes } from './routes/health.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { joinTokenRoutes } from './routes/join-tokens.ts'
 import { keyRoutes } from './routes/keys.ts'
-import { lossRoutes } from './routes/losses.ts'
+import { installationLossRoutes, lossRoutes } from './routes/losses.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { ownSessionRoutes, peopleRoutes, sessionRoutes } from './routes/people.ts'
@@ -193,6 +193,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byOperator.register(nodeRoutes(services.inventory))
       await byOperator.register(joinTokenRoutes(services.joinTokens))
       await byOperator.register(installationAuditEventRoutes(services.auditTrail))
+      await byOperator.register(installationLossRoutes(services.losses))
     })
   }
 }

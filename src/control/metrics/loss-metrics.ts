@@ -3,7 +3,11 @@ import { type LossTotals, sumOpenLosses } from '#store/commits/losses.ts'
 import type { Store } from '#store/store.ts'
 
 const values = [
-  ['losses', 'inlet_losses_unconfirmed', 'losses with removed nodes that no account has confirmed, one for each endpoint'],
+  [
+    'losses',
+    'inlet_losses_unconfirmed',
+    'losses with removed nodes that nobody has confirmed, one for each endpoint, also of deleted ones',
+  ],
   ['records', 'inlet_losses_unconfirmed_records', 'acknowledged records in these losses, at most'],
   ['bytes', 'inlet_losses_unconfirmed_bytes', 'bytes of segments in these losses, at most'],
 ] as const satisfies readonly (readonly [keyof LossTotals, string, string])[]

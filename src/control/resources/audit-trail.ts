@@ -111,7 +111,8 @@ export class AuditTrail {
   /** Returns the events of an account. It does not learn from which address the operator works. */
   async list(account_id: string, query: AuditEventQuery): Promise<AuditEventPage> {
     const page = await listAuditEvents(this.#options.store.db, account_id, query)
-    const isOfOperator = ({ actor, resource_id }: AuditEvent) => actor === 'operator' || resource_id === account_id
+    const isOfOperator = ({ actor, operation, resource_id }: AuditEvent) =>
+      actor === 'operator' || resource_id === account_id || operation === 'confirmInstallationLoss'
     const items = page.items.map((event) => (isOfOperator(event) ? { ...event, address: null } : event))
     return { ...page, items }
   }

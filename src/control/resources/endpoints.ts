@@ -16,6 +16,7 @@ import { endpointLimit, type Principal } from '#model/principal.ts'
 import type { NodeRegions } from '#model/region.ts'
 import { getAccount } from '#store/accounts/accounts.ts'
 import { withinQuotas } from '#store/accounts/quotas.ts'
+import { confirmLossesOf } from '#store/commits/losses.ts'
 import { listAttachedViews } from '#store/endpoints/bindings.ts'
 import {
   drainEndpoint,
@@ -34,6 +35,7 @@ import type { ControlContext } from '../context.ts'
 import type { DrainHold } from '../status/drain.ts'
 import type { EndpointState, EndpointStates, Observation } from '../status/endpoint-states.ts'
 import { judgeReport } from '../status/reports.ts'
+import { actorOf } from './actor.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
 export type EndpointsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
@@ -91,14 +93,16 @@ export function endpointService(options: EndpointsOptions) {
       return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
     },
 
-    /** Removes the endpoint at once. Nodes keep what they hold and report it as unowned. */
-    async removeByForce({ account_id }: Principal, id: string): Promise<ForcedDeletion> {
+    /** Removes the endpoint at once. Nodes keep what they hold and report it as unowned. Its open losses are accepted. */
+    async removeByForce(principal: Principal, id: string): Promise<ForcedDeletion> {
+      const { account_id } = principal
       const endpoint = await getEndpoint(store.db, account_id, id)
       const draining_epoch = endpoint.draining_epoch ?? Number.POSITIVE_INFINITY
       const holds = (await endpointStates.listDrainHolds([{ ...endpoint, draining_epoch }])).get(id) ?? []
       await applyChange(async (db, epoch) => {
         await drainEndpoint(db, account_id, id, { epoch, now: clock.now() })
         await removeDrainingEndpoint(db, id, clock.now())
+        await confirmLossesOf(db, id, actorOf(principal), clock.now())
       })
       const abandoned = holds.map((hold) => describeHold(hold, clock.now()))
       logger.warn({ endpoint_id: id, abandoned }, 'endpoint deleted by force')

@@ -1,4 +1,4 @@
-import type { Loss, LossesQuery } from '#model/loss.ts'
+import type { InstallationLossesQuery, Loss, LossesQuery } from '#model/loss.ts'
 import type { Page } from '#model/page.ts'
 import type { Principal } from '#model/principal.ts'
 import { confirmLoss, listLosses } from '#store/commits/losses.ts'
@@ -9,18 +9,32 @@ import { actorOf } from './actor.ts'
 export type Losses = ReturnType<typeof lossService>
 
 export function lossService({ store, clock, logger }: Pick<ControlContext, 'store' | 'clock' | 'logger'>) {
+  /** `account_id` is undefined for the operator. */
+  async function accept(account_id: string | undefined, id: string, by: string): Promise<Loss> {
+    const loss = await transact(store, (db) => confirmLoss(db, account_id, id, by, clock.now()))
+    const { account_id: owner, endpoint_id, records } = loss
+    logger.notice({ account_id: owner, loss_id: id, endpoint_id, records, by }, 'loss confirmed')
+    return loss
+  }
+
   return {
     list({ account_id }: Principal, query: LossesQuery): Promise<Page<Loss>> {
       return listLosses(store.db, account_id, query)
     },
 
-    /** Throws not_found. */
-    async confirm(principal: Principal, id: string): Promise<Loss> {
-      const { account_id } = principal
-      const by = actorOf(principal)
-      const loss = await transact(store, (db) => confirmLoss(db, account_id, id, by, clock.now()))
-      logger.notice({ account_id, loss_id: id, endpoint_id: loss.endpoint_id, records: loss.records, by }, 'loss confirmed')
-      return loss
+    /** Returns those of all accounts, or of one. */
+    listAll({ account_id, ...query }: InstallationLossesQuery): Promise<Page<Loss>> {
+      return listLosses(store.db, account_id, query)
+    },
+
+    /** Throws not_found, and conflict for one that is recovered. */
+    confirm(principal: Principal, id: string): Promise<Loss> {
+      return accept(principal.account_id, id, actorOf(principal))
+    },
+
+    /** The same by the operator, for an account that cannot: a suspended one changes nothing. */
+    confirmForAccount(id: string, by: 'operator' | 'cli'): Promise<Loss> {
+      return accept(undefined, id, by)
     },
   }
 }

@@ -120,9 +120,14 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
     .execute()
 }
 
-/** Returns one page of the losses of an account, newest first. */
-export async function listLosses(db: Db, account_id: string, { state, endpoint_id, ...page }: LossesQuery): Promise<Page<Loss>> {
-  let losses = selectLosses(db).where('losses.account_id', '=', account_id)
+/** Returns one page of the losses of an account, or of all, newest first. */
+export async function listLosses(
+  db: Db,
+  account_id: string | undefined,
+  { state, endpoint_id, ...page }: LossesQuery,
+): Promise<Page<Loss>> {
+  let losses = selectLosses(db)
+  if (account_id !== undefined) losses = losses.where('losses.account_id', '=', account_id)
   if (endpoint_id !== undefined) losses = losses.where('losses.endpoint_id', '=', endpoint_id)
   if (state === 'recovered') losses = losses.where('recovered_at', 'is not', null)
   else if (state !== undefined)
@@ -130,19 +135,38 @@ export async function listLosses(db: Db, account_id: string, { state, endpoint_i
   return readPage(losses.orderBy('recorded_at', 'desc').orderBy('losses.id'), page, toLoss)
 }
 
-/** Accepts a loss. One that was confirmed before keeps its time. Throws not_found. */
-export async function confirmLoss(db: Tx, account_id: string, id: string, by: string, now: number): Promise<Loss> {
+/**
+ * Accepts a loss, of any account if none is given. One that was confirmed before keeps its time. Throws not_found, and conflict for one that is
+ * recovered.
+ */
+export async function confirmLoss(db: Tx, account_id: string | undefined, id: string, by: string, now: number): Promise<Loss> {
+  await confirmOpen(db, { id, ...(account_id !== undefined && { account_id }) }, by, now)
+  const row = await selectLosses(db).where('losses.id', '=', id).executeTakeFirst()
+  if (row === undefined || (account_id ?? row.account_id) !== row.account_id) throw new AppError('not_found', 'no such loss')
+  const loss = toLoss(row)
+  if (loss.confirmed_at === null)
+    throw new AppError('conflict', `the loss was recovered at ${loss.recovered_at}: there is nothing to confirm`)
+  return loss
+}
+
+/** Accepts the open losses of an endpoint that is deleted by force: whoever does so gives up what was not delivered. */
+export async function confirmLossesOf(db: Tx, endpoint_id: string, by: string, now: number): Promise<void> {
+  await confirmOpen(db, { endpoint_id }, by, now)
+}
+
+async function confirmOpen(
+  db: Tx,
+  which: Partial<Pick<LossRow, 'id' | 'account_id' | 'endpoint_id'>>,
+  by: string,
+  now: number,
+): Promise<void> {
   await db
     .updateTable('losses')
     .set({ confirmed_at: now, confirmed_by: by })
-    .where(({ and }) => and({ account_id, id }))
+    .where(({ and }) => and(which))
     .where('confirmed_at', 'is', null)
+    .where('recovered_at', 'is', null)
     .execute()
-  const row = await selectLosses(db)
-    .where(({ and }) => and({ 'losses.account_id': account_id, 'losses.id': id }))
-    .executeTakeFirst()
-  if (row === undefined) throw new AppError('not_found', 'no such loss')
-  return toLoss(row)
 }
 
 /** Loss that neither was recovered nor confirmed. */
@@ -197,13 +221,10 @@ export async function findLossOf(
 
 export type LossTotals = { readonly losses: number; readonly records: number; readonly bytes: number }
 
-/** Returns what is lost and not confirmed, over all accounts, of endpoints that are not deleted. */
+/** Returns what is lost and not confirmed, over all accounts. */
 export async function sumOpenLosses(db: Db): Promise<LossTotals> {
   return db
     .selectFrom('losses')
-    .innerJoin('endpoints', (join) =>
-      join.onRef('endpoints.id', '=', 'losses.endpoint_id').on('endpoints.deleted_at', 'is', null),
-    )
     .select(sql<number>`cast(count(*) as bigint)`.as('losses'))
     .select(sql<number>`coalesce(${sumOf(sql<number>`losses.records`)}, 0)`.as('records'))
     .select(sql<number>`coalesce(${sumOf(sql<number>`losses.bytes`)}, 0)`.as('bytes'))
@@ -254,10 +275,22 @@ function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 
 }
 
 function toLoss(row: LossRow & { readonly endpoint_name: string; readonly present_node: string | null }): Loss {
-  const { id, endpoint_id, endpoint_name, node_id, node_name, region, segments, segments_missing, records, bytes, confirmed_by } =
-    row
+  const {
+    id,
+    account_id,
+    endpoint_id,
+    endpoint_name,
+    node_id,
+    node_name,
+    region,
+    segments,
+    segments_missing,
+    records,
+    bytes,
+    confirmed_by,
+  } = row
   return {
-    ...{ id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row) },
+    ...{ id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row) },
     ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes },
     reported_at: toTime(row.reported_at),
     recorded_at: toTime(row.recorded_at),

@@ -90,6 +90,13 @@ function nameCreated(request: FastifyRequest, payload: unknown): void {
   trace.attempt.resource_id = payload.id
   // An operation on an account that exists named it when it began.
   if (trace.principal === undefined && isAccountRoute(request)) trace.attempt.account_id ??= payload.id
+  if (isInstallationRoute(request) && 'account_id' in payload && typeof payload.account_id === 'string')
+    trace.attempt.account_id = payload.account_id
+}
+
+/** The operator changes there what an account has. */
+function isInstallationRoute({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.url?.startsWith('/v1/installation') === true
 }
 
 function isAccountRoute({ routeOptions }: FastifyRequest): boolean {

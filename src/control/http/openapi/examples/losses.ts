@@ -1,7 +1,7 @@
 import { actor, at, type Examples, ids, page, segment } from './shared.ts'
 
 const loss = {
-  ...{ id: ids.loss, endpoint_id: ids.endpoint, endpoint_name: 'checkout events', node_id: ids.node },
+  ...{ id: ids.loss, account_id: ids.account, endpoint_id: ids.endpoint, endpoint_name: 'checkout events', node_id: ids.node },
   ...{ node_name: 'fra-1', region: 'fra' },
   ...{ state: 'open', first_segment_seq: 42, last_segment_seq: 43, segments: 2, records: 285, bytes: 91_204 },
   ...{ reported_at: '2026-11-20T08:12:04.000Z', recorded_at: at, is_node_back: false },
@@ -11,6 +11,8 @@ const loss = {
 export const lossesExamples: Examples = {
   listLosses: { response: page(loss) },
   confirmLoss: { response: { ...loss, state: 'confirmed', confirmed_at: at, confirmed_by: actor } },
+  listInstallationLosses: { response: page(loss) },
+  confirmInstallationLoss: { response: { ...loss, state: 'confirmed', confirmed_at: at, confirmed_by: 'operator' } },
   getReceipt: {
     response: {
       ...{ node_id: ids.node, segment_seq: 42, state: 'delivered', reason: null },

@@ -1,0 +1,44 @@
+/** `inlet nodes losses`: shows and accepts losses of all accounts, directly in the database. */
+import { lossService } from '#control/resources/losses.ts'
+import { namedId } from '#lib/named-id.ts'
+import { parseFields } from '#model/field-errors.ts'
+import { pageLimits } from '#model/limits.ts'
+import { InstallationLossesQuery, type Loss } from '#model/loss.ts'
+import { type CliContext, UsageError } from '../terminal/context.ts'
+import { type JsonFlags, printJson, printResult } from '../terminal/print-json.ts'
+import { toTable } from '../terminal/table.ts'
+import { audited } from './audited.ts'
+import { listAll, openToChange, openToRead, servicesBeside } from './store.ts'
+
+export type LossesFlags = JsonFlags & { readonly account?: string; readonly state?: string }
+
+export async function listAllLosses(this: CliContext, { account, state, json }: LossesFlags): Promise<void> {
+  const { value, errors } = parseFields(InstallationLossesQuery, { account_id: account, state, limit: pageLimits.max })
+  if (errors !== undefined)
+    throw new UsageError(errors.map(({ path, message }) => `--${path.replace('account_id', 'account')}: ${message}`).join('\n'))
+  await using store = await openToRead(this)
+  const service = lossService(servicesBeside(this, store))
+  const losses = await listAll((page) => service.listAll({ ...value, ...page }))
+  if (json) return printJson(this, losses)
+  const heads = ['RECORDED', 'STATE', 'ACCOUNT', 'ENDPOINT', 'NODE', 'SEGMENTS', 'RECORDS', 'BYTES', 'ID']
+  const rows = losses.map(({ recorded_at, segments, records, bytes, id, ...loss }) => [
+    ...[recorded_at, loss.state, loss.account_id, loss.endpoint_name, namedId(loss.node_id, loss.node_name)],
+    ...[String(segments), String(records ?? '-'), String(bytes), id],
+  ])
+  this.process.stdout.write(losses.length === 0 ? 'There are no losses.\n' : toTable([heads, ...rows]))
+}
+
+export async function confirmAnyLoss(this: CliContext, flags: JsonFlags, id: string): Promise<void> {
+  await using store = await openToChange(this)
+  const service = lossService(servicesBeside(this, store))
+  const nameCreated = ({ account_id }: Loss) => ({ account_id })
+  const what = { operation: 'confirmInstallationLoss', account_id: null, resource_id: id, nameCreated }
+  const loss = await audited(store, this.clock, what, () => service.confirmForAccount(id, 'cli'))
+  const count = loss.records === null ? 'records that the node had not counted' : `up to ${loss.records} records`
+  printResult(
+    this,
+    flags,
+    loss,
+    `The loss is confirmed for the account ${loss.account_id}: ${count} of ${loss.endpoint_name} on node ${namedId(loss.node_id, loss.node_name)}.\n`,
+  )
+}
