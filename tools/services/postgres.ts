@@ -108,7 +108,7 @@ export async function startPostgres({
   }
 }
 
-function postgresBinaries(): string {
+export function postgresBinaries(): string {
   const versions = existsSync(postgresInstallations) ? readdirSync(postgresInstallations).map(Number) : []
   const newest = versions.filter((version) => existsSync(binariesOf(version))).sort((a, b) => b - a)[0]
   if (newest === undefined) {
@@ -122,7 +122,7 @@ function binariesOf(version: number): string {
 }
 
 /** Postgres refuses to run as root. Then it runs as the user that the package created. */
-function postgresAccount(): {
+export function postgresAccount(): {
   readonly account?: { readonly uid: number; readonly gid: number }
   readonly enter: readonly string[]
 } {
