@@ -54,6 +54,21 @@ test('everything is committed under the id of the node, which is never healthy, 
   expect(last).toMatchObject({ node_id: id, lag: [{ endpoint_id: deleted.id, closed: true, undelivered_segments: 0 }] })
 })
 
+test.each(['node_removed', 'node_adopted'] as const)('it ends as failed if control refuses it meanwhile: %s', async (fence) => {
+  const endpoint = anEndpoint({ destination: aDestination() })
+  await using node = await DeliveryNode.create(endpoint)
+  const { paths } = node.config
+  await NodeCredential.open(await readOrCreateNodeId(paths, system), paths.nodeCredential, system)
+  await node.seal(endpoint.id, '{"n":1}')
+  await using machine = await adopting(node)
+  node.control.refusesCommits = true
+  const adoption = { ...hooks, config: machine.config, directory: node.directory, isRegionGiven: false }
+  const app = await startAdoption(adoption, running)
+  node.control.fence = fence
+  expect(await app.finished).toBe(1)
+  await app.stop(running)
+})
+
 test('is refused while the node runs', async () => {
   await using node = await DeliveryNode.create()
   await node.sealAll([])
