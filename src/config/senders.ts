@@ -6,7 +6,7 @@ export const senderOptions = {
     'INLET_CREDENTIAL_LEASE',
     '',
     optional(duration(5, 86_400, '30s')),
-    'for how long ingest accepts keys and tokens without a word of control, such as `30s`; then it refuses all of them with 503, until control confirms them; empty: for ever, with the last configuration ([what a revocation promises](operations.md#what-a-revocation-promises))',
+    'for how long ingest accepts keys and tokens without a word of control, from `5s` to `24h`, such as `30s`; then it refuses all of them with 503, until control confirms them; empty: for ever, with the last configuration ([what a revocation promises](operations.md#what-a-revocation-promises))',
   ),
   corsOrigins: option(
     'INLET_CORS_ORIGINS',

@@ -275,6 +275,10 @@ test('what was lost with a node is listed and confirmed, and its receipt says so
   expect(out).toMatch(new RegExp(` open +till +fra-1 \\(${node.id}\\) +3 +1 +12 `))
   expect((await user.inlet(['receipts', 'show', 'till', `${node.id}-3`])).out).toContain('state: lost')
   const [loss] = await user.json('losses', 'list', '--state', 'open')
+  expect((await user.inlet(['losses', 'confirm', loss.id])).err).toContain(
+    `up to 12 records (1 segment) of till on node fra-1 (${node.id}): the loss will be confirmed`,
+  )
+  expect((await user.inlet(['losses', 'confirm', node.id])).err).toContain(`there is no loss ${node.id}`)
   expect((await user.inlet(['losses', 'confirm', loss.id, '--yes'])).out).toContain('state: confirmed')
   expect(await user.json('losses', 'list', '--state', 'open')).toEqual([])
 })

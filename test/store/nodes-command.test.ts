@@ -64,11 +64,19 @@ describeStores('inlet nodes', (test) => {
     })
     expect((await inlet(store.url, 'list')).out).toMatch(new RegExp(`^${id}  fra-1  fra`, 'm'))
     await inlet(store.url, 'rename', 'fra-1', 'fra-2')
+    for (const none of [
+      ['rename', id],
+      ['rename', id, 'fra-3', '--none'],
+    ])
+      expect((await inlet(store.url, ...none)).err).toContain('--none to take its name away')
+    expect((await inlet(store.url, 'rename', 'fra-2', '--none')).out).toBe(`The node ${id} has no name now.\n`)
+    expect((await inlet(store.url, 'rename', id, '')).err).toContain(', or --none')
+    await inlet(store.url, 'rename', id, 'fra-2')
     expect(await inlet(store.url, 'remove', 'fra-1', '--yes')).toMatchObject({ code: 1, err: 'no node has the name fra-1\n' })
     expect((await inlet(store.url, 'remove', 'fra-2', '--yes')).out).toContain(`The node ${id} is removed.`)
-    const { items } = await listAuditEvents(store.db, undefined, { limit: 5 })
+    const { items } = await listAuditEvents(store.db, undefined, { limit: 10 })
     expect(items.map(({ operation, result }) => `${operation} ${result}`).toSorted()).toEqual([
-      ...['changeNode failed', 'changeNode succeeded', 'changeNode succeeded', 'removeNode succeeded'],
+      ...['changeNode failed', ...Array(4).fill('changeNode succeeded'), 'removeNode succeeded'],
     ])
   })
 

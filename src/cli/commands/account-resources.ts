@@ -270,6 +270,7 @@ export const lossesCommands = buildRouteMap({
       },
     }),
     confirm: callCommand('confirmLoss', 'accept a loss, so that the status of its endpoint no longer names it', {
+      describe: async () => (await import('../resources/describe-loss.ts')).describeLoss,
       warning: 'the loss will be confirmed; if the disk comes back, its records are delivered all the same',
       done: 'Confirmed.',
     }),

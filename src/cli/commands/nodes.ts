@@ -14,8 +14,8 @@ export const nodesCommands = buildRouteMap({
       flags: { json },
     }),
     rename: command('give a node a name, for lists and reasons', async () => (await nodes()).renameOneNode, {
-      flags: { json },
-      positional: { kind: 'tuple', parameters: [node, required('its new name', 'NAME')] },
+      flags: { none: flag('take its name away'), json },
+      positional: { kind: 'tuple', parameters: [node, optional('its new name', 'NAME')] },
     }),
     remove: command(
       'remove a node that does not come back; says what is abandoned with it',

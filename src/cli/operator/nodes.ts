@@ -50,15 +50,29 @@ export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promi
   this.process.stdout.write(nodes.length === 0 ? 'There are no nodes.\n' : toTable([heads, ...rows]))
 }
 
-export async function renameOneNode(this: CliContext, flags: JsonFlags, idOrName: string, name: string): Promise<void> {
-  const { value, errors } = parseFields(ChangeNode, { name })
-  if (errors !== undefined) throw new UsageError(errors.map(({ message }) => `NAME: ${message}`).join('\n'))
+export type RenameFlags = JsonFlags & { readonly none: boolean }
+
+export async function renameOneNode(
+  this: CliContext,
+  { none, ...flags }: RenameFlags,
+  idOrName: string,
+  name?: string,
+): Promise<void> {
+  if (none === (name !== undefined)) throw new UsageError('give the new name of the node, or --none to take its name away')
+  const { value, errors } = parseFields(ChangeNode, { name: name ?? null })
+  if (errors !== undefined)
+    throw new UsageError(errors.map(({ message }) => `NAME: ${message.replace(' or null', ', or --none')}`).join('\n'))
   await using store = await openToChange(this)
   const inventory = inventoryService(servicesBeside(this, store))
   const id = await inventory.findId(idOrName)
   const what = { operation: 'changeNode', account_id: null, resource_id: id }
   const node = await audited(store, this.clock, what, () => inventory.change(id, value))
-  printResult(this, flags, node, `The node ${id} is now named "${node.name}".\n`)
+  printResult(
+    this,
+    flags,
+    node,
+    node.name === null ? `The node ${id} has no name now.\n` : `The node ${id} is now named "${node.name}".\n`,
+  )
 }
 
 /** Without `--yes` it only says what would be abandoned, and the exit code is 1. */

@@ -65,6 +65,8 @@ export type CallSpec = {
   readonly startsJobs?: true
   /** Consequence for the named resource, if the call cannot be undone. */
   readonly warning?: string
+  /** Loads what says more about the resource with the id than the id itself, for the question before such a call. */
+  readonly describe?: () => Promise<(client: Client, id: string) => Promise<string>>
   /** Message if nothing is returned. */
   readonly done: string
   /** Loads what shows the response to people, if that is not YAML. */
@@ -108,7 +110,10 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
 export async function runCall(context: CliContext, spec: CallSpec, flags: CallFlags, given: readonly string[]): Promise<void> {
   const { client } = await openRemote(context)
   const ids = await idsOf(client, spec.targets, given)
-  if (spec.warning !== undefined && flags.yes !== true) await confirm(context, `${given.join(' ')}: ${spec.warning}`)
+  if (spec.warning !== undefined && flags.yes !== true) {
+    const what = spec.describe === undefined ? given.join(' ') : await (await spec.describe())(client, ids[0] ?? '')
+    await confirm(context, `${what}: ${spec.warning}`)
+  }
   const query = Object.fromEntries((spec.query ?? []).filter((name) => flags[name] === true).map((name) => [name, true]))
   const input = spec.body ? [await readBody(client, spec, flags)] : spec.query === undefined ? [] : [query]
   const call = () => (client[spec.operation] as unknown as AnyCall)(...ids, ...input)

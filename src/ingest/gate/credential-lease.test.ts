@@ -43,7 +43,7 @@ test('lasts from the question that control answered, and ends with open connecti
   expect(lease.refusal).toBeUndefined()
   await pass(7_000)
   expect(lease.refusal).toMatch(
-    /^control has not confirmed the credentials of this node for 3\d s, and its lease on them is 30 s$/,
+    /^control has not confirmed the credentials of this node for 3\d s, longer than the lease of 30 s on them$/,
   )
   expect(ended()).toBe(1)
   control.answer = async () => true

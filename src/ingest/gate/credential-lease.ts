@@ -50,7 +50,7 @@ export class CredentialLease implements Service {
     if (this.#confirmedAtMs === undefined) return `control has not confirmed the credentials of this node since its start`
     const ageMs = clock.monotonic() - this.#confirmedAtMs
     if (ageMs < seconds * 1000) return undefined
-    return `control has not confirmed the credentials of this node for ${Math.floor(ageMs / 1000)} s, and its lease on them is ${seconds} s`
+    return `control has not confirmed the credentials of this node for ${Math.floor(ageMs / 1000)} s, longer than the lease of ${seconds} s on them`
   }
 
   async start(): Promise<void> {

@@ -90,5 +90,5 @@ export function requirePlace({ reason }: { readonly reason: string | undefined }
 /** Throws Rejection while no credential is accepted, because control has not confirmed them for too long. */
 export function requireLease({ refusal }: { readonly refusal: string | undefined }): void {
   if (refusal !== undefined)
-    throw tryAgain('unverifiable', `${refusal}; or send to another node`, gateLimits.retryUnverifiableSeconds)
+    throw tryAgain('unverifiable', `${refusal}; send to another node`, gateLimits.retryUnverifiableSeconds)
 }

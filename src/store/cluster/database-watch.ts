@@ -56,6 +56,8 @@ export class DatabaseWatch implements Service {
   async #survey(): Promise<void> {
     const { servers, logger } = this.#options
     this.#servers = await servers.survey()
+    // A problem of servers that cannot be asked has not ended.
+    if (!this.#servers.some(({ state }) => state === 'writable' || state === 'older')) return
     const before = this.#problems
     this.#problems = listProblems(this.#servers)
     for (const { kind, event, level, message, remedy } of this.#problems)

@@ -60,7 +60,7 @@ function describeAsynchronous(servers: readonly SurveyedServer[]): DatabaseProbl
     level: 'warn',
     event: 'a failover of the database may lose changes',
     message: `${used.host} confirms changes that no standby has: ${reason}`,
-    remedy: 'set both as in docs/machines.md',
+    remedy: 'set synchronous_standby_names and synchronous_commit as in docs/machines.md',
     note: `a failover of the database may lose changes that were confirmed: ${reason}`,
   }
 }

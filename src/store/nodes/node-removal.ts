@@ -8,6 +8,7 @@
  */
 import { AppError } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeRemoval } from '#model/node.ts'
 import { skipSeqs } from '../commits/commits.ts'
@@ -76,7 +77,7 @@ function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: Nod
   }
   if (endpoints > 0) {
     const count = segments.open_segments + segments.sealed_segments + segments.parked_segments + segments.quarantined_segments
-    const held = `${count} segments (${segments.bytes} bytes) of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`
+    const held = `${countNoun(count, 'segment')} (${segments.bytes} bytes) of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`
     return `the removal would abandon ${held}, which the node reported at ${reported_at}; start it again, or deliver its disk on another machine (inlet node --adopt DIR)`
   }
   // One that sent no heartbeat at all never accepted anything.

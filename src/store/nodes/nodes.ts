@@ -213,7 +213,13 @@ export async function recordSnapshotsSent(db: Tx, sent: readonly Database['node_
   // In the order of the nodes, so that two control processes lock the rows in the same order.
   for (const row of sent.toSorted((a, b) => (a.node_id < b.node_id ? -1 : a.node_id > b.node_id ? 1 : a.epoch - b.epoch)))
     highest.set(`${row.node_id} ${row.region}`, row)
-  for (const rows of inChunks([...highest.values()]))
+  for (const some of inChunks([...highest.values()])) {
+    const ids = some.map(({ node_id }) => node_id)
+    const found = await db.selectFrom('nodes').select('id').where('id', 'in', ids).execute()
+    const present = new Set(found.map(({ id }) => id))
+    // A node may be removed meanwhile: it is told so with its next call.
+    const rows = some.filter(({ node_id }) => present.has(node_id))
+    if (rows.length === 0) continue
     await db
       .insertInto('node_snapshots')
       .values(rows)
@@ -224,6 +230,7 @@ export async function recordSnapshotsSent(db: Tx, sent: readonly Database['node_
           .whereRef('node_snapshots.epoch', '<', 'excluded.epoch'),
       )
       .execute()
+  }
 }
 
 /** Names a node, or takes its name away. Throws not_found, and conflict if another node has the name. */
