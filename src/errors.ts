@@ -29,10 +29,10 @@ export const errorTable = {
 export type ErrorCode = keyof typeof errorTable
 
 /**
- * Why a node has lost its place: control refuses whatever it sends, and tells it so. An operator removed it, or revoked its credential, or
- * another machine adopted its log.
+ * Why a node has lost its place: control refuses whatever it sends, and tells it so. An operator removed it, revoked its credential, or
+ * released its id, or another machine adopted its log.
  */
-const fences = ['node_removed', 'node_revoked', 'node_adopted'] as const
+const fences = ['node_removed', 'node_revoked', 'node_adopted', 'node_released'] as const
 export type Fence = (typeof fences)[number]
 
 export function isFence(value: unknown): value is Fence {

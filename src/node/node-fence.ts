@@ -19,6 +19,7 @@ const reasons: Readonly<Record<Fence, string>> = {
   node_removed: 'an operator removed this node from the installation: it takes no data and delivers none',
   node_revoked: 'an operator revoked the credential of this node: it takes no data and delivers none',
   node_adopted: 'another machine adopted the log of this node, and delivers it: this one takes no data and delivers none',
+  node_released: 'an operator released the id of this node to another machine: this one takes no data and delivers none',
 }
 
 const nextSteps: Readonly<Record<Fence, string>> = {
@@ -26,6 +27,8 @@ const nextSteps: Readonly<Record<Fence, string>> = {
     'stop it; to take it back with what it holds, create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start it again',
   node_revoked: 'stop it, create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start it again',
   node_adopted: 'stop it; what it accepted after the copy of its disk was made is only here: see docs/fencing.md',
+  node_released:
+    'stop it; what it did not deliver is only here: see docs/fencing.md; if no other machine has joined under the id, set INLET_JOIN_TOKEN to a join token (inlet join-tokens create), and start it again',
 }
 
 export class NodeFence {

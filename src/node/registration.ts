@@ -52,7 +52,7 @@ export class Registration {
 
   /**
    * `wasConfigured`: control accepted this node before. `isRunning`: it did so since the start of this process, which then does not join
-   * again after a removal.
+   * again after a removal or a release.
    */
   async register(signal: AbortSignal, wasConfigured: boolean, isRunning = false): Promise<void> {
     const { client, credential, node, joinSecret, logger } = this.#options
@@ -64,7 +64,7 @@ export class Registration {
       // 403: the credential is for another region than the one that this node is configured for.
       const isElsewhere = error.status === 403
       const { fence } = error
-      if (fence === 'node_adopted' || (fence === 'node_removed' && isRunning)) throw error
+      if (fence === 'node_adopted' || (isRunning && (fence === 'node_removed' || fence === 'node_released'))) throw error
       const reason = isElsewhere || fence !== undefined ? error.detail : wasConfigured ? lostCredential : notJoined
       if (joinSecret === null) {
         this.#logOnce(`${reason}; ${isElsewhere ? `${setRegionBack}, or ` : ''}${anotherToken}`)
@@ -73,7 +73,7 @@ export class Registration {
       await this.join(signal).catch((joinError: unknown) => {
         if (!(joinError instanceof JoinRefused)) throw joinError
         this.#logOnce(joinError.message)
-        throw fence !== undefined && isRefused(joinError.cause) ? error : (joinError.cause ?? joinError)
+        throw fence === undefined ? (joinError.cause ?? joinError) : error
       })
       if (wasConfigured) logger.warn({ node_id: credential.nodeId }, `${reason}; it has registered again`)
       else logger.info({ node_id: credential.nodeId }, 'node registered')

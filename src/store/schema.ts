@@ -8,9 +8,10 @@ import type { ColumnType } from 'kysely'
 import type { BindingTables } from './binding-tables.ts'
 import type { KeyTables } from './key-tables.ts'
 import type { LossTables } from './loss-tables.ts'
+import type { NodeAccessTables } from './node-access-tables.ts'
 import type { SecretTables } from './secret-tables.ts'
 
-type OtherTables = BindingTables & KeyTables & LossTables & SecretTables
+type OtherTables = BindingTables & KeyTables & LossTables & NodeAccessTables & SecretTables
 
 export type Database = OtherTables & {
   schema_migrations: { version: number; name: string; applied_at: number }
@@ -212,33 +213,6 @@ export type Database = OtherTables & {
     credential_revoked_at: number | null
     /** The token with which the node last joined. Null: the join secret. */
     join_token_id: string | null
-  }
-  /** The ids of removed nodes belong to whoever has the credential. */
-  removed_nodes: { id: string; credential_hash: string; credential_revoked_at: number | null; removed_at: number }
-  /** SHA-256 of the secrets that nodes had before their logs were adopted. */
-  adopted_credentials: {
-    node_id: string
-    credential_hash: string
-    adopted_at: number
-    /** Null: adopted under an earlier release. */
-    region: string | null
-    /** The machine may have delivered since then what it could not report. Null once that is noted. */
-    unreported_since: number | null
-  }
-  join_tokens: {
-    id: string
-    name: string
-    /** Null: nodes of every region. */
-    region: string | null
-    /** SHA-256 of its secret. */
-    hash: string
-    /** Null: any number. */
-    uses_max: number | null
-    /** Nodes that joined with it. */
-    uses: number
-    created_at: number
-    expires_at: number
-    revoked_at: number | null
   }
   node_processes: {
     node_id: string

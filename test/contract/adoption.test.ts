@@ -62,6 +62,8 @@ async function machine(name: string, at = control(), joinSecret: string | null =
   return {
     ...{ client, adopt },
     register: () => registration.register(signal, true, true),
+    /** As a process does that has just started. */
+    start: () => registration.register(signal, true),
     standing: () =>
       client.fetchCommittedSeqs(nodeId, signal).then(
         () => 'accepted',
@@ -112,7 +114,7 @@ describe('an adoption', () => {
     await release()
     await old.adopt()
     expect([await living.standing(), await adopting.standing(), await old.standing()]).toEqual([
-      ...['node_adopted', 401],
+      ...['node_adopted', 'node_released'],
       'accepted',
     ])
   })
@@ -130,12 +132,12 @@ describe('an adoption', () => {
         revoked: 'an operator revoked the credential of this node; create a join token',
       }[what]
       await expect((await machine('copy', control(), null)).adopt()).rejects.toThrow(
-        why ?? 'another machine has adopted the log of this node since this copy was made',
+        why ?? 'an operator released the id of this node; create a join token',
       )
       const again = await machine('copy')
       await again.adopt()
       expect([await living.standing(), await adopting.standing(), await again.standing()]).toEqual([
-        ...['node_adopted', what === 'revoked' ? 401 : 'node_adopted'],
+        ...['node_adopted', { removed: 'node_adopted', revoked: 401 }[what] ?? 'node_released'],
         'accepted',
       ])
     },
@@ -186,14 +188,17 @@ describe('an adoption', () => {
     const { living, adopting } = await copied()
     await release()
     await adopting.adopt()
-    expect([await living.standing(), await adopting.standing()]).toEqual(['node_adopted', 'accepted'])
+    // Neither while it runs, nor at its next start, although it has the join secret.
+    await expect(living.register()).rejects.toMatchObject({ fence: 'node_released' })
+    await expect(living.start()).rejects.toMatchObject({ fence: 'node_released' })
+    expect([await living.standing(), await adopting.standing()]).toEqual(['node_released', 'accepted'])
   })
 
-  test('of a node that control does not know needs a join token', async () => {
+  test('of a node whose id was released needs a join token', async () => {
     await copied()
     await release()
     await expect((await machine('copy', control(), null)).adopt()).rejects.toThrow(
-      'control does not know the credential of this node: its id was released, or the database is an older copy; create a join token',
+      'an operator released the id of this node; create a join token',
     )
     await expect((await machine('copy', control(), 'w'.repeat(32))).adopt()).rejects.toThrow(
       'control does not let this node join: the join secret or join token is not known',
@@ -223,7 +228,7 @@ async function cutOff() {
   const commits = async () => (await account.get(`/v1/endpoints/${endpoint.id}/commits`)).body
   return {
     ...{ at, living, adopting, deliver, beat, commits, silence: { before, after } },
-    notes: () => lines.filter((line) => line.includes('a node whose log was adopted is back')).length,
+    notes: () => lines.filter((line) => line.includes('a node that lost its place is back')).length,
     reasons: async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join(),
   }
 }

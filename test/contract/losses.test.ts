@@ -1,5 +1,6 @@
 /** Losses of a removed node: the ledger, and what receipts then say. */
 import { describe, expect, test } from 'vitest'
+import { newNodeSecret } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { clientOf, operatorToken, useControl } from '../support/control.ts'
@@ -313,8 +314,11 @@ test('an id that is released for another disk records the loss, and its seqs are
   const { endpoint, node, losses, receipt, hold } = await inhabited()
   await hold(2, 3)
   expect(await operator().delete(`/v1/nodes/${node.id}/credential?release=true`)).toMatchObject({ status: 204 })
-  expect(await losses()).toMatchObject([{ state: 'open', segments: 2 }])
+  expect(await losses()).toMatchObject([{ state: 'open', segments: 2, is_node_back: false }])
+  expect((await node.join()).body).toMatchObject({ joined: false, reason: 'revoked' })
+  node.secret = newNodeSecret()
   await node.join()
+  expect(await losses()).toMatchObject([{ state: 'open', is_node_back: true }])
   expect((await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id]).toBe(1_003)
   await hold(1_004, 1_004)
   expect((await receipt(2)).body).toMatchObject({ state: 'lost' })

@@ -270,6 +270,23 @@ describe('the id of a node', () => {
     const replaced = await machine({ nodeId: lost.nodeId, folder: 'other' })
     await replaced.register()
     expect([await replaced.works(), await lost.works()]).toEqual([true, false])
+    const { credential, nodeId, region, path } = lost
+    await expect(lost.register(true)).rejects.toMatchObject({ fence: 'node_released' })
+    // It keeps the credential that says why.
+    expect((await readFile(path, 'utf8')).trim()).toBe(credential.secret)
+    // If that machine is gone, it may have its id again, with another credential.
+    await revoke(nodeId, '?release=true')
+    const again = await machine({ nodeId, region })
+    await again.register(true)
+    expect([await again.works(), await replaced.works()]).toEqual([true, false])
+  })
+
+  test('once an operator releases it, the removed node under it learns of it', async () => {
+    const node = await machine()
+    await node.register()
+    expect((await operator().delete(`/v1/nodes/${node.nodeId}?force=true`)).status).toBe(200)
+    expect(await revoke(node.nodeId, '?release=true')).toMatchObject({ status: 204 })
+    await expect(node.client.fetchCommittedSeqs(node.nodeId, signal)).rejects.toMatchObject({ fence: 'node_released' })
   })
 
   test.each(['POST heartbeat', 'POST snapshot', 'POST snapshot/check', 'POST jobs/lease', 'POST jobs/report'])(

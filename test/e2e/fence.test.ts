@@ -1,4 +1,4 @@
-/** A node stands still, and its place is taken meanwhile: removed by an operator, or adopted from a copy of its disk. Then it goes on. */
+/** A node stands still, and its place is taken meanwhile: removed or released by an operator, or adopted from a copy of its disk. Then it goes on. */
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -21,7 +21,8 @@ async function furnished() {
     const headers = { authorization: `Bearer ${operatorToken()}`, 'content-type': 'application/json' }
     const sent = body === undefined ? {} : { body: JSON.stringify(body) }
     const response = await fetch(`${installation.apiUrl}${path}`, { method, headers, ...sent })
-    return { status: response.status, body: await response.json() }
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
   }
   const acknowledged = { records: 1 }
   /** Until the node hears of it, it acknowledges. */
@@ -47,37 +48,44 @@ async function furnished() {
   return { installation, id, nodeId, signal, operator, isRefusing, acknowledged, records, reported }
 }
 
-test('a removed node refuses data when it goes on, ends at once, and delivers what it has after it joined again', {
-  timeout: 120_000,
-}, async () => {
-  const { installation, id, nodeId, signal, operator, isRefusing, acknowledged, records, reported } = await furnished()
-  await using _ = installation
-  const endpoint = () => installation.ok('GET', `/v1/endpoints/${id}`)
-  await reported(1)
-  const stoppedAt = performance.now()
-  signal('SIGSTOP')
-  // They wait in the queue of its socket.
-  const queued = Promise.all(Array.from({ length: 20 }, () => installation.ingest(id, '{"n":3}')))
-  expect((await operator('DELETE', `/v1/nodes/${nodeId}?force=true`)).status).toBe(200)
-  const reasons: string = (await endpoint()).status_reasons.join('; ')
-  expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
-  expect(reasons).toContain('bring its disk back (inlet node --adopt DIR)')
-  await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
-  signal('SIGCONT')
-  expect(new Set((await queued).map(({ status }) => status))).toEqual(new Set([503]))
-  expect(await isRefusing('an operator removed this node')).toBe(true)
-  const readiness = await fetch(`${installation.ingestUrl}/readyz`)
-  expect([readiness.status, await readiness.text()]).toEqual([503, expect.stringContaining('an operator removed this node')])
-  const began = performance.now()
-  for (const command of processes) expect(await installation.end(command, 'SIGTERM')).toBe(0)
-  expect(performance.now() - began).toBeLessThan(10_000)
-  expect(installation.log).toContain('create a join token')
+test.each([
+  ['removed', '?force=true', 'an operator removed this node'],
+  ['released', '/credential?release=true', 'an operator released the id of this node'],
+])(
+  'a %s node refuses data when it goes on, ends at once, and delivers what it has after it joined again',
+  {
+    timeout: 120_000,
+  },
+  async (_name, path, refusal) => {
+    const { installation, id, nodeId, signal, operator, isRefusing, acknowledged, records, reported } = await furnished()
+    await using _ = installation
+    const endpoint = () => installation.ok('GET', `/v1/endpoints/${id}`)
+    await reported(1)
+    const stoppedAt = performance.now()
+    signal('SIGSTOP')
+    // They wait in the queue of its socket.
+    const queued = Promise.all(Array.from({ length: 20 }, () => installation.ingest(id, '{"n":3}')))
+    expect((await operator('DELETE', `/v1/nodes/${nodeId}${path}`)).status).toBeLessThan(300)
+    const reasons: string = (await endpoint()).status_reasons.join('; ')
+    expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
+    expect(reasons).toContain('bring its disk back (inlet node --adopt DIR)')
+    await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
+    signal('SIGCONT')
+    expect(new Set((await queued).map(({ status }) => status))).toEqual(new Set([503]))
+    expect(await isRefusing(refusal)).toBe(true)
+    const readiness = await fetch(`${installation.ingestUrl}/readyz`)
+    expect([readiness.status, await readiness.text()]).toEqual([503, expect.stringContaining(refusal)])
+    const began = performance.now()
+    for (const command of processes) expect(await installation.end(command, 'SIGTERM')).toBe(0)
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(installation.log).toContain('inlet join-tokens create')
 
-  // The join secret of the installation is in its directory, so a start joins again.
-  await installation.start(...processes)
-  // The refused request may be one more: the fence may close while its record is being written.
-  await until('what was acknowledged', async () => (await records()) >= acknowledged.records, 30_000)
-})
+    // The join secret of the installation is in its directory, so a start joins again.
+    await installation.start(...processes)
+    // The refused request may be one more: the fence may close while its record is being written.
+    await until('what was acknowledged', async () => (await records()) >= acknowledged.records, 30_000)
+  },
+)
 
 test('a node whose disk was copied and adopted refuses data when it goes on', { timeout: 120_000 }, async () => {
   const { installation, id, nodeId, signal, isRefusing, records } = await furnished()

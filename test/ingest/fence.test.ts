@@ -24,6 +24,7 @@ test.each([
   ['node_removed', 'an operator removed this node'],
   ['node_revoked', 'an operator revoked the credential'],
   ['node_adopted', 'another machine adopted the log'],
+  ['node_released', 'an operator released the id of this node'],
 ] as const)('%s: 503 for HTTP, the end of MQTT connections, not ready, and an end without a delay', async (fence, reason) => {
   await using node = await IngestNode.start({ ...options })
   const { client } = await MqttClient.connect({ port: node.mqttPort ?? 0, version: 5 })

@@ -13,7 +13,7 @@ import { ControlOutages } from '#naming/outages.ts'
 import { currentEpoch, inNewEpoch } from '#store/cluster/epoch.ts'
 import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
 import { findLastRemoval, listDnsRecords, recordPublished, removalsMax, sendAgain } from '#store/naming/dns-records.ts'
-import { claimNodeId, deleteNode, revokeNodeCredential } from '#store/nodes/node-credentials.ts'
+import { claimNodeId, deleteNode, releaseNodeCredential, revokeNodeCredential } from '#store/nodes/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import { type DatabaseKind, newStore } from '../support/databases.ts'
@@ -118,13 +118,13 @@ describeStores('publishing in DNS', (test, kind) => {
     await world.beat('192.0.2.3')
     await world.pass()
     expect(zone.addresses).toEqual({ [abc]: ['192.0.2.1', '192.0.2.2', '192.0.2.3'] })
-    await revokeNodeCredential(store.db, world.nodeId('192.0.2.1'), false, clock.now())
+    await revokeNodeCredential(store.db, world.nodeId('192.0.2.1'), clock.now())
     await world.pass()
     expect(zone.addresses).toEqual({ [abc]: ['192.0.2.2', '192.0.2.3'] })
     clock.advance(20_000)
     await world.pass()
     expect(zone.addresses).toEqual({ [abc]: ['192.0.2.2', '192.0.2.3'] })
-    await revokeNodeCredential(store.db, world.nodeId('192.0.2.2'), true, clock.now())
+    await transact(store, (db) => releaseNodeCredential(db, world.nodeId('192.0.2.2'), clock.now()))
     await world.pass()
     expect(zone.addresses).toEqual({ [abc]: ['192.0.2.3'] })
     await transact(store, (db) => deleteNode(db, world.nodeId('192.0.2.3'), clock.now()))

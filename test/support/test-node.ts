@@ -15,7 +15,7 @@ export const everyKind: readonly SectionKind[] = ['installation', 'keys', 'endpo
 export class TestNode {
   readonly id = newId()
   readonly region: string
-  readonly secret = newNodeSecret()
+  secret = newNodeSecret()
   #control: TestControl
   readonly #sections = new SnapshotSections(everyKind)
 

@@ -4,7 +4,7 @@
  * Owns: joining and the verification of credentials. Does not own: the rows (store/nodes/node-credentials.ts, store/nodes/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
- * A machine whose log was adopted learns of it once its region is noted as one where commits may be missing.
+ * A machine whose log was adopted, or whose id was released, learns of it once its region is noted as one where commits may be missing.
  */
 import type { Registry } from 'prom-client'
 import { parseNodeCredential } from '#auth/node-credential.ts'
@@ -135,7 +135,7 @@ async function noteUnreported(
   if (isFirst)
     logger.warn(
       { node_id, region, since: isoTimestamp(since) },
-      'a node whose log was adopted is back, and may have delivered more: control reads the markers of the region in a minute',
+      'a node that lost its place is back, and may have delivered more: control reads the markers of the region in a minute',
     )
 }
 
@@ -155,9 +155,10 @@ function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) 
   const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
     if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
     const former = (await readFormer(id)).get(id)
-    if (former?.adopted.has(hash)) {
-      await noteUnreported({ store, clock, logger }, [id, hash], former.adopted.get(hash))
-      return 'node_adopted'
+    const replaced = former?.replaced.get(hash)
+    if (replaced !== undefined) {
+      await noteUnreported({ store, clock, logger }, [id, hash], replaced.unreported)
+      return replaced.fence
     }
     return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
   }
@@ -178,6 +179,7 @@ const fenceTexts: Readonly<Record<Fence, string>> = {
   node_removed: 'an operator removed this node',
   node_revoked: 'an operator revoked the credential of this node',
   node_adopted: 'another machine adopted the log of this node',
+  node_released: 'an operator released the id of this node',
 }
 
 function notValid(fence?: Fence): AppError {

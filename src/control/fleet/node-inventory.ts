@@ -66,7 +66,7 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
       const now = clock.now()
       const losses = await transact(store, async (db) => {
         if (release) return releaseNodeId(db, node_id, now)
-        await revokeNodeCredential(db, node_id, false, now)
+        await revokeNodeCredential(db, node_id, now)
         return 0
       })
       logger.notice({ node_id, release, losses }, 'node credential revoked')

@@ -127,6 +127,7 @@ const reasons: Readonly<Record<Standing, string>> = {
   unknown: 'control does not know the credential of this node: its id was released, or the database is an older copy',
   node_removed: 'an operator removed this node',
   node_revoked: 'an operator revoked the credential of this node',
+  node_released: 'an operator released the id of this node',
   node_adopted: 'another machine has adopted the log of this node since this copy was made',
 }
 

@@ -242,18 +242,21 @@ export async function removeLossesEndedBefore(db: Db, before: number): Promise<v
 }
 
 function selectLosses(db: Db) {
-  return db
-    .selectFrom('losses')
-    .innerJoin('endpoints', 'endpoints.id', 'losses.endpoint_id')
-    .leftJoin('nodes', 'nodes.id', 'losses.node_id')
-    .selectAll('losses')
-    .select(['endpoints.name as endpoint_name', 'nodes.id as present_node'])
+  return (
+    db
+      .selectFrom('losses')
+      .innerJoin('endpoints', 'endpoints.id', 'losses.endpoint_id')
+      // A released id has no node until one joins under it.
+      .leftJoin('nodes', (join) => join.onRef('nodes.id', '=', 'losses.node_id').on('nodes.credential_hash', 'is not', null))
+      .selectAll('losses')
+      .select(['endpoints.name as endpoint_name', 'nodes.id as present_node'])
+  )
 }
 
 function selectOpen(db: Db) {
   return db
     .selectFrom('losses')
-    .leftJoin('nodes', 'nodes.id', 'losses.node_id')
+    .leftJoin('nodes', (join) => join.onRef('nodes.id', '=', 'losses.node_id').on('nodes.credential_hash', 'is not', null))
     .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at'])
     .select('nodes.id as present_node')
     .where('recovered_at', 'is', null)

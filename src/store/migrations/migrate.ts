@@ -60,6 +60,7 @@ import * as leaderTerms from './0051-leader-terms.ts'
 import * as revocationProgress from './0052-revocation-progress.ts'
 import * as nodeNames from './0053-node-names.ts'
 import * as unreportedCommits from './0054-unreported-commits.ts'
+import * as releasedCredentials from './0055-released-credentials.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -119,6 +120,7 @@ const released: readonly Migration[] = [
   { version: 52, name: 'revocation-progress', up: revocationProgress.up },
   { version: 53, name: 'node-names', up: nodeNames.up },
   { version: 54, name: 'unreported-commits', up: unreportedCommits.up },
+  { version: 55, name: 'released-credentials', up: releasedCredentials.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -1,13 +1,13 @@
 /**
  * The credentials of nodes.
  *
- * Owns: the hash of each, and when an id may get another one. Does not own: verification (control/fleet/node-access.ts).
+ * Owns: the hash of each, those of before, and when an id may get another one. Does not own: verification (control/fleet/node-access.ts).
  * Law: an id with a credential gets another one only from a node that proves that it had the credential, or after an operator released the
  * id. This holds for the ids of removed nodes, too, and a revoked credential stays revoked. The commits of a node count as known under its
  * id, so whoever took the id over could make it drop records.
  */
 import type { Selectable } from 'kysely'
-import { AppError } from '#errors.ts'
+import { AppError, type Fence, isFence } from '#errors.ts'
 import { inChunks } from '../chunks.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
@@ -30,6 +30,8 @@ export type CredentialRow = {
 /** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
 export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
   const { hash, previousHash, joinTokenId } = claim
+  // Before it is refused as former, so that a node whose place is taken keeps the credential that says so.
+  if (await isFormer(db, id, hash)) return (await findNodeCredential(db, id))?.credential_hash == null ? 'revoked' : 'taken'
   const removed = await findRemovedCredential(db, id)
   if (removed?.credential_hash === hash && removed.credential_revoked_at !== null) return 'revoked'
   if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
@@ -97,21 +99,33 @@ export async function replaceAdoptedCredential(
     .returning('region')
     .executeTakeFirst()
   if (node === undefined) return false
-  const { last_seen_at: unreported_since = 0 } = (await findProcess(db, id, 'delivery')) ?? {}
-  const credential = { node_id: id, credential_hash, adopted_at: now, region: node.region, unreported_since }
-  // It is there if an adoption replaced it before, and its machine got the id back after a release.
-  const { adopted_at, region, unreported_since: since } = credential
-  await db
-    .insertInto('adopted_credentials')
-    .values(credential)
-    .onConflict((conflict) =>
-      conflict.columns(['node_id', 'credential_hash']).doUpdateSet({ adopted_at, region, unreported_since: since }),
-    )
-    .execute()
+  await rememberCredential(db, { node_id: id, credential_hash, region: node.region, fence: 'node_adopted' }, now)
   return true
 }
 
-type AdoptedCredential = Selectable<Database['adopted_credentials']>
+type FormerCredential = Selectable<Database['adopted_credentials']>
+
+/** Remembers a credential that opens nothing from now on. The machine that has it may have delivered more since its last report. */
+async function rememberCredential(
+  db: Tx,
+  credential: Pick<FormerCredential, 'node_id' | 'credential_hash' | 'region'> & { readonly fence: Fence },
+  now: number,
+): Promise<void> {
+  const { last_seen_at: unreported_since = 0 } = (await findProcess(db, credential.node_id, 'delivery')) ?? {}
+  const { region, fence } = credential
+  const since = { region, fence, adopted_at: now, unreported_since }
+  // It is there if an adoption replaced it before, and its machine got the id back after a release.
+  await db
+    .insertInto('adopted_credentials')
+    .values({ ...credential, ...since })
+    .onConflict((conflict) => conflict.columns(['node_id', 'credential_hash']).doUpdateSet(since))
+    .execute()
+}
+
+async function isFormer(db: Db, node_id: string, credential_hash: string): Promise<boolean> {
+  const former = db.selectFrom('adopted_credentials').select('node_id').where('node_id', '=', node_id)
+  return (await former.where('credential_hash', '=', credential_hash).executeTakeFirst()) !== undefined
+}
 
 /** Where and since when (epoch ms) a machine may have delivered what it could not report, because its log was adopted. */
 export type Unreported = { readonly region: string; readonly since: number }
@@ -127,9 +141,9 @@ export async function forgetUnreported(db: Tx, node_id: string, credential_hash:
   return numUpdatedRows > 0n
 }
 
-/** Hashes of credentials that a node had: before its log was adopted, with what was not reported, or when it was removed. */
+/** Hashes of credentials that a node had: before its log was adopted or its id released, with what was not reported, or when it was removed. */
 export type FormerCredentials = {
-  readonly adopted: ReadonlyMap<string, Unreported | undefined>
+  readonly replaced: ReadonlyMap<string, { readonly fence: Fence | undefined; readonly unreported: Unreported | undefined }>
   readonly removed: string | undefined
 }
 
@@ -137,19 +151,25 @@ export type FormerCredentials = {
 export async function listFormerCredentials(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, FormerCredentials>> {
   const found = new Map<string, FormerCredentials>()
   for (const some of inChunks([...new Set(ids)])) {
-    const adopted = await db.selectFrom('adopted_credentials').selectAll().where('node_id', 'in', some).execute()
+    const replaced = await db.selectFrom('adopted_credentials').selectAll().where('node_id', 'in', some).execute()
     const removed = await db.selectFrom('removed_nodes').select(['id', 'credential_hash']).where('id', 'in', some).execute()
     const removedHashes = new Map(removed.map(({ id, credential_hash }) => [id, credential_hash]))
-    const adoptedHashes = Map.groupBy(adopted, ({ node_id }) => node_id)
+    const replacedHashes = Map.groupBy(replaced, ({ node_id }) => node_id)
     for (const id of some) {
-      const own = (adoptedHashes.get(id) ?? []).map((row) => [row.credential_hash, unreportedOf(row)] as const)
-      found.set(id, { adopted: new Map(own), removed: removedHashes.get(id) })
+      const own = (replacedHashes.get(id) ?? []).map(
+        ({ credential_hash, fence, ...row }) =>
+          [credential_hash, { fence: isFence(fence) ? fence : undefined, unreported: unreportedOf(row) }] as const,
+      )
+      found.set(id, { replaced: new Map(own), removed: removedHashes.get(id) })
     }
   }
   return found
 }
 
-function unreportedOf({ region, unreported_since: since }: AdoptedCredential): Unreported | undefined {
+function unreportedOf({
+  region,
+  unreported_since: since,
+}: Pick<FormerCredential, 'region' | 'unreported_since'>): Unreported | undefined {
   return region === null || since === null ? undefined : { region, since }
 }
 
@@ -162,15 +182,27 @@ async function findRemovedCredential(db: Db, id: string) {
     .executeTakeFirst()
 }
 
-/**
- * Refuses the credential from now on. `release`: any node may then register under the id, also if the node was removed. Throws
- * not_found.
- */
-export async function revokeNodeCredential(db: Db, id: string, release: boolean, now: number): Promise<void> {
-  const change = release ? { credential_hash: null, credential_revoked_at: null } : { credential_revoked_at: now }
-  const { numUpdatedRows } = await db.updateTable('nodes').set(change).where('id', '=', id).executeTakeFirst()
-  const wasRemoved = release && (await forgetRemovedNode(db, id))
-  if (numUpdatedRows === 0n && !wasRemoved) throw new AppError('not_found', 'there is no such node')
+/** Refuses the credential from now on. Throws not_found. */
+export async function revokeNodeCredential(db: Db, id: string, now: number): Promise<void> {
+  const revoked = db.updateTable('nodes').set({ credential_revoked_at: now }).where('id', '=', id)
+  if ((await revoked.executeTakeFirst()).numUpdatedRows === 0n) throw noSuchNode()
+}
+
+/** Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Throws not_found. */
+export async function releaseNodeCredential(db: Tx, id: string, now: number): Promise<void> {
+  const node = await findNodeCredential(db, id)
+  const removed = await findRemovedCredential(db, id)
+  if (node === undefined && removed === undefined) throw noSuchNode()
+  const released = { credential_hash: null, credential_revoked_at: null }
+  await db.updateTable('nodes').set(released).where('id', '=', id).execute()
+  await forgetRemovedNode(db, id)
+  const credential_hash = node?.credential_hash ?? removed?.credential_hash
+  if (credential_hash == null) return
+  await rememberCredential(db, { node_id: id, credential_hash, region: node?.region ?? null, fence: 'node_released' }, now)
+}
+
+function noSuchNode(): AppError {
+  return new AppError('not_found', 'there is no such node')
 }
 
 /** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
@@ -185,8 +217,6 @@ export async function deleteNode(db: Tx, id: string, now: number): Promise<void>
   await db.insertInto('removed_nodes').values({ id, credential_hash, credential_revoked_at, removed_at: now }).execute()
 }
 
-/** Returns whether there was a removed node with this id. */
-async function forgetRemovedNode(db: Db, id: string): Promise<boolean> {
-  const { numDeletedRows } = await db.deleteFrom('removed_nodes').where('id', '=', id).executeTakeFirst()
-  return numDeletedRows > 0n
+async function forgetRemovedNode(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('removed_nodes').where('id', '=', id).execute()
 }

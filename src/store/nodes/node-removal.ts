@@ -14,7 +14,7 @@ import type { NodeRemoval } from '#model/node.ts'
 import { skipSeqs } from '../commits/commits.ts'
 import { recordLosses } from '../commits/losses.ts'
 import type { Db, Tx } from '../store.ts'
-import { deleteNode, revokeNodeCredential } from './node-credentials.ts'
+import { deleteNode, releaseNodeCredential } from './node-credentials.ts'
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
 import { forgetLags } from './node-reports.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
@@ -65,7 +65,7 @@ export async function releaseNodeId(db: Tx, id: string, now: number): Promise<nu
   const losses = await recordLosses(db, id, now)
   await skipSeqs(db, id, seqsSkipped)
   await forgetLags(db, id)
-  await revokeNodeCredential(db, id, true, now)
+  await releaseNodeCredential(db, id, now)
   return losses
 }
 
