@@ -313,7 +313,11 @@ describe('a disk that comes back', () => {
 test('an id that is released for another disk records the loss, and its seqs are not used again', async () => {
   const { endpoint, node, losses, receipt, hold } = await inhabited()
   await hold(2, 3)
-  expect(await operator().delete(`/v1/nodes/${node.id}/credential?release=true`)).toMatchObject({ status: 204 })
+  const release = (more = '') => operator().delete(`/v1/nodes/${node.id}/credential?release=true${more}`)
+  const detail = expect.stringContaining('the node runs')
+  expect(await release()).toMatchObject({ status: 409, body: { error: 'conflict', detail } })
+  expect(await losses()).toEqual([])
+  expect(await release('&force=true')).toMatchObject({ status: 204 })
   expect(await losses()).toMatchObject([{ state: 'open', segments: 2, is_node_back: false }])
   expect((await node.join()).body).toMatchObject({ joined: false, reason: 'revoked' })
   node.secret = newNodeSecret()

@@ -50,7 +50,7 @@ async function furnished() {
 
 test.each([
   ['removed', '?force=true', 'an operator removed this node'],
-  ['released', '/credential?release=true', 'an operator released the id of this node'],
+  ['released', '/credential?release=true&force=true', 'an operator released the id of this node'],
 ])(
   'a %s node refuses data when it goes on, ends at once, and delivers what it has after it joined again',
   {

@@ -44,7 +44,7 @@ describeNameServer('the reasons of a status', (nameServer) => {
     const ended = node.processes.end('ingest', 'SIGTERM')
     await fleet.told(id, 'failed', [`node ${node.id} was shut down at `])
     expect(await ended).toBe(0)
-    await fleet.operate('DELETE', `/v1/nodes/${node.id}/credential?release=true`)
+    await fleet.operate('DELETE', `/v1/nodes/${node.id}/credential?release=true&force=true`)
     await fleet.told(id, 'failed', [`the id of node ${node.id} was released, and no node has joined with it since`])
   })
 

@@ -167,7 +167,7 @@ describeWith('processes', 'two nodes and control', () => {
     await cp(join(dead.directory, 'node/wal'), volume, { recursive: true })
     await rm(join(dead.directory, 'node'), { recursive: true })
     // Losing the credential of a node loses its id, until the operator releases it.
-    expect((await operator('DELETE', `/v1/nodes/${known?.id}/credential?release=true`)).status).toBe(204)
+    expect((await operator('DELETE', `/v1/nodes/${known?.id}/credential?release=true&force=true`)).status).toBe(204)
 
     await using adopting = await newNode('127.0.0.4')
     adopting.configure({ INLET_DATA_DIR: other.directory })

@@ -7,6 +7,7 @@ import { listAuditEvents } from '#store/accounts/audit-events.ts'
 import { recordCommit, restoreCommit } from '#store/commits/commits.ts'
 import { listLosses, sumOpenLosses } from '#store/commits/losses.ts'
 import { claimNodeId } from '#store/nodes/node-credentials.ts'
+import { releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import { runCli } from '../support/cli.ts'
@@ -140,6 +141,37 @@ describeStores('inlet nodes', (test) => {
     const { items } = await listAuditEvents(store.db, account, { limit: 1, operation: 'confirmInstallationLoss' })
     expect(items).toMatchObject([{ operation: 'confirmInstallationLoss', actor: 'cli', resource_id: loss?.id }])
     expect(await inlet(store.url, 'confirm-loss', newId())).toMatchObject({ code: 1, err: 'no such loss\n' })
+  })
+
+  test('two removals at once record the loss once', async ({ store }) => {
+    const account = await anAccount(store)
+    const { id: endpoint } = await aStoredEndpoint(store, account, { region: 'fra' })
+    const id = await aNode(store, [aLag(endpoint, { open_segments: 1, records: 12, first_seq: 3, last_seq: 4 })])
+    const remove = () => transact(store, (db) => removeNode(db, id, true, t0))
+    const outcomes = await Promise.allSettled([remove(), remove(), remove()])
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'not_found' } })
+    expect((await listLosses(store.db, account, { limit: 5, offset: 0 })).items).toHaveLength(1)
+  })
+
+  test('two releases at once record the loss once', async ({ store }) => {
+    const account = await anAccount(store)
+    const { id: endpoint } = await aStoredEndpoint(store, account, { region: 'fra' })
+    const id = await aNode(store, [aLag(endpoint, { open_segments: 1, records: 12, first_seq: 3, last_seq: 4 })])
+    const release = () => transact(store, (db) => releaseNodeId(db, id, false, t0 + 60_000))
+    expect((await Promise.all([release(), release()])).toSorted()).toEqual([0, 1])
+  })
+
+  test('release needs --yes while the node runs', async ({ store }) => {
+    const id = await aNode(store, [])
+    const beat = { node_id: id, applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
+    await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...beat }, t0 + 58_000))
+    const refused = await inlet(store.url, 'release', id)
+    expect(refused).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^nothing was released: the node runs: .*repeat the command with --yes\n$/),
+    })
+    expect(await inlet(store.url, 'release', id, '--yes')).toMatchObject({ code: 0 })
   })
 
   test('release lets another machine have the id', async ({ store }) => {

@@ -43,8 +43,8 @@ export const nodesCommands = buildRouteMap({
     release: command(
       'let another machine join under the id of a node, after its disk was lost',
       async () => (await nodes()).releaseNode,
-      { flags: { json }, positional: id },
-      'Lets another machine join under the id of a node whose disk, and with it the credential, was lost. The credential that control knows is refused from then on.',
+      { flags: { yes: flag('release it also while its node runs'), json }, positional: id },
+      'Lets another machine join under the id of a node whose disk, and with it the credential, was lost. The credential that control knows is refused from then on, and a machine that still has it stops. A node that runs is released only with --yes.',
     ),
   },
   docs: {

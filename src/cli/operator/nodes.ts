@@ -11,6 +11,7 @@ import { toTable } from '../terminal/table.ts'
 import { audited } from './audited.ts'
 import { listAll, openToChange, openToRead, servicesBeside } from './store.ts'
 
+/** Flags of `remove` and `release`. */
 export type RemoveFlags = JsonFlags & { readonly yes: boolean }
 
 export async function listAllNodes(this: CliContext, { json }: JsonFlags): Promise<void> {
@@ -95,13 +96,16 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
   )
 }
 
-/** The operation is that of the API: a released id has no credential. */
-export async function releaseNode(this: CliContext, flags: JsonFlags, idOrName: string): Promise<void> {
+/** The operation is that of the API: a released id has no credential. A node that runs is released only with `--yes`. */
+export async function releaseNode(this: CliContext, { yes, ...flags }: RemoveFlags, idOrName: string): Promise<void> {
   await using store = await openToChange(this)
   const inventory = inventoryService(servicesBeside(this, store))
   const id = await inventory.findId(idOrName)
+  const obstacle = yes ? undefined : await inventory.findReleaseObstacle(id)
+  if (obstacle !== undefined)
+    throw new UserError(`nothing was released: ${obstacle}; to release the id anyway, repeat the command with --yes`)
   const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
-  const losses = await audited(store, this.clock, what, () => inventory.revokeCredential(id, true))
+  const losses = await audited(store, this.clock, what, () => inventory.release(id, yes))
   printResult(
     this,
     flags,

@@ -1218,6 +1218,7 @@ readonly next_offset: number | null
 /** Revoke the credential of a node. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
 readonly revokeNodeCredential: (id: string, query?: {
 readonly release?: "true" | "false" | undefined
+readonly force?: "true" | "false" | undefined
 }, options?: CallOptions) => Promise<void>
 /** List join tokens, newest first, also those that can no longer be used. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
 readonly listJoinTokens: (query?: {

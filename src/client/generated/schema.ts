@@ -6515,6 +6515,7 @@ readonly delete: {
 parameters: {
 readonly query?: {
 readonly release?: "true" | "false" | undefined
+readonly force?: "true" | "false" | undefined
 } | undefined
 readonly header?: never
 readonly path: {
@@ -6534,6 +6535,9 @@ readonly "application/problem+json": components['schemas']["Problem"]
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 406: { content: {
+readonly "application/problem+json": components['schemas']["Problem"]
+} }
+409: { content: {
 readonly "application/problem+json": components['schemas']["Problem"]
 } }
 422: { content: {

@@ -7,7 +7,7 @@ import type { Page, PageQuery } from '#model/page.ts'
 import { hasRecentHeartbeat } from '#naming/serving-nodes.ts'
 import { revokeNodeCredential } from '#store/nodes/node-credentials.ts'
 import { getNodeInventory, listNodeInventories, listNodeLogs, type NodeInventory } from '#store/nodes/node-inventory.ts'
-import { planRemoval, releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
+import { findReleaseObstacle, planRemoval, releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
 import { findNodeNamed, getNodeRegion, type ProcessFacts, renameNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 
@@ -61,15 +61,21 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
       return removal
     },
 
-    /** Returns the losses that a release records. Throws not_found. */
-    async revokeCredential(node_id: string, release: boolean): Promise<number> {
-      const now = clock.now()
-      const losses = await transact(store, async (db) => {
-        if (release) return releaseNodeId(db, node_id, now)
-        await revokeNodeCredential(db, node_id, now)
-        return 0
-      })
-      logger.notice({ node_id, release, losses }, 'node credential revoked')
+    /** Throws not_found. */
+    async revokeCredential(node_id: string): Promise<void> {
+      await transact(store, (db) => revokeNodeCredential(db, node_id, clock.now()))
+      logger.notice({ node_id }, 'node credential revoked')
+    },
+
+    /** Returns why the release of an id needs force. */
+    findReleaseObstacle(node_id: string): Promise<string | undefined> {
+      return findReleaseObstacle(store.db, node_id, clock.now())
+    },
+
+    /** Returns the losses that a release records. Throws not_found, and conflict without `force` if the node runs. */
+    async release(node_id: string, force: boolean): Promise<number> {
+      const losses = await transact(store, (db) => releaseNodeId(db, node_id, force, clock.now()))
+      logger.notice({ node_id, force, losses }, 'node id released')
       return losses
     },
   }

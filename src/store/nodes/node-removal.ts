@@ -50,6 +50,7 @@ export async function planRemoval(db: Db, id: string, now: number): Promise<Plan
 
 /** Removes a node with its credential and everything that it reported. Throws not_found, and conflict if there is an obstacle. */
 export async function removeNode(db: Tx, id: string, force: boolean, now: number): Promise<NodeRemoval> {
+  await lockNode(db, id)
   const { removal, obstacle } = await planRemoval(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
   const losses = await recordLosses(db, id, now)
@@ -59,9 +60,12 @@ export async function removeNode(db: Tx, id: string, force: boolean, now: number
 
 /**
  * Gives the id of a node up, because its disk is lost: any node may register under it. What the disk held is a loss, and its seqs are not used
- * again: a receipt must not name two segments. Throws not_found.
+ * again: a receipt must not name two segments. Throws not_found, and conflict for a node that runs, without `force`.
  */
-export async function releaseNodeId(db: Tx, id: string, now: number): Promise<number> {
+export async function releaseNodeId(db: Tx, id: string, force: boolean, now: number): Promise<number> {
+  await lockNode(db, id)
+  const obstacle = await findReleaseObstacle(db, id, now)
+  if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
   const losses = await recordLosses(db, id, now)
   await skipSeqs(db, id, seqsSkipped)
   await forgetLags(db, id)
@@ -69,11 +73,27 @@ export async function releaseNodeId(db: Tx, id: string, now: number): Promise<nu
   return losses
 }
 
+/** Says why an id is released only by force; undefined if it may be, or there is no such node. */
+export async function findReleaseObstacle(db: Db, id: string, now: number): Promise<string | undefined> {
+  const [node] = await listNodesById(db, [id])
+  const seenAt = node && lastSeenAt(node)
+  if (node === undefined || seenAt === undefined || !isRunning(node, now)) return undefined
+  return `the node runs: its last heartbeat was at ${seenAt}, and it stops for good once its id is released; release the id only if its disk, or its credential, is lost; if it has just stopped, repeat this after ${silentAt(seenAt)}`
+}
+
+/** A removal beside this one would record the same losses. An update that changes nothing: SQLite has no `for update`. */
+async function lockNode(db: Tx, id: string): Promise<void> {
+  await db
+    .updateTable('nodes')
+    .set(({ ref }) => ({ region: ref('region') }))
+    .where('id', '=', id)
+    .execute()
+}
+
 function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: NodeRemoval, now: number): string | undefined {
   const seenAt = lastSeenAt(node)
   if (seenAt !== undefined && isRunning(node, now)) {
-    const silentAt = isoTimestamp(Date.parse(seenAt) + nodeLimits.healthySeconds * 1000)
-    return `the node runs: its last heartbeat was at ${seenAt}; stop it first; if it has just stopped, or its adoption has just ended, repeat this after ${silentAt}`
+    return `the node runs: its last heartbeat was at ${seenAt}; stop it first; if it has just stopped, or its adoption has just ended, repeat this after ${silentAt(seenAt)}`
   }
   if (endpoints > 0) {
     const count = segments.open_segments + segments.sealed_segments + segments.parked_segments + segments.quarantined_segments
@@ -97,6 +117,10 @@ function describeTrust(node: NodeFacts, now: number): string {
 function isRunning(node: NodeFacts, now: number): boolean {
   const seenAt = lastSeenAt(node)
   return seenAt !== undefined && now - Date.parse(seenAt) <= nodeLimits.healthySeconds * 1000
+}
+
+function silentAt(seenAt: string): string {
+  return isoTimestamp(Date.parse(seenAt) + nodeLimits.healthySeconds * 1000)
 }
 
 /** Times in ISO 8601 sort as text. */

@@ -11,7 +11,10 @@ const SegmentsQuery = PageQuery.extend({ owner: LogOwner.optional() })
 const RevokeQuery = z.strictObject({
   release: z.enum(['true', 'false']).default('false').meta({
     description:
-      '`true` also releases the id: any node with a join token or the join secret may register under it, for example after its disk was lost. What the node last reported to hold is then a loss (`GET /v1/losses`)',
+      '`true` also releases the id: any node with a join token or the join secret may register under it, for example after its disk was lost. What the node last reported to hold is then a loss (`GET /v1/losses`), and its machine stops if it still runs',
+  }),
+  force: z.enum(['true', 'false']).default('false').meta({
+    description: '`true` also releases the id of a node that runs. A revocation needs no force',
   }),
 })
 
@@ -61,9 +64,14 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
       description:
         'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out.',
       query: RevokeQuery,
-      response: { 204: Empty, 404: problem('there is no such node') },
+      response: {
+        204: Empty,
+        404: problem('there is no such node'),
+        409: problem('its id would be released while the node runs'),
+      },
       run: async ({ params, query }) => {
-        await inventory.revokeCredential(params.id, query.release === 'true')
+        if (query.release === 'true') await inventory.release(params.id, query.force === 'true')
+        else await inventory.revokeCredential(params.id)
       },
     })
   })
