@@ -184,6 +184,21 @@ describe('an adoption', () => {
     expect([await living.standing(), await again.standing()]).toEqual(['node_adopted', 'accepted'])
   })
 
+  test('that was interrupted before control learned of it says that the node was removed since', async () => {
+    const { adopting } = await copied()
+    const stopping = new AbortController()
+    const adopt = async () => {
+      stopping.abort('SIGTERM')
+      throw new Error('the machine stops')
+    }
+    await expect(adopting.adopt({ adopt }, stopping.signal)).rejects.toBe('SIGTERM')
+    await operator().delete(`/v1/nodes/${nodeId}?force=true`)
+    await expect((await machine('copy', control(), null)).adopt()).rejects.toThrow('an operator removed this node; create')
+    const again = await machine('copy')
+    await again.adopt()
+    expect(await again.standing()).toBe('accepted')
+  })
+
   test('of a node whose id was released has control refuse the other copies as well', async () => {
     const { living, adopting } = await copied()
     await release()

@@ -64,9 +64,8 @@ class Claim {
   readonly #options: TakeOverOptions
   /** Whether the present secret was made for this adoption, so that no other machine has it. */
   #isOwn = false
-  /** Whether control said that the secret before proves nothing. */
-  #isPreviousRefused = false
-  #isAdoptedElsewhere = false
+  /** Why control refuses the secret before; undefined if it was not asked. */
+  #previousStanding: Standing | undefined
 
   constructor(options: TakeOverOptions) {
     this.#options = options
@@ -79,9 +78,9 @@ class Claim {
     if (standing === 'accepted') {
       if (this.#isOwn) return true
       await credential.replace()
-      this.#isPreviousRefused = false
+      this.#previousStanding = undefined
       await this.#replaceBefore(signal)
-    } else if (standing === 'unknown' && credential.previousSecret !== null && !this.#isPreviousRefused) {
+    } else if (standing === 'unknown' && credential.previousSecret !== null && this.#previousStanding === undefined) {
       await this.#replaceBefore(signal)
     } else {
       await this.#join(standing, signal)
@@ -99,8 +98,7 @@ class Claim {
       logger.notice({ node_id }, 'control refuses the machine that had this log before')
     } catch (error) {
       if (!(error instanceof ControlError) || error.status !== 401) throw error
-      this.#isPreviousRefused = true
-      this.#isAdoptedElsewhere = error.fence === 'node_adopted'
+      this.#previousStanding = error.fence ?? 'unknown'
     }
   }
 
@@ -114,8 +112,8 @@ class Claim {
       await registration.join(signal)
     } catch (error) {
       if (!(error instanceof JoinRefused)) throw error
-      const isAdopted = standing === 'node_adopted' || this.#isAdoptedElsewhere
-      throw new UserError(describeRefusal(error, isAdopted ? 'node_adopted' : standing, credential.nodeId))
+      const reason = standing === 'unknown' ? (this.#previousStanding ?? standing) : standing
+      throw new UserError(describeRefusal(error, reason, credential.nodeId))
     }
     this.#isOwn = false
     logger.notice({ node_id: credential.nodeId }, 'control accepts the node again')
