@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
@@ -58,6 +58,33 @@ test('a payload may have any number of pieces', async () => {
   wal.configure('log', { segmentBytes: 10_000_000, segmentMaxAgeMs: 5_000, seqAbove: -1 })
   const payload = Array.from({ length: 200_000 }, () => Buffer.from('1'))
   const frame = { layout: 'single', receivedAtMicros: 0, recordCount: 1, envelope: Buffer.of(), payload } as const
+  expect(await wal.append('log', frame)).toMatchObject({ seq: 0 })
+  await wal.stop(AbortSignal.timeout(10_000))
+  await rm(directory, { recursive: true })
+})
+
+test('a disk that creates a file and says that it failed does not stop the log', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-current-segment-'))
+  let failures = 1
+  const open: Files['open'] = async (path, mode) => {
+    const file = await systemFiles.open(path, mode)
+    if (!path.endsWith('.open') || failures === 0) return file
+    failures -= 1
+    await file.close()
+    throw Object.assign(new Error('EIO'), { code: 'EIO' })
+  }
+  const files = { ...systemFiles, open }
+  const wal = new LocalLogWriter({ ...system, directory, files, logger: createLogger('test', 'silent') })
+  await wal.start()
+  wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 5_000, seqAbove: -1 })
+  const frame = {
+    layout: 'single',
+    receivedAtMicros: 0,
+    recordCount: 1,
+    envelope: Buffer.of(),
+    payload: [Buffer.from('1')],
+  } as const
+  await expect(wal.append('log', frame)).rejects.toThrow()
   expect(await wal.append('log', frame)).toMatchObject({ seq: 0 })
   await wal.stop(AbortSignal.timeout(10_000))
   await rm(directory, { recursive: true })

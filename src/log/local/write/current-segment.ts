@@ -231,22 +231,23 @@ export class CurrentSegment {
     const { seq, incarnation } = segment
     this.#opening = identityOf(segment)
     const { round } = openSegments
+    let file: OpenFile | undefined
     try {
-      const file = await createWithDirectory(files, directory, path)
-      try {
-        await writeHighWater(files, directory, { seq, opened: { incarnation, round } })
-      } catch (error) {
-        // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would always fail.
-        await file.close().catch(() => undefined)
-        this.#opening = undefined
-        await openSegments.write().catch(() => undefined)
-        await files.remove(path).catch(() => {
-          this.#lastSeq = seq
-          onOrphan({ ...identityOf(segment), path, durableBytes: 0, isPoisoned: false })
-        })
-        throw error
-      }
+      file = await createWithDirectory(files, directory, path)
+      await writeHighWater(files, directory, { seq, opened: { incarnation, round } })
       return file
+    } catch (error) {
+      await file?.close().catch(() => undefined)
+      if (errorCode(error) === 'EEXIST') throw error
+      // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would always fail: a disk that fails
+      // may have created it.
+      this.#opening = undefined
+      await openSegments.write().catch(() => undefined)
+      await files.remove(path).catch(() => {
+        this.#lastSeq = seq
+        onOrphan({ ...identityOf(segment), path, durableBytes: 0, isPoisoned: false })
+      })
+      throw error
     } finally {
       this.#opening = undefined
     }
