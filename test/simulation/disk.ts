@@ -52,9 +52,14 @@ export type DiskOptions = {
   readonly draw: Draw
   /** Mean of a call, in milliseconds. */
   readonly meanMs: number
-  /** Returns the code of the error that a call ends with, if it does: of the path of a file or directory. */
-  readonly fault: (operation: string, path: string) => string | undefined
+  readonly fault: () => DiskFault | undefined
 }
+
+/** `fails`: with EIO, done or not. `full`: with ENOSPC, if it needs space. `stuck`: it takes half a minute. */
+export type DiskFault = 'fails' | 'full' | 'stuck'
+
+const stuckMs = 30_000
+const needsSpace = /^(write|open to create|link|copy|make directory|rename)/
 
 export class Disk {
   readonly #root = new Folder()
@@ -64,14 +69,23 @@ export class Disk {
     this.#options = options
   }
 
+  get draw(): Draw {
+    return this.#options.draw
+  }
+
   /** The files as a process sees them. */
   filesFor(life: Life): Files {
-    const run = <T>(operation: string, path: string, act: () => T): Promise<T> =>
-      life.call(`${operation} ${path}`, this.#options, () => {
-        const code = this.#options.fault(operation, path)
-        if (code !== undefined) throw fileError(code, path)
-        return act()
+    const run: Run = (operation, path, act, half) => {
+      const { draw, meanMs, fault: nextFault } = this.#options
+      const fault = nextFault()
+      const delays = { draw, meanMs: fault === 'stuck' ? stuckMs : meanMs, local: true }
+      return life.call(`${operation} ${path}`, delays, () => {
+        if (fault === undefined || fault === 'stuck' || (fault === 'full' && !needsSpace.test(operation))) return act()
+        if (half !== undefined) half()
+        else if (fault === 'fails' && draw.chance(0.3)) act()
+        throw fileError(fault === 'full' ? 'ENOSPC' : 'EIO', path)
       })
+    }
     const changed = (folder: Folder, ...names: readonly string[]) => {
       folder.changedAtMs = life.clock.now()
       for (const watcher of folder.watchers) for (const name of names) watcher(name)
@@ -314,13 +328,16 @@ export class Disk {
   }
 }
 
+/** `half` is what a call that fails does nevertheless. */
+type Run = <T>(operation: string, path: string, act: () => T, half?: () => void) => Promise<T>
+
 class SimulatedFile implements OpenFile {
   readonly path: string
   readonly #inode: Inode
   readonly #disk: Disk
-  readonly #run: <T>(operation: string, path: string, act: () => T) => Promise<T>
+  readonly #run: Run
 
-  constructor(path: string, inode: Inode, disk: Disk, run: <T>(operation: string, path: string, act: () => T) => Promise<T>) {
+  constructor(path: string, inode: Inode, disk: Disk, run: Run) {
     this.path = path
     this.#inode = inode
     this.#disk = disk
@@ -329,7 +346,8 @@ class SimulatedFile implements OpenFile {
 
   write(chunks: readonly Uint8Array[], position: number): Promise<void> {
     const bytes = Buffer.concat(chunks)
-    return this.#run('write', this.path, () => this.#change({ position, bytes }))
+    const part = () => this.#change({ position, bytes: bytes.subarray(0, this.#disk.draw.between(0, bytes.length)) })
+    return this.#run('write', this.path, () => this.#change({ position, bytes }), part)
   }
 
   read(into: Uint8Array, position: number): Promise<number> {
@@ -359,10 +377,19 @@ class SimulatedFile implements OpenFile {
   }
 
   sync(): Promise<void> {
-    return this.#run('sync', this.path, () => {
-      this.#inode.durable = this.#inode.content
-      this.#inode.changes = []
-    })
+    const { draw } = this.#disk
+    const inode = this.#inode
+    const sync = (isWritten: () => boolean) => {
+      for (const change of inode.changes) if (isWritten()) inode.durable = applied(inode.durable, change)
+      inode.changes = []
+    }
+    // After a failure the system takes all bytes for written, also in the next sync.
+    return this.#run(
+      'sync',
+      this.path,
+      () => sync(() => true),
+      () => sync(() => draw.chance(0.5)),
+    )
   }
 
   async close(): Promise<void> {}

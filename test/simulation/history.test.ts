@@ -32,9 +32,9 @@ const sought = safeguards.filter(({ redundant }) => redundant === undefined)
 test.each(isThorough ? sought : sought.filter(({ name }) => name.includes('turn')))(
   'a law breaks without a safeguard: $name',
   { timeout: 600_000 },
-  async ({ name }) => {
+  async ({ name, histories = 200 }) => {
     const program = join(import.meta.dirname, 'main.ts')
-    const options = ['--seed', '5000', '--steps', '2000', '--histories', '200', '--without', name]
+    const options = ['--seed', '5000', '--steps', '2000', '--histories', String(histories), '--without', name]
     const ended = await promisify(execFile)(process.execPath, [program, ...options]).catch((error: { stdout: string }) => error)
     expect(ended.stdout).toMatch(/^broken: /m)
     expect(ended.stdout).toMatch(/^\d+ of \d+ faults break it: /m)

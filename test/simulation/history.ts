@@ -31,6 +31,8 @@ type World = {
   readonly bucketFaults: number
   readonly networkFaults: number
   readonly conversionFaults: number
+  /** Of calls to a disk. */
+  readonly diskFaults: number
   readonly killEveryMs: number
   readonly powerEveryMs: number
   readonly sendEveryMs: number
@@ -47,6 +49,7 @@ function drawWorld(draw: Draw): World {
     bucketFaults: share(),
     networkFaults: share(),
     conversionFaults: share() / 2,
+    diskFaults: draw.chance(0.5) ? 0 : draw.random.fraction() * 0.02,
     killEveryMs: draw.pick([300, 2_000, 20_000]),
     powerEveryMs: draw.pick([500, 5_000, 50_000]),
     sendEveryMs: draw.pick([2, 20, 200]),
@@ -84,7 +87,12 @@ export async function runHistory({ seed, steps, kept }: Plan): Promise<History> 
   const draw = kernel.draw('world')
   const world = drawWorld(draw)
   const faults = new Faults(kernel, kept)
-  const newDisk = (name: string) => new Disk({ draw: kernel.draw(name), meanMs: world.diskMs, fault: () => undefined })
+  const newDisk = (name: string) =>
+    new Disk({
+      draw: kernel.draw(name),
+      meanMs: world.diskMs,
+      fault: faults.of(name, world.diskFaults, ['fails', 'full', 'stuck'] as const),
+    })
   const buckets = new Buckets({
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
     fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
@@ -161,11 +169,20 @@ function keepRunning(node: SimulatedNode, { kernel, world, control, problems }: 
     if (isRefused) node.kill('ingest', 'fenced')
     for (const process of ['ingest', 'delivery'] as const) {
       if (node.lives(process) || (isRefused && process === 'ingest')) continue
-      start(process).catch((error: unknown) => problems.push(`${process} did not start: ${(error as Error).stack}`))
+      start(process).catch((error: unknown) => {
+        node.kill(process, 'did not start')
+        if (!isDiskFault(error)) problems.push(`${process} did not start: ${(error as Error).stack}`)
+      })
     }
     kernel.after(100, 'supervisor', look)
   }
   look()
+}
+
+/** A process may end when its disk fails: it is started again. */
+function isDiskFault(error: unknown): boolean {
+  const { code, cause } = error as NodeJS.ErrnoException
+  return code === 'EIO' || code === 'ENOSPC' || (cause !== undefined && isDiskFault(cause))
 }
 
 function scheduleFaults(node: SimulatedNode, faults: Faults, world: World): void {

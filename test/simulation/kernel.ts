@@ -121,8 +121,8 @@ export class Draw {
   }
 }
 
-/** How long calls of one kind take, one way. */
-export type Delays = { readonly draw: Draw; readonly meanMs: number }
+/** How long calls of one kind take, one way. A `local` one of a process that ends arrives at once or never: the system ends with it. */
+export type Delays = { readonly draw: Draw; readonly meanMs: number; readonly local?: boolean }
 
 /**
  * One process from its start to its end.
@@ -134,6 +134,8 @@ export class Life {
   readonly kernel: Kernel
   readonly clock: Clock
   isAlive = true
+  /** Calls that have not arrived. */
+  readonly #local = new Set<() => void>()
 
   /** `aheadMs` says how far the clock of the machine is off. */
   constructor(name: string, kernel: Kernel, aheadMs: () => number = () => 0) {
@@ -155,6 +157,7 @@ export class Life {
 
   end(how: string): void {
     this.isAlive = false
+    for (const arrive of this.#local) arrive()
     this.kernel.note(`${this.name}: ${how}`)
   }
 
@@ -181,10 +184,12 @@ export class Life {
    * A call to something outside the process. It waits twice: before it arrives, and before its answer is back. So a lost call and a lost answer
    * differ.
    */
-  call<T>(what: string, { draw, meanMs }: Delays, act: () => T): Promise<T> {
+  call<T>(what: string, { draw, meanMs, local = false }: Delays, act: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    // A call of a process that ended may have left before, or not.
-    this.kernel.after(draw.delay(meanMs), `${this.name}: ${what}`, () => {
+    const arrive = () => {
+      cancel()
+      this.#local.delete(arrive)
+      // A call of a process that ended may have left before, or not.
       if (!this.isAlive && draw.chance(0.5)) return
       let answer: () => void
       try {
@@ -194,7 +199,9 @@ export class Life {
         answer = () => reject(error)
       }
       this.after(draw.delay(meanMs), `${what} answered`, answer)
-    })
+    }
+    const cancel = this.kernel.after(draw.delay(meanMs), `${this.name}: ${what}`, arrive)
+    if (local) this.#local.add(arrive)
     return promise
   }
 }

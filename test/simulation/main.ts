@@ -34,7 +34,8 @@ async function mustHold(plan: Plan, count: number): Promise<History> {
   else if (history.broken.length > 0) {
     const kept = await shrink(plan, history)
     console.log(`${kept.length} of ${history.faults.length} faults break it: ${kept.join(', ')}`)
-    if (values.without === undefined) console.log(`kept in past-failures.jsonl: ${keepFailure({ ...plan, kept, broke })}`)
+    if (values.without === undefined)
+      console.log(`kept in past-failures.jsonl: ${keepFailure({ ...plan, kept, broke: broke.split('\n', 1)[0] ?? '' })}`)
   }
   process.exit(1)
 }

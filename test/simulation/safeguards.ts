@@ -10,6 +10,8 @@ type Safeguard = {
   readonly file: string
   readonly from: string
   readonly to: string
+  /** How many are enough to find that it is missing, default 200. */
+  readonly histories?: number
   /** Why nothing is lost without it, if that is so. */
   readonly redundant?: string
 }
@@ -26,6 +28,39 @@ export const safeguards: readonly Safeguard[] = [
     file: 'log/local/write/segment-writer.ts',
     from: 'await this.#write(chunks)',
     to: 'void this.#write(chunks)',
+  },
+  {
+    name: 'a segment whose sync failed is not written to again',
+    file: 'log/local/write/segment-writer.ts',
+    from: '      this.#lastSync = { startedAtMs, endedAtMs }\n    } catch (error) {\n      this.#fail()',
+    to: '      this.#lastSync = { startedAtMs, endedAtMs }\n    } catch (error) {',
+  },
+  {
+    name: 'a segment whose write failed is not written to again',
+    file: 'log/local/write/segment-writer.ts',
+    from: '      else this.#fail()',
+    to: '',
+    redundant:
+      'the next group takes the place of the failed one, and what is left of that may be stored, as any request that failed',
+  },
+  {
+    name: 'a full disk cuts a segment back',
+    file: 'log/local/write/segment-writer.ts',
+    from: 'if (isDiskFull(error)) await this.#cutBack()',
+    to: 'if (isDiskFull(error)) {}',
+    histories: 400,
+  },
+  {
+    name: 'a file that was created although it failed is removed',
+    file: 'log/local/write/current-segment.ts',
+    from: 'await files.remove(path).catch(() => {',
+    to: 'await Promise.resolve().catch(() => {',
+  },
+  {
+    name: 'the seq of a segment is durable before its first frame',
+    file: 'log/local/write/current-segment.ts',
+    from: 'await writeHighWater(files, directory, { seq, opened: { incarnation, round } })',
+    to: '',
   },
   {
     name: 'small files are synced before they replace others',
