@@ -31,7 +31,7 @@ type World = {
   readonly bucketFaults: number
   readonly networkFaults: number
   readonly conversionFaults: number
-  /** Of calls to a disk. */
+  /** The share of calls to a disk that fail. */
   readonly diskFaults: number
   readonly killEveryMs: number
   readonly powerEveryMs: number
