@@ -47,6 +47,7 @@ import { type Db, type Store, transact } from '#store/store.ts'
 import { issuedCertificates } from './fleet/issued-certificates.ts'
 import { JobLeases } from './fleet/job-leases.ts'
 import { joinTokenService } from './fleet/join-tokens.ts'
+import { leftOnDiskService } from './fleet/left-on-disk.ts'
 import { type NodeAccess, nodeAccess } from './fleet/node-access.ts'
 import { inventoryService } from './fleet/node-inventory.ts'
 import { nodeService } from './fleet/node-reports.ts'
@@ -302,6 +303,7 @@ function buildNodeApi(
       }),
       certificates: issuedCertificates({ store, keyring: secrets.keyring, certificateName }),
       commits: reportedCommits({ store, clock, delivered }),
+      leftOnDisks: leftOnDiskService({ store, clock, logger }),
       jobLeases: new JobLeases({ store, keyring: secrets.keyring, clock, logger, delivered }),
       scrubs: scrubService({ store, keptMs: config.commitsKeptDays * dayMs, clock }),
     },

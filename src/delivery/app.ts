@@ -27,6 +27,7 @@ import { type ConversionPool, conversionBounds, createConversionPool } from './c
 import { WorkerAccess } from './convert/worker-access.ts'
 import { composeDelivery, conversionMemoryBytes } from './plane.ts'
 import { MarkerSeal } from './publish/marker-seal.ts'
+import { leftOnDiskReport } from './report/left-on-disk.ts'
 import { type Backlog, countWaiting } from './segments/backlog.ts'
 import { deliveryLimits } from './segments/limits.ts'
 import { IndexThread } from './windows/thread.ts'
@@ -67,8 +68,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
 
   const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
   const indexThread = new IndexThread()
+  const segments = new LocalSegmentSource({ directory: paths.wal, files, clock: machine })
   const plane = composeDelivery(config, {
-    segments: new LocalSegmentSource({ directory: paths.wal, files, clock: machine }),
+    segments,
     ...{ nodeId, control, fence, files, clock, machine, random, logger, conversionPool, access, keyIndexes: indexThread.indexes },
     delay: new EventLoopDelay(machine),
     stores: hooks.stores ?? objectStores.stores,
@@ -78,7 +80,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     traces: traced && new (await import('./segment-traces.ts')).SegmentTraces({ ...traced, clock }),
   })
   await plane.prepare()
-  await startAll(plane.services)
+  // It goes on after delivery has ended, because control refuses the node.
+  const leftOnDisk = leftOnDiskReport({ nodeId, control, fence, segments, clock, logger })
+  await startAll([...plane.services, leftOnDisk])
   let stopped: Promise<void> | undefined
   // A stop may have begun before this node learns that it is fenced.
   const fenced = new AbortController()
@@ -99,6 +103,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
         logger,
       })
       await progress.start()
+      await leftOnDisk.stop()
       await stop(signal)
       await progress.stop()
       if (hooks.conversionPool === undefined) await conversionPool.stop()

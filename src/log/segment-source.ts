@@ -52,8 +52,8 @@ export interface SegmentSource {
   logNames(): Promise<readonly string[]>
   /** Returns what there is of one log. Throws if it cannot be listed. */
   readLog(logName: string): Promise<LogListing>
-  /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
-  open(ref: SegmentRef): Promise<OpenSegment>
+  /** Opens a sealed segment, or one that was quarantined as a whole. Throws SegmentError if it is damaged or not sealed. */
+  open(ref: SegmentRef & { readonly state?: Segment['state'] }): Promise<OpenSegment>
   /** Returns the files that another process must be able to read in order to open a sealed segment. */
   filesOf(ref: SegmentRef): readonly string[]
   /** Whether there is a sealed segment with this identity. */

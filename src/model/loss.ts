@@ -7,7 +7,11 @@ import { Timestamp } from './timestamp.ts'
 export const LossState = z.enum(['open', 'recovered', 'confirmed'])
 export type LossState = z.infer<typeof LossState>
 
-/** Records of one endpoint that were acknowledged, and not delivered when their node was removed. */
+/** Why records are lost: their node was removed, its id released, or they are only on the disk of a machine that lost its place. */
+export const LossCause = z.enum(['node_removed', 'node_released', 'left_on_disk'])
+export type LossCause = z.infer<typeof LossCause>
+
+/** Records of one endpoint that were acknowledged, and not delivered when their node lost its place. */
 export const Loss = z.object({
   id: Id,
   account_id: Id,
@@ -19,6 +23,10 @@ export const Loss = z.object({
   state: LossState.meta({
     description:
       '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it',
+  }),
+  cause: LossCause.meta({
+    description:
+      '`node_removed`, `node_released`: what the node had last reported then; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so',
   }),
   first_segment_seq: z.int().min(0).nullable().meta({
     description:
@@ -32,11 +40,11 @@ export const Loss = z.object({
   segments: z.int().min(0).meta({ description: 'as the node last reported, without those that were delivered since' }),
   records: z.int().min(0).nullable().meta({
     description:
-      'at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted',
+      'at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted. For `left_on_disk` exactly so many are on the disk, and have no commit',
   }),
   bytes: z.int().min(0).meta({ description: 'size of these segments on the disk of the node, at most' }),
   reported_at: Timestamp.meta({ description: 'when the node last reported what its disk held' }),
-  recorded_at: Timestamp.meta({ description: 'when the node was removed' }),
+  recorded_at: Timestamp.meta({ description: 'when the node was removed or its id released, or its disk first reported' }),
   is_node_back: z.boolean().meta({
     description: 'whether the node joined again, as when its disk was adopted: it delivers what it still has',
   }),

@@ -24,7 +24,8 @@ export const reportLimits = {
 
 /**
  * Values in the JSON of a call, where the bound of the management API is too low: a report of 20 000 logs, 100 commits with 100 views each or
- * one with the quality of 200, all units that a node can lease, 2 000 accounts, 2 000 keys, and 500 buckets with all reasons and durations.
+ * one with the quality of 200, all units that a node can lease, 2 000 accounts, 2 000 keys, 500 buckets with all reasons and durations, and
+ * 20 000 segments.
  */
 export const nodeBodyPartsMax = {
   heartbeat: 320_000,
@@ -33,6 +34,7 @@ export const nodeBodyPartsMax = {
   usage: 15_000,
   keyUse: 3_000,
   series: 100_000,
+  leftOnDisk: 200_000,
 } as const
 
 const isReachable = (address: string) => findAddressFault(address) === undefined
@@ -60,6 +62,8 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/key-use              KeyUseReport → 200 KeyUseRecorded. Idempotent.
  *   POST /internal/v1/series               SeriesReport → 200 SeriesRecorded. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
+ *   POST /internal/v1/left-on-disk         LeftOnDisk  → 200 LeftRecorded (`left-on-disk.ts`). Only with a credential that is refused because
+ *                                          another machine has its place. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
  *   POST /internal/v1/scrub/…              which files a node verifies: `scrub.ts`
  *   GET  /internal/v1/certificate          → 200 IssuedCertificate for the region of the node, 404

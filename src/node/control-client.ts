@@ -6,6 +6,7 @@ import { parseJson } from '#lib/json.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
+import { type LeftOnDisk, LeftRecorded } from '#model/left-on-disk.ts'
 import {
   type Adopt,
   CommitsFound,
@@ -173,6 +174,11 @@ export class ControlClient {
   /** Returns what delivery needs to write to a destination of any account. */
   async fetchDestination(id: string, signal: AbortSignal): Promise<AssignableDestination> {
     return this.#json(AssignableDestination, 'GET', `destinations/${id}`, { signal })
+  }
+
+  /** Says what is on this disk, whose node control refuses, because another machine has its place. */
+  async reportLeftOnDisk(body: LeftOnDisk, signal: AbortSignal): Promise<LeftRecorded> {
+    return this.#json(LeftRecorded, 'POST', 'left-on-disk', { body, signal })
   }
 
   /** Returns those of the commits that are durable in the store. */

@@ -54,6 +54,11 @@ export class NodeFence {
     return this.#fence && reasons[this.#fence]
   }
 
+  /** Whether another machine has, or may get, the place of this one, so that what is here may be nowhere else. */
+  get isReplaced(): boolean {
+    return this.#fence === 'node_adopted' || this.#fence === 'node_released'
+  }
+
   /** Whether it stays fenced until the process ends. */
   get isFinal(): boolean {
     return this.#fence !== undefined && this.#wasAccepted

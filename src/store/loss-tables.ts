@@ -1,6 +1,6 @@
-/** The table of losses with removed nodes (commits/losses.ts). */
+/** The table of losses (commits/losses.ts, commits/left-on-disk.ts). */
 export type LossTables = {
-  /** Acknowledged and not delivered when the node was removed. `segments_missing` have no commit yet. */
+  /** Acknowledged and not delivered when the node lost its place. `segments_missing` have no commit yet, or one with fewer records. */
   losses: {
     id: string
     account_id: string
@@ -9,6 +9,8 @@ export type LossTables = {
     /** As it was when the node was removed. */
     node_name: string | null
     region: string
+    /** A `LossCause`. */
+    cause: string
     first_seq: number | null
     last_seq: number | null
     segments: number

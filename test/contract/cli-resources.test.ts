@@ -272,7 +272,7 @@ test('what was lost with a node is listed and confirmed, and its receipt says so
   expect((await control().call('GET', '/metrics')).body).toMatch(`node_id="${node.id}",node_name="fra-1"`)
   await operator.delete(`/v1/nodes/${node.id}?force=true`)
   const { out } = await user.inlet(['losses', 'list', '--endpoint', 'till'])
-  expect(out).toMatch(new RegExp(` open +till +fra-1 \\(${node.id}\\) +3 +1 +12 `))
+  expect(out).toMatch(new RegExp(` open +node_removed +till +fra-1 \\(${node.id}\\) +3 +1 +12 `))
   expect((await user.inlet(['receipts', 'show', 'till', `${node.id}-3`])).out).toContain('state: lost')
   const [loss] = await user.json('losses', 'list', '--state', 'open')
   expect((await user.inlet(['losses', 'confirm', loss.id])).err).toContain(

@@ -49,14 +49,14 @@ async function furnished() {
 }
 
 test.each([
-  ['removed', '?force=true', 'an operator removed this node'],
-  ['released', '/credential?release=true&force=true', 'an operator released the id of this node'],
+  ['removed', '?force=true', 'an operator removed this node', 'it was removed'],
+  ['released', '/credential?release=true&force=true', 'an operator released the id of this node', 'its id was released'],
 ])(
   'a %s node refuses data when it goes on, ends at once, and delivers what it has after it joined again',
   {
     timeout: 120_000,
   },
-  async (_name, path, refusal) => {
+  async (_name, path, refusal, when) => {
     const { installation, id, nodeId, signal, operator, isRefusing, acknowledged, records, reported } = await furnished()
     await using _ = installation
     const endpoint = () => installation.ok('GET', `/v1/endpoints/${id}`)
@@ -68,7 +68,9 @@ test.each([
     expect((await operator('DELETE', `/v1/nodes/${nodeId}${path}`)).status).toBeLessThan(300)
     const reasons: string = (await endpoint()).status_reasons.join('; ')
     expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
+    expect(reasons).toContain(`were not delivered when ${when} at `)
     expect(reasons).toContain('bring its disk back (inlet node --adopt DIR)')
+    expect(reasons).toContain(', or confirm the loss (inlet losses confirm')
     await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
     signal('SIGCONT')
     expect(new Set((await queued).map(({ status }) => status))).toEqual(new Set([503]))
@@ -88,11 +90,12 @@ test.each([
 )
 
 test('a node whose disk was copied and adopted refuses data when it goes on', { timeout: 120_000 }, async () => {
-  const { installation, id, nodeId, signal, isRefusing, records } = await furnished()
+  const { installation, id, nodeId, signal, operator, isRefusing, acknowledged, records } = await furnished()
   await using _ = installation
-  signal('SIGSTOP')
   const copy = join(installation.directory, 'copy')
   cpSync(join(installation.directory, 'node'), join(copy, 'node'), { recursive: true })
+  for (let n = 2; n <= 4; n += 1) expect((await installation.ingest(id, `{"n":${n}}`)).status).toBe(202)
+  signal('SIGSTOP')
   const adoption = await installation.run('node', '--adopt', copy)
   expect([adoption.exitCode, adoption.log]).toEqual([
     0,
@@ -103,6 +106,20 @@ test('a node whose disk was copied and adopted refuses data when it goes on', { 
   await until('the refusal', () => isRefusing('another machine adopted the log'), 15_000)
   const commits = (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
   expect(commits).toMatchObject([{ node_id: nodeId, records: 1 }])
+
+  // It says what is nowhere else: what it acknowledged after the copy was made.
+  const losses = async () => (await installation.ok('GET', '/v1/losses')).items
+  await until('the loss', async () => (await losses()).length === 1, 30_000)
+  const [loss] = await losses()
+  expect(loss).toMatchObject({ cause: 'left_on_disk', state: 'open', endpoint_id: id, segments: 1, is_node_back: false })
+  expect(loss.records).toBeGreaterThanOrEqual(acknowledged.records + 3 - 1)
+  expect(await installation.ok('GET', `/v1/endpoints/${id}/receipts/${nodeId}-0`)).toMatchObject({
+    ...{ state: 'delivered', loss_id: loss.id },
+    reason: expect.stringContaining('not all records of the segment are delivered'),
+  })
+  expect((await operator('DELETE', `/v1/nodes/${nodeId}?force=true`)).status).toBe(200)
+  const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
+  expect(status_reasons.join()).toContain('are only on the disk of a machine that lost its place to another one')
   for (const command of processes) expect(await installation.end(command, 'SIGTERM')).toBe(0)
 })
 

@@ -250,7 +250,7 @@ export const jobsCommands = buildRouteMap({
 
 export const lossesCommands = buildRouteMap({
   routes: {
-    list: listCommand('listLosses', 'list what was acknowledged and not delivered when nodes were removed', {
+    list: listCommand('listLosses', 'list what was acknowledged and not delivered when nodes lost their place', {
       noun: 'losses',
       filters: {
         state: { parameter: 'state', brief: 'only open, recovered or confirmed ones', placeholder: 'STATE' },
@@ -259,6 +259,7 @@ export const lossesCommands = buildRouteMap({
       columns: {
         RECORDED: 'recorded_at',
         STATE: 'state',
+        CAUSE: 'cause',
         ENDPOINT: 'endpoint_name',
         NODE: ['node', 'named'],
         FROM: 'first_segment_seq',
@@ -275,7 +276,7 @@ export const lossesCommands = buildRouteMap({
       done: 'Confirmed.',
     }),
   },
-  docs: { brief: 'see what was lost with removed nodes, and confirm it' },
+  docs: { brief: 'see what was lost with nodes, and confirm it' },
 })
 
 export const receiptsCommands = buildRouteMap({

@@ -919,19 +919,21 @@ readonly node_name: string | null
 readonly region: string
 /** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it */
 readonly state: "open" | "recovered" | "confirmed"
+/** `node_removed`, `node_released`: what the node had last reported then; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so */
+readonly cause: "node_removed" | "node_released" | "left_on_disk"
 /** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say: then only `confirmed` ends the loss */
 readonly first_segment_seq: number | null
 /** the last segment that the node reported; null if it did not say */
 readonly last_segment_seq: number | null
 /** as the node last reported, without those that were delivered since */
 readonly segments: number
-/** at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted */
+/** at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted. For `left_on_disk` exactly so many are on the disk, and have no commit */
 readonly records: number | null
 /** size of these segments on the disk of the node, at most */
 readonly bytes: number
 /** when the node last reported what its disk held */
 readonly reported_at: string
-/** when the node was removed */
+/** when the node was removed or its id released, or its disk first reported */
 readonly recorded_at: string
 /** whether the node joined again, as when its disk was adopted: it delivers what it still has */
 readonly is_node_back: boolean

@@ -18,6 +18,8 @@ import type { JoinToken } from '#model/join-token.ts'
 import type { Adopt, Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
+import { skipSeqs } from '#store/commits/commits.ts'
+import type { FormerMachine } from '#store/commits/left-on-disk.ts'
 import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
 import {
@@ -60,6 +62,7 @@ class Refused extends Error {
 
 export function nodeAccess(options: NodeAccessOptions) {
   const { store, joinSecret, clock, logger } = options
+  const { verify, verifyFormer } = credentialCheck(options)
   return {
     /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */
     async admit(secret: string): Promise<JoinGrant> {
@@ -69,13 +72,16 @@ export function nodeAccess(options: NodeAccessOptions) {
       return { token_id }
     },
 
-    verify: credentialCheck(options),
+    verify,
+    verifyFormer,
 
     /** Gives the id of a verified node another credential, for the machine that adopts its log. The one before is refused from then on. */
     async adopt({ id }: NodeIdentity, credential: string, { secret }: Adopt): Promise<void> {
       const hash = hashApiKey(parseNodeCredential(credential)?.secret ?? '')
       await transact(store, async (db) => {
         if (!(await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now()))) throw notValid()
+        // The machine before may have gone on with its log, and a receipt must not name two segments.
+        await skipSeqs(db, id)
         await insertAuditEvent(db, adoptionEvent(id, clock.now()))
       })
       logger.info({ node_id: id }, 'log of the node adopted')
@@ -139,7 +145,7 @@ async function noteUnreported(
     )
 }
 
-/** Returns a function that verifies a credential. It throws unauthorized. */
+/** Returns functions that verify a credential. They throw unauthorized. */
 function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) {
   const refused = new Map<string, number>([...Object.keys(fenceTexts), unknown].map((reason) => [reason, 0]))
   const refusals = 'calls of nodes whose credential this process refused, by reason'
@@ -162,14 +168,27 @@ function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) 
     }
     return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
   }
-  return async (credential: string): Promise<NodeIdentity> => {
-    const presented = parseNodeCredential(credential)
-    if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
-    const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
-    const hash = hashApiKey(presented.secret)
-    const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
-    if (!isCurrent) throw refuse(await findFence(presented.node_id, hash, stored))
-    return { id: presented.node_id, region: stored.region }
+  return {
+    async verify(credential: string): Promise<NodeIdentity> {
+      const presented = parseNodeCredential(credential)
+      if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
+      const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
+      const hash = hashApiKey(presented.secret)
+      const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
+      if (!isCurrent) throw refuse(await findFence(presented.node_id, hash, stored))
+      return { id: presented.node_id, region: stored.region }
+    },
+
+    /** Verifies that a machine had this credential until another one got its place. */
+    async verifyFormer(credential: string): Promise<FormerMachine> {
+      const presented = parseNodeCredential(credential)
+      if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
+      const { node_id, secret } = presented
+      const credential_hash = hashApiKey(secret)
+      const replaced = (await readFormer(node_id)).get(node_id)?.replaced.get(credential_hash)
+      if (replaced === undefined) throw refuse()
+      return { node_id, region: replaced.region, credential_hash }
+    },
   }
 }
 

@@ -6,13 +6,13 @@ const values = [
   [
     'losses',
     'inlet_losses_unconfirmed',
-    'losses with removed nodes that nobody has confirmed, one for each endpoint, also of deleted ones',
+    'losses with nodes that lost their place, which nobody has confirmed, one for each endpoint, also of deleted ones',
   ],
   ['records', 'inlet_losses_unconfirmed_records', 'acknowledged records in these losses, at most'],
   ['bytes', 'inlet_losses_unconfirmed_bytes', 'bytes of segments in these losses, at most'],
 ] as const satisfies readonly (readonly [keyof LossTotals, string, string])[]
 
-/** Registers what was lost with removed nodes, and neither recovered nor confirmed. Read on each scrape. */
+/** Registers what was lost with nodes that lost their place, and neither recovered nor confirmed. Read on each scrape. */
 export function registerLossMetrics(registry: Registry, { store }: { readonly store: Store }): void {
   for (const [field, name, help] of values)
     new Gauge({

@@ -12,7 +12,7 @@ import type { Commit } from '#model/commit.ts'
 import type { Principal } from '#model/principal.ts'
 import { parseReceiptId, type ReceiptOutcome } from '#model/receipt.ts'
 import { findNeighbours, listSegmentCommits, type SegmentOfNode } from '#store/commits/commits.ts'
-import { findLossOf } from '#store/commits/losses.ts'
+import { type FoundLoss, findLossOf } from '#store/commits/losses.ts'
 import { findMissingSinceOf } from '#store/commits/missing-commits.ts'
 import { assertEverExisted, findEndpoint } from '#store/endpoints/endpoints.ts'
 import { findLogHolder, type LogHolder } from '#store/nodes/log-holder.ts'
@@ -37,7 +37,10 @@ export function receiptService({ store }: { readonly store: Store }) {
       const segment = { node_id, seq: segment_seq }
       const holder = await findLogHolder(db, endpoint_id, node_id)
       const [commit] = await listSegmentCommits(db, endpoint_id, segment)
-      if (commit !== undefined) return { ...receipt, ...describeDelivery(commit) }
+      if (commit !== undefined) {
+        const left = await findLossOf(db, endpoint_id, segment, 'left_on_disk')
+        return { ...receipt, ...describeDelivery(commit, left) }
+      }
       const rest = { commit_id: null, delivered_at: null, keys: [] }
       const missing = await findMissingSinceOf(db, account_id, endpoint_id)
       if (missing !== null) return { ...receipt, ...rest, ...mayBeMissing(missing) }
@@ -46,13 +49,22 @@ export function receiptService({ store }: { readonly store: Store }) {
   }
 }
 
-function describeDelivery(commit: Commit): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
+/** The commit of a segment may have fewer records than a machine had acknowledged whose log was adopted meanwhile. */
+function describeDelivery(commit: Commit, left: FoundLoss | undefined): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
   const { id, uploaded_at, artifacts, records_damaged } = commit
   const files = Object.entries(artifacts).filter(([kind]) => !isMarkerKind(kind))
   const keys = new Set(files.map(([, { key, moved_to }]) => moved_to?.key ?? key))
   const damage = `${countNoun(records_damaged, 'record')} of the segment or more were lost to damage on the node`
-  const reason = records_damaged === 0 ? null : damage
-  return { state: 'delivered', reason, commit_id: id, delivered_at: uploaded_at, keys: [...keys], loss_id: null }
+  const reasons = [...(records_damaged === 0 ? [] : [damage]), ...(left === undefined ? [] : [describeLeft(left)])]
+  const reason = reasons.length === 0 ? null : reasons.join('; ')
+  const delivered = { commit_id: id, delivered_at: uploaded_at, keys: [...keys] }
+  return { state: 'delivered', reason, ...delivered, loss_id: left?.id ?? null }
+}
+
+function describeLeft({ first_seq, last_seq }: FoundLoss): string {
+  const disk = 'were acknowledged by a machine that lost its place, and are only on its disk: see the loss'
+  if (first_seq === last_seq) return `not all records of the segment are delivered: others ${disk}`
+  return `it may not be all records of the segment: others of the segments ${first_seq} to ${last_seq} ${disk}`
 }
 
 function mayBeMissing(since: string): Undelivered {
@@ -77,8 +89,7 @@ async function explainUndelivered(
   const lost = (reason: string): Undelivered => ({ state: 'lost', reason, loss_id: loss?.id ?? null })
   const waiting = { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null } as const
   if (node === 'registered' && reported_at === undefined) return waiting
-  if (loss !== undefined && loss.state !== 'recovered')
-    return lost(`the node was removed at ${loss.recorded_at}, before it delivered the segment`)
+  if (loss !== undefined && loss.state !== 'recovered') return lost(describeLoss(loss))
   const { before, after } = await findNeighbours(db, endpoint_id, segment)
   const isReportLater = after !== undefined && reported_at !== undefined && Date.parse(reported_at) >= after + reportLaterMs
   if (node === 'registered' && after !== undefined && !isReportLater) return waiting
@@ -88,6 +99,13 @@ async function explainUndelivered(
   if (after !== undefined) return lost('the node delivered later segments, and does not have this one any more')
   const endpoint = await findEndpoint(db, account_id, endpoint_id)
   return endpoint === undefined ? lost('the endpoint was deleted before the segment was delivered') : waiting
+}
+
+function describeLoss({ cause, recorded_at }: FoundLoss): string {
+  if (cause === 'left_on_disk')
+    return 'the records are only on the disk of a machine that lost its place to another one, before it delivered the segment'
+  const what = cause === 'node_released' ? 'the id of the node was released' : 'the node was removed'
+  return `${what} at ${recorded_at}, before it delivered the segment`
 }
 
 function explainWait(node_id: string, { name, held, reported_at }: LogHolder): string {

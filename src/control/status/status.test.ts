@@ -123,7 +123,19 @@ test('names a node that has a name beside its id', () => {
     ...none,
     lags: [{ ...aLag(endpoint_id, { parked_segments: 1, undelivered_segments: 0 }), ...at }],
     blocked: [{ ...at, endpoint_id, reason: 'EIO' }],
-    losses: [{ ...at, id: 'l', endpoint_id, records: 2, bytes: 9, first_seq: null, recorded_at: ago(9), is_node_back: true }],
+    losses: [
+      {
+        ...at,
+        id: 'l',
+        cause: 'node_removed',
+        endpoint_id,
+        records: 2,
+        bytes: 9,
+        first_seq: null,
+        recorded_at: ago(9),
+        is_node_back: true,
+      },
+    ],
   }
   const { reasons } = computeStatus(anEndpoint(), [node, aNode()], reports, now)
   expect(reasons.map((reason) => reason.slice(0, reason.indexOf(who) + who.length))).toEqual([

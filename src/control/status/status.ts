@@ -39,7 +39,7 @@ export type Reports = {
   readonly otherRegions: readonly string[]
   /** Commits that may be missing in the database; undefined if it has all. */
   readonly missingCommits?: Missing | undefined
-  /** Losses with removed nodes that are neither recovered nor confirmed. */
+  /** Losses that are neither recovered nor confirmed. */
   readonly losses?: readonly OpenLoss[]
 }
 
@@ -144,18 +144,25 @@ function explainNode({ id, name, credential, ingest }: NodeFacts, diskCause: str
 
 function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
   const reasons = losses.slice(0, lossReasonsMax).map((loss) => {
-    const { id, node_id, node_name, records, bytes, first_seq, recorded_at, is_node_back } = loss
+    const { id, node_id, node_name, records, bytes, first_seq } = loss
     const what =
       records === null ? `${bytes} bytes of acknowledged records` : `up to ${countNoun(records, 'acknowledged record')}`
     const from = first_seq === null ? '' : `, from segment ${first_seq} on,`
-    const advice = is_node_back
-      ? 'the node is back, and delivers what it still has'
-      : 'bring its disk back (inlet node --adopt DIR)'
-    return `${what} of node ${namedId(node_id, node_name)}${from} were not delivered when it was removed at ${recorded_at}: ${advice}, or confirm the loss (inlet losses confirm ${id})`
+    return `${what} of node ${namedId(node_id, node_name)}${from} ${describeLoss(loss)}, or confirm the loss (inlet losses confirm ${id})`
   })
   return losses.length <= lossReasonsMax
     ? reasons
     : [...reasons, `${losses.length - lossReasonsMax} more losses are not confirmed`]
+}
+
+function describeLoss({ cause, recorded_at, is_node_back }: OpenLoss): string {
+  if (cause === 'left_on_disk')
+    return 'are only on the disk of a machine that lost its place to another one: bring them in from there (docs/fencing.md)'
+  const advice = is_node_back
+    ? 'the node is back, and delivers what it still has'
+    : 'bring its disk back (inlet node --adopt DIR)'
+  const when = cause === 'node_released' ? 'its id was released' : 'it was removed'
+  return `were not delivered when ${when} at ${recorded_at}: ${advice}`
 }
 
 function listMissingReasons(missing: Missing | undefined): readonly string[] {

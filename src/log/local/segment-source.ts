@@ -15,6 +15,7 @@ import type {
   OpenSegment,
   QuarantineNote,
   Salvage,
+  Segment,
   SegmentRef,
   SegmentSource,
 } from '../segment-source.ts'
@@ -79,10 +80,11 @@ export class LocalSegmentSource implements SegmentSource {
     return segments
   }
 
-  async open(segment: SegmentRef): Promise<OpenSegment> {
+  async open(segment: SegmentRef & { readonly state?: Segment['state'] }): Promise<OpenSegment> {
     // An unreadable key must not stop every log: the header has the salt, too.
     const key = await readSaltKey(this.#files, this.location).catch(() => undefined)
-    return await openSegment(this.#files, this.#path(segment, 'wal'), { segment, key })
+    const suffix = segment.state === 'quarantined' ? 'quarantine' : 'wal'
+    return await openSegment(this.#files, this.#path(segment, suffix), { segment, key })
   }
 
   salvage(segment: SegmentRef): Promise<Salvage> {

@@ -159,15 +159,18 @@ export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record
   return Object.fromEntries(rows.map(({ endpoint_id, seq }) => [endpoint_id, seq]))
 }
 
+/** Segments that a node may have begun after its last report. */
+const seqsSkipped = 1_000
+
 /** Has a node continue each log so far above what it reported to hold, as if that was committed. */
-export async function skipSeqs(db: Tx, node_id: string, more: number): Promise<void> {
+export async function skipSeqs(db: Tx, node_id: string): Promise<void> {
   await db
     .insertInto('committed_seqs')
     .columns(['node_id', 'endpoint_id', 'seq'])
     .expression(({ selectFrom }) =>
       selectFrom('endpoint_lags')
         .select(['node_id', 'endpoint_id'])
-        .select(sql<number>`last_seq + cast(${more} as bigint)`.as('seq'))
+        .select(sql<number>`last_seq + cast(${seqsSkipped} as bigint)`.as('seq'))
         .where('node_id', '=', node_id)
         .where('last_seq', 'is not', null),
     )

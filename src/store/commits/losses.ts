@@ -1,16 +1,16 @@
 /**
- * The ledger of loss: what was acknowledged and not delivered when a node was removed.
+ * The ledger of loss: what was acknowledged and not delivered when a node lost its place.
  *
- * Owns: the rows, from the removal until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts).
+ * Owns: the rows, from the removal until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts), and what a
+ * machine says later of its disk (left-on-disk.ts).
  * Law: a row is an upper bound as of the last report of the node. A segment counts as missing until its commit is recorded, whoever
  * delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers. A loss whose segments are not known is never
- * recovered: only its account ends it.
+ * recovered: only its account ends it. Neither is one of which a commit has fewer records than the disk.
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { SegmentCommit } from '#model/commit.ts'
-import { newId } from '#model/id.ts'
-import type { Loss, LossesQuery, LossState } from '#model/loss.ts'
+import { type Loss, LossCause, type LossesQuery, type LossState } from '#model/loss.ts'
 import type { Page } from '#model/page.ts'
 import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
@@ -22,11 +22,14 @@ import type { Db, Tx } from '../store.ts'
 
 type LossRow = Database['losses']
 
+/** Why a node loses what it holds, and the id of its loss with an endpoint. */
+export type Losing = { readonly cause: LossCause; readonly idOf: (endpoint_id: string) => string }
+
 /**
  * Records what the removal of a node loses, and tells the accounts in their audit trails. Call it before the node is deleted. Logs whose
  * endpoint was deleted or is unknown have no owner to tell. Returns the number of losses.
  */
-export async function recordLosses(db: Tx, node_id: string, now: number): Promise<number> {
+export async function recordLosses(db: Tx, node_id: string, { cause, idOf }: Losing, now: number): Promise<number> {
   const held = await listHeld(db, node_id)
   const delivered = await countDelivered(db, node_id)
   const rows = held.flatMap(({ node_region, open_segments, undelivered_segments, parked_segments, ...log }): LossRow[] => {
@@ -41,12 +44,13 @@ export async function recordLosses(db: Tx, node_id: string, now: number): Promis
     const recovered = { records_recovered: 0, bytes_recovered: 0 }
     return [
       {
-        id: newId(),
+        id: idOf(endpoint_id),
         account_id,
         endpoint_id,
         node_id,
         node_name,
         region: node_region,
+        cause,
         ...bounds,
         ...recovered,
         ...times,
@@ -111,7 +115,10 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
       segments_missing: subtractFrom(ref('segments_missing'), 1),
       records_recovered: addTo(ref('records_recovered'), val(records)),
       bytes_recovered: addTo(ref('bytes_recovered'), val(wal_bytes)),
-      recovered_at: sql<number | null>`case when segments_missing <= 1 then cast(${now} as bigint) else null end`,
+      // A machine said how many records are on its disk, so fewer than those are not all.
+      recovered_at: sql<number | null>`case when segments_missing <= 1
+        and (cause <> 'left_on_disk' or records is null or records_recovered + cast(${records} as bigint) >= records)
+        then cast(${now} as bigint) else null end`,
     }))
     .where(({ and }) => and({ endpoint_id, node_id }))
     .where('segments_missing', '>', 0)
@@ -171,6 +178,7 @@ async function confirmOpen(
 
 /** Loss that neither was recovered nor confirmed. */
 export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'node_name' | 'records' | 'bytes' | 'first_seq'> & {
+  readonly cause: LossCause
   readonly recorded_at: string
   readonly is_node_back: boolean
 }
@@ -198,25 +206,33 @@ export async function listOpenLossesOfAccount(db: Db, account_id: string): Promi
 export type FoundLoss = {
   readonly id: string
   readonly state: LossState
+  readonly cause: LossCause
   readonly recorded_at: string
+  readonly first_seq: number | null
   readonly last_seq: number | null
 }
 
-/** Returns the newest loss that a segment may belong to: from its first one on, whatever its state. */
+/**
+ * Returns the newest loss that a segment may belong to: from its first one on, whatever its state. With `left_on_disk`: one of that cause which
+ * has the segment and is not recovered.
+ */
 export async function findLossOf(
   db: Db,
   endpoint_id: string,
   { node_id, seq }: { readonly node_id: string; readonly seq: number },
+  cause?: 'left_on_disk',
 ): Promise<FoundLoss | undefined> {
-  const row = await db
+  let losses = db
     .selectFrom('losses')
-    .select(['id', 'last_seq', 'recorded_at', 'recovered_at', 'confirmed_at'])
+    .select(['id', 'cause', 'first_seq', 'last_seq', 'recorded_at', 'recovered_at', 'confirmed_at'])
     .where(({ and }) => and({ endpoint_id, node_id }))
     .where(({ eb, or }) => or([eb('first_seq', 'is', null), eb('first_seq', '<=', seq)]))
-    .orderBy('recorded_at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row && { id: row.id, state: stateOf(row), recorded_at: toTime(row.recorded_at), last_seq: row.last_seq }
+  if (cause !== undefined)
+    losses = losses.where('cause', '=', cause).where('last_seq', '>=', seq).where('recovered_at', 'is', null)
+  const row = await losses.orderBy('recorded_at', 'desc').limit(1).executeTakeFirst()
+  if (row === undefined) return undefined
+  const { id, first_seq, last_seq, recorded_at } = row
+  return { id, state: stateOf(row), cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at), first_seq, last_seq }
 }
 
 export type LossTotals = { readonly losses: number; readonly records: number; readonly bytes: number }
@@ -258,18 +274,25 @@ function selectOpen(db: Db) {
     .selectFrom('losses')
     .leftJoin('nodes', (join) => join.onRef('nodes.id', '=', 'losses.node_id').on('nodes.credential_hash', 'is not', null))
     .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at'])
-    .select('nodes.id as present_node')
+    .select(['cause', 'nodes.id as present_node'])
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
 }
 
-type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back'> & {
+type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back' | 'cause'> & {
+  readonly cause: string
   readonly recorded_at: number
   readonly present_node: string | null
 }
 
 function toOpenLoss({ present_node, recorded_at, ...row }: OpenRow): OpenLoss {
-  return { ...row, recorded_at: toTime(recorded_at), is_node_back: present_node !== null }
+  const cause = LossCause.parse(row.cause)
+  return { ...row, cause, recorded_at: toTime(recorded_at), is_node_back: isNodeBack(cause, present_node) }
+}
+
+/** The node that has the id now does not have what is on the disk of another machine. */
+function isNodeBack(cause: LossCause, present_node: string | null): boolean {
+  return cause !== 'left_on_disk' && present_node !== null
 }
 
 function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 'confirmed_at'>): LossState {
@@ -292,12 +315,13 @@ function toLoss(row: LossRow & { readonly endpoint_name: string; readonly presen
     bytes,
     confirmed_by,
   } = row
+  const cause = LossCause.parse(row.cause)
   return {
-    ...{ id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row) },
+    ...{ id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row), cause },
     ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes },
     reported_at: toTime(row.reported_at),
     recorded_at: toTime(row.recorded_at),
-    is_node_back: row.present_node !== null,
+    is_node_back: isNodeBack(cause, row.present_node),
     recovered: { segments: segments - segments_missing, records: row.records_recovered, bytes: row.bytes_recovered },
     recovered_at: toTimeOrNull(row.recovered_at),
     confirmed_at: toTimeOrNull(row.confirmed_at),

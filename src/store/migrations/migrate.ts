@@ -61,6 +61,7 @@ import * as revocationProgress from './0052-revocation-progress.ts'
 import * as nodeNames from './0053-node-names.ts'
 import * as unreportedCommits from './0054-unreported-commits.ts'
 import * as releasedCredentials from './0055-released-credentials.ts'
+import * as causesOfLosses from './0056-causes-of-losses.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -121,6 +122,7 @@ const released: readonly Migration[] = [
   { version: 53, name: 'node-names', up: nodeNames.up },
   { version: 54, name: 'unreported-commits', up: unreportedCommits.up },
   { version: 55, name: 'released-credentials', up: releasedCredentials.up },
+  { version: 56, name: 'causes-of-losses', up: causesOfLosses.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -141,9 +141,15 @@ export async function forgetUnreported(db: Tx, node_id: string, credential_hash:
   return numUpdatedRows > 0n
 }
 
+export type ReplacedCredential = {
+  readonly region: string | null
+  readonly fence: Fence | undefined
+  readonly unreported: Unreported | undefined
+}
+
 /** Hashes of credentials that a node had: before its log was adopted or its id released, with what was not reported, or when it was removed. */
 export type FormerCredentials = {
-  readonly replaced: ReadonlyMap<string, { readonly fence: Fence | undefined; readonly unreported: Unreported | undefined }>
+  readonly replaced: ReadonlyMap<string, ReplacedCredential>
   readonly removed: string | undefined
 }
 
@@ -158,7 +164,10 @@ export async function listFormerCredentials(db: Db, ids: readonly string[]): Pro
     for (const id of some) {
       const own = (replacedHashes.get(id) ?? []).map(
         ({ credential_hash, fence, ...row }) =>
-          [credential_hash, { fence: isFence(fence) ? fence : undefined, unreported: unreportedOf(row) }] as const,
+          [
+            credential_hash,
+            { region: row.region, fence: isFence(fence) ? fence : undefined, unreported: unreportedOf(row) },
+          ] as const,
       )
       found.set(id, { replaced: new Map(own), removed: removedHashes.get(id) })
     }

@@ -9,18 +9,17 @@
 import { AppError } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { countNoun } from '#lib/count-noun.ts'
+import { newId } from '#model/id.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeRemoval } from '#model/node.ts'
 import { skipSeqs } from '../commits/commits.ts'
+import { machineLossId } from '../commits/left-on-disk.ts'
 import { recordLosses } from '../commits/losses.ts'
 import type { Db, Tx } from '../store.ts'
-import { deleteNode, releaseNodeCredential } from './node-credentials.ts'
+import { deleteNode, findNodeCredential, releaseNodeCredential } from './node-credentials.ts'
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
 import { forgetLags } from './node-reports.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
-
-/** Segments that a node may have begun after its last report. */
-const seqsSkipped = 1_000
 
 export type PlannedRemoval = {
   readonly removal: NodeRemoval
@@ -53,7 +52,7 @@ export async function removeNode(db: Tx, id: string, force: boolean, now: number
   await lockNode(db, id)
   const { removal, obstacle } = await planRemoval(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
-  const losses = await recordLosses(db, id, now)
+  const losses = await recordLosses(db, id, { cause: 'node_removed', idOf: newId }, now)
   await deleteNode(db, id, now)
   return { ...removal, losses }
 }
@@ -66,8 +65,11 @@ export async function releaseNodeId(db: Tx, id: string, force: boolean, now: num
   await lockNode(db, id)
   const obstacle = await findReleaseObstacle(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
-  const losses = await recordLosses(db, id, now)
-  await skipSeqs(db, id, seqsSkipped)
+  const { credential_hash } = (await findNodeCredential(db, id)) ?? {}
+  // The machine may say later what is on its disk. That is the same loss.
+  const idOf = credential_hash == null ? newId : machineLossId.bind(undefined, { node_id: id, credential_hash })
+  const losses = await recordLosses(db, id, { cause: 'node_released', idOf }, now)
+  await skipSeqs(db, id)
   await forgetLags(db, id)
   await releaseNodeCredential(db, id, now)
   return losses

@@ -10,14 +10,20 @@ import { useMay } from '../../shell/session.tsx'
 
 type EndpointLossesProps = { readonly account: string; readonly endpoint: Endpoint }
 
-/** Losses with removed nodes, until somebody of the account confirms it. Nothing while there is none. */
+/** Losses with nodes that lost their place, until somebody of the account confirms it. Nothing while there is none. */
 export function EndpointLosses({ account, endpoint }: EndpointLossesProps) {
   const losses = useQuery(openLossesQuery(account, endpoint.id))
   return losses.data?.items.map((loss) => <OpenLoss key={loss.id} account={account} loss={loss} />)
 }
 
+const happened: Readonly<Record<Loss['cause'], string>> = {
+  node_removed: 'was removed',
+  node_released: 'lost its id, which was released',
+  left_on_disk: ', as the machine before said',
+}
+
 function OpenLoss({ account, loss }: { readonly account: string; readonly loss: Loss }) {
-  const { node_id, node_name, records, bytes, recorded_at, reported_at, first_segment_seq, recovered, is_node_back } = loss
+  const { node_id, node_name, records, bytes, recorded_at, reported_at, first_segment_seq, recovered, is_node_back, cause } = loss
   const mayConfirm = useMay('member')
   const amount = records === null ? `Records in ${formatBytes(bytes)}` : `Up to ${formatCount(records)} records`
   return (
@@ -27,14 +33,17 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
       action={mayConfirm && <ConfirmLoss account={account} loss={loss} />}
     >
       <p>
-        Node <code title={node_id}>{node_name ?? node_id.slice(0, 8)}</code> was removed <Time at={recorded_at} />. It had
+        {cause === 'left_on_disk' ? 'Another machine has the place of node' : 'Node'}{' '}
+        <code title={node_id}>{node_name ?? node_id.slice(0, 8)}</code> {happened[cause]} <Time at={recorded_at} />. It had
         acknowledged them, and not delivered, as it last reported <Time at={reported_at} />
         {first_segment_seq !== null && `: segment ${first_segment_seq} and later ones`}.
       </p>
       <p>
         {is_node_back
           ? `The node is back, and delivers what it still has: ${formatCount(recovered.records)} records so far.`
-          : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
+          : cause === 'left_on_disk'
+            ? 'They are only on the disk of the machine before: the operator can bring them in from there.'
+            : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
         {first_segment_seq === null &&
           ' The node did not say which segments it held, so Inlet cannot tell when they are delivered: confirm the loss then.'}
       </p>

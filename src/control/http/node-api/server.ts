@@ -2,12 +2,15 @@
  * The HTTP server for nodes, on a listener of its own: nothing else is reachable there, and no node is reachable at the management API.
  *
  * Owns: which node calls. Does not own: what it may do (fleet/node-access.ts), the routes, what every request is subject to (http-server.ts).
- * Law: every route but `join` and `ca` is called under the credential of a node, and names no other node.
+ * Law: every route but `join` and `ca` is called under the credential of a node, and names no other node. `left-on-disk` is called under one
+ * that is refused everywhere else.
  */
 import type { X509Certificate } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
+import type { FormerMachine } from '#store/commits/left-on-disk.ts'
 import type { JobLeases } from '../../fleet/job-leases.ts'
+import type { LeftOnDisks } from '../../fleet/left-on-disk.ts'
 import type { JoinGrant, NodeAccess, NodeIdentity } from '../../fleet/node-access.ts'
 import type { Scrubs } from '../../fleet/scrubs.ts'
 import { controlLimits } from '../../limits.ts'
@@ -16,15 +19,18 @@ import { createHttpServer, type HttpServerOptions } from '../requests/http-serve
 import { rejectUnrouted } from '../requests/unrouted.ts'
 import { BodyBudget } from './body-budget.ts'
 import { nodeJobRoutes } from './jobs.ts'
+import { leftOnDiskRoute } from './left-on-disk.ts'
 import { adoptRoute, joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
 import { nodeScrubRoutes } from './scrub.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on every route of the node API but `join` and `ca`. */
+    /** Set on every route of the node API but `join` and `ca`. On `left-on-disk`, the node whose place that was. */
     node: NodeIdentity
     /** Set on `join`. */
     joinGrant: JoinGrant
+    /** Set on `left-on-disk`. */
+    formerMachine: FormerMachine
   }
 }
 
@@ -32,7 +38,11 @@ export type NodeServerOptions = HttpServerOptions & {
   readonly access: NodeAccess
   /** Returns the root that the certificate of this server chains to, if join tokens pin it. */
   readonly rootCertificate: () => X509Certificate | undefined
-  readonly services: NodeApiOptions & { readonly jobLeases: JobLeases; readonly scrubs: Scrubs }
+  readonly services: NodeApiOptions & {
+    readonly jobLeases: JobLeases
+    readonly scrubs: Scrubs
+    readonly leftOnDisks: LeftOnDisks
+  }
 }
 
 export async function buildNodeServer(options: NodeServerOptions): Promise<FastifyInstance> {
@@ -42,6 +52,8 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
   const prefix = '/internal/v1'
   app.decorateRequest('node')
   app.decorateRequest('joinGrant')
+  app.decorateRequest('formerMachine')
+  const budget = new BodyBudget(controlLimits.nodeBodiesBytesMax)
   await app.register(rootRoute(rootCertificate), { prefix })
   await app.register(
     async (joining) => {
@@ -53,12 +65,24 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
     { prefix },
   )
   await app.register(
+    async (former) => {
+      former.addHook('onRequest', async (request, reply) => {
+        const machine = await access.verifyFormer(bearerToken(request))
+        request.formerMachine = machine
+        request.node = { id: machine.node_id, region: machine.region ?? '' }
+        reply.raw.once('close', budget.take(request))
+      })
+      former.addHook('preHandler', requireOwnId)
+      await former.register(leftOnDiskRoute(services.leftOnDisks))
+    },
+    { prefix },
+  )
+  await app.register(
     async (api) => {
       const verify = async (request: FastifyRequest) => {
         request.node = await access.verify(bearerToken(request))
       }
       api.addHook('onRequest', verify)
-      const budget = new BodyBudget(controlLimits.nodeBodiesBytesMax)
       api.addHook('onRequest', async (request, reply) => {
         reply.raw.once('close', budget.take(request))
       })

@@ -1,0 +1,122 @@
+/** A machine that lost its place says what is only on its disk, and may say nothing else. */
+import { expect, test } from 'vitest'
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
+import { newId } from '#model/id.ts'
+import { clientOf, operatorToken, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
+
+const control = useControl()
+const operator = () => clientOf(control().call, operatorToken)
+
+async function inhabited() {
+  const account = await control().newAccount()
+  const { endpoint, node } = await anEndpointWithNode(control(), account, { name: 'checkout' })
+  const before = printNodeCredential(node.id, node.secret)
+  const left = (seq: number, records: number | null, endpoint_id = endpoint.id) => {
+    return { endpoint_id, first_seq: seq, last_seq: seq, segments: 1, records, bytes: 2_000 }
+  }
+  return {
+    ...{ account, endpoint, node, left },
+    receipt: async (seq: number) => (await account.get(`/v1/endpoints/${endpoint.id}/receipts/${node.id}-${seq}`)).body,
+    losses: async () => (await account.get('/v1/losses')).body.items,
+    reasons: async (): Promise<string> => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join(),
+    /** Each has 10 records. */
+    async commit(...seqs: readonly number[]) {
+      const commits = seqs.map((seq) => aCommit(node.id, endpoint.id, seq, { records_damaged: 0 }))
+      expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+    },
+    async adopt() {
+      const secret = newNodeSecret()
+      expect(await node.call('POST', 'adopt', { secret })).toMatchObject({ status: 204 })
+      node.secret = secret
+    },
+    report: (segments: readonly object[], node_id = node.id) => node.call('POST', 'left-on-disk', { node_id, segments }, before),
+  }
+}
+
+test('an adopted machine has more than the commits: that is a loss, and receipts say so', async () => {
+  const { account, node, left, receipt, losses, reasons, commit, adopt, report } = await inhabited()
+  await commit(1, 2)
+  await adopt()
+  const segments = [left(1, 10), left(2, 25), left(3, 10), left(4, 7, newId())]
+  expect(await report(segments)).toMatchObject({ status: 200, body: { losses: 1 } })
+  expect(await report(segments)).toMatchObject({ status: 200, body: { losses: 1 } })
+  const [loss, ...others] = await losses()
+  expect([loss, others]).toMatchObject([
+    {
+      ...{ cause: 'left_on_disk', state: 'open', first_segment_seq: 2, last_segment_seq: 3, segments: 2, records: 25 },
+      ...{ is_node_back: false, node_id: node.id, recovered: { records: 0 } },
+    },
+    [],
+  ])
+  expect(await reasons()).toContain('from segment 2 on, are only on the disk of a machine that lost its place to another one')
+  expect(await receipt(1)).toMatchObject({ state: 'delivered', reason: null, loss_id: null })
+  const some = 'it may not be all records of the segment: others of the segments 2 to 3'
+  expect(await receipt(2)).toMatchObject({ state: 'delivered', reason: expect.stringContaining(some), loss_id: loss.id })
+  await node.heartbeat()
+  expect(await receipt(3)).toMatchObject({
+    ...{ state: 'lost', loss_id: loss.id },
+    reason: expect.stringContaining('only on the disk of a machine that lost its place'),
+  })
+
+  // The rest of the second segment is in no commit.
+  await commit(3)
+  expect(await losses()).toMatchObject([{ state: 'open', recovered: { segments: 1, records: 10 } }])
+  expect(await account.post(`/v1/losses/${loss.id}/confirm`)).toMatchObject({ status: 200 })
+  expect(await report(segments)).toMatchObject({ status: 200 })
+  expect(await losses()).toMatchObject([{ state: 'confirmed', records: 25 }])
+  expect(await report([...segments, left(4, 5)])).toMatchObject({ status: 200 })
+  expect(await losses()).toMatchObject([{ id: loss.id, state: 'open', records: 30 }])
+  // Segments that were moved away by hand are not delivered by that.
+  expect(await report([])).toMatchObject({ status: 200, body: { losses: 0 } })
+  expect(await losses()).toMatchObject([{ state: 'open', records: 30 }])
+  expect((await operator().delete(`/v1/nodes/${node.id}?force=true`)).status).toBe(200)
+  expect(await reasons()).toContain('up to 30 acknowledged records')
+})
+
+test('one segment with fewer records in its commit: the receipt is exact', async () => {
+  const { left, receipt, losses, commit, adopt, report } = await inhabited()
+  await commit(1)
+  await adopt()
+  expect(await report([left(1, 115)])).toMatchObject({ status: 200, body: { losses: 1 } })
+  expect(await losses()).toMatchObject([{ first_segment_seq: 1, last_segment_seq: 1, records: 105 }])
+  expect((await receipt(1)).reason).toContain('not all records of the segment are delivered: others were acknowledged')
+})
+
+test('a commit with all records recovers the loss, and one with fewer does not', async () => {
+  const { left, receipt, losses, commit, adopt, report } = await inhabited()
+  await adopt()
+  await report([left(1, 10)])
+  await commit(1)
+  expect(await losses()).toMatchObject([{ state: 'recovered', recovered: { segments: 1, records: 10 } }])
+  expect(await receipt(1)).toMatchObject({ state: 'delivered', reason: null })
+  await report([left(1, 10), left(2, 12)])
+  await commit(2)
+  expect(await losses()).toMatchObject([{ state: 'open', records: 22, recovered: { records: 20 } }])
+})
+
+test('a released id: the disk corrects what was last reported', async () => {
+  const { endpoint, node, left, losses, reasons, report } = await inhabited()
+  await node.snapshot()
+  await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 2, records: 20, first_seq: 2, last_seq: 3 })] })
+  const release = `/v1/nodes/${node.id}/credential?release=true&force=true`
+  expect((await operator().delete(release)).status).toBe(204)
+  const [loss] = await losses()
+  expect(loss).toMatchObject({ cause: 'node_released', segments: 2, records: 20 })
+  expect(await reasons()).toContain('were not delivered when its id was released at')
+  expect(await report([left(2, 10), left(3, 12), left(4, 3)])).toMatchObject({ status: 200, body: { losses: 1 } })
+  expect(await losses()).toMatchObject([{ id: loss.id, cause: 'left_on_disk', segments: 3, records: 25, last_segment_seq: 4 }])
+})
+
+test('401 with any other credential, 403 in the name of another node, 422', async () => {
+  const { node, left, adopt, report } = await inhabited()
+  expect(await report([left(1, 1)])).toMatchObject({ status: 401 })
+  await adopt()
+  expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments: [] })).toMatchObject({ status: 401 })
+  const stranger = printNodeCredential(node.id, newNodeSecret())
+  expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments: [] }, stranger)).toMatchObject({ status: 401 })
+  expect(await report([], newId())).toMatchObject({ status: 403 })
+  expect(await report([left(-1, 1)])).toMatchObject({ status: 422 })
+})
