@@ -227,7 +227,10 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     await remove(node.id)
     const [{ id }] = await losses()
     expect((await receipt(1)).body).toMatchObject({ state: 'delivered' })
-    for (const seq of [2, 3, 4]) expect((await receipt(seq)).body).toMatchObject({ state: 'lost', loss_id: id })
+    for (const seq of [2, 3]) expect((await receipt(seq)).body).toMatchObject({ state: 'lost', loss_id: id })
+    // The node may have begun it after its last report. The loss does not include it.
+    expect((await receipt(4)).body).toMatchObject({ state: 'lost', loss_id: null })
+    expect(await receipt(1_004)).toMatchObject({ status: 404 })
   })
 
   test('200 is lost for a segment that the node gave up, once it has reported so', async () => {
@@ -250,9 +253,23 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     const { account, endpoint, node, receipt, hold } = await inhabited()
     await hold(0, 0)
     await account.delete(`/v1/endpoints/${endpoint.id}?force=true`)
-    expect((await receipt(0)).body).toMatchObject({ state: 'waiting' })
+    const lost = { state: 'lost', reason: expect.stringContaining('the endpoint was deleted') }
+    expect((await receipt(0)).body).toMatchObject(lost)
     await node.heartbeat()
-    expect((await receipt(0)).body).toMatchObject({ state: 'lost', reason: expect.stringContaining('the endpoint was deleted') })
+    expect((await receipt(0)).body).toMatchObject(lost)
+  })
+
+  test('404 for a segment that no node can have', async () => {
+    const { account, receipt, endpoint, node, hold } = await inhabited()
+    await hold(7, 9)
+    expect((await receipt(1_009)).body).toMatchObject({ state: 'waiting' })
+    expect(await receipt(1_010)).toMatchObject({ status: 404, body: { detail: expect.stringContaining('nothing is known') } })
+    const elsewhere = await inhabited()
+    await elsewhere.node.heartbeat()
+    expect(await receipt(0, elsewhere.node.id)).toMatchObject({ status: 404 })
+    const { body: idle } = await account.post('/v1/endpoints', { region: endpoint.region })
+    await remove(node.id)
+    expect(await account.get(`/v1/endpoints/${idle.id}/receipts/${node.id}-0`)).toMatchObject({ status: 404 })
   })
 
   test('404 for another endpoint, what is no receipt, an unknown node, and what is older than commits are kept', async () => {

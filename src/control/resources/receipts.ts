@@ -11,7 +11,7 @@ import { isMarkerKind } from '#model/artifact.ts'
 import type { Commit } from '#model/commit.ts'
 import type { Principal } from '#model/principal.ts'
 import { parseReceiptId, type ReceiptOutcome } from '#model/receipt.ts'
-import { findNeighbours, listSegmentCommits, type SegmentOfNode } from '#store/commits/commits.ts'
+import { findNeighbours, listSegmentCommits, type SegmentOfNode, seqsSkipped } from '#store/commits/commits.ts'
 import { type FoundLoss, findLossOf } from '#store/commits/losses.ts'
 import { findMissingSinceOf } from '#store/commits/missing-commits.ts'
 import { assertEverExisted, findEndpoint } from '#store/endpoints/endpoints.ts'
@@ -81,11 +81,16 @@ async function explainUndelivered(
 ): Promise<Undelivered> {
   const { node_id, seq } = segment
   const { node, held, reported_at } = holder
+  const found = await findLossOf(db, endpoint_id, segment)
+  const endpoint = await findEndpoint(db, account_id, endpoint_id)
+  if (!mayExist(seq, holder, found, endpoint?.region)) throw unknownSegment()
+  const deleted = { state: 'lost', reason: 'the endpoint was deleted before the segment was delivered', loss_id: null } as const
+  if (endpoint === undefined && held !== undefined) return deleted
   if (held !== undefined && (held.first_seq === null || held.first_seq <= seq))
     return { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null }
-  const found = await findLossOf(db, endpoint_id, segment)
-  // A node that is back, or another one under its id, continues the log above what was lost.
-  const loss = node !== 'registered' || (found?.last_seq != null && seq <= found.last_seq) ? found : undefined
+  // A node that is back, or another one under its id, continues the log above what was lost. So may one that was removed after its last report.
+  const isCovered = found !== undefined && (found.last_seq === null ? node !== 'registered' : seq <= found.last_seq)
+  const loss = isCovered ? found : undefined
   const lost = (reason: string): Undelivered => ({ state: 'lost', reason, loss_id: loss?.id ?? null })
   const waiting = { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null } as const
   if (node === 'registered' && reported_at === undefined) return waiting
@@ -97,8 +102,20 @@ async function explainUndelivered(
   if (after === undefined ? node === 'unknown' && before === undefined : before === undefined) throw unknownSegment()
   if (node !== 'registered') return lost('the node was removed before it delivered the segment')
   if (after !== undefined) return lost('the node delivered later segments, and does not have this one any more')
-  const endpoint = await findEndpoint(db, account_id, endpoint_id)
-  return endpoint === undefined ? lost('the endpoint was deleted before the segment was delivered') : waiting
+  return endpoint === undefined ? deleted : waiting
+}
+
+/** Whether the node may have acknowledged the segment, as far as control can know: since its last report it may have begun others. */
+function mayExist(
+  seq: number,
+  { node, region, highest_seq }: LogHolder,
+  found: FoundLoss | undefined,
+  endpointRegion: string | undefined,
+): boolean {
+  if (highest_seq === undefined && found === undefined) {
+    if (node !== 'registered' || (endpointRegion !== undefined && endpointRegion !== region)) return false
+  }
+  return found?.last_seq === null || seq <= Math.max(highest_seq ?? 0, found?.last_seq ?? 0) + seqsSkipped
 }
 
 function describeLoss({ cause, recorded_at }: FoundLoss): string {

@@ -160,7 +160,7 @@ export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record
 }
 
 /** Segments that a node may have begun after its last report. */
-const seqsSkipped = 1_000
+export const seqsSkipped = 1_000
 
 /** Has a node continue each log so far above what it reported to hold, as if that was committed. */
 export async function skipSeqs(db: Tx, node_id: string): Promise<void> {

@@ -9,11 +9,20 @@ export type LogHolder = {
   readonly name: string | null
   /** The last heartbeat of its delivery, ISO 8601; undefined if it has not read its disk since it registered. */
   readonly reported_at: string | undefined
+  /** Null for a node that is not registered. */
+  readonly region: string | null
+  /** The highest seq that it reported to hold, or has committed, or continues after; undefined if it never had a segment of the endpoint. */
+  readonly highest_seq: number | undefined
   /** Its log as of then; undefined if it held nothing. Seqs are null if it does not report them. */
   readonly held: { readonly first_seq: number | null; readonly parked: number; readonly blocked_by: string | null } | undefined
 }
 
 export async function findLogHolder(db: Db, endpoint_id: string, node_id: string): Promise<LogHolder> {
+  const committed = await db
+    .selectFrom('committed_seqs')
+    .select('seq')
+    .where(({ and }) => and({ node_id, endpoint_id }))
+    .executeTakeFirst()
   const node = await db
     .selectFrom('nodes')
     .leftJoin('node_processes', (join) =>
@@ -24,23 +33,30 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
     )
     .select([
       'nodes.name',
+      'nodes.region',
       'last_seen_at',
       'applied_epoch',
       'open_segments',
       'undelivered_segments',
       'parked_segments',
       'first_seq',
+      'last_seq',
       'blocked_by',
     ])
     .where('nodes.id', '=', node_id)
     .executeTakeFirst()
   if (node === undefined) {
     const removed = await db.selectFrom('removed_nodes').select('id').where('id', '=', node_id).executeTakeFirst()
-    return { node: removed === undefined ? 'unknown' : 'removed', name: null, reported_at: undefined, held: undefined }
+    const state = removed === undefined ? 'unknown' : 'removed'
+    const nothing = { name: null, region: null, reported_at: undefined, held: undefined }
+    return { node: state, ...nothing, highest_seq: committed?.seq }
   }
-  const { name, last_seen_at, applied_epoch, open_segments, undelivered_segments, parked_segments, first_seq, blocked_by } = node
+  const { name, region, last_seen_at, applied_epoch, open_segments, undelivered_segments, parked_segments, blocked_by } = node
+  const { first_seq, last_seq } = node
   const count = (open_segments ?? 0) + (undelivered_segments ?? 0) + (parked_segments ?? 0)
   const held = count === 0 ? undefined : { first_seq, parked: parked_segments ?? 0, blocked_by }
   const hasReported = last_seen_at !== null && applied_epoch !== null && applied_epoch >= 0
-  return { node: 'registered', name, reported_at: hasReported ? toTime(last_seen_at) : undefined, held }
+  const known = [committed?.seq, last_seq].filter((seq) => seq != null)
+  const highest_seq = known.length === 0 ? undefined : Math.max(...known)
+  return { node: 'registered', name, region, highest_seq, reported_at: hasReported ? toTime(last_seen_at) : undefined, held }
 }
