@@ -19,7 +19,7 @@ export function EndpointLosses({ account, endpoint }: EndpointLossesProps) {
 const happened: Readonly<Record<Loss['cause'], string>> = {
   node_removed: 'was removed',
   node_released: 'lost its id, which was released',
-  left_on_disk: ', as the machine before said',
+  left_on_disk: 'said what it holds',
 }
 
 function OpenLoss({ account, loss }: { readonly account: string; readonly loss: Loss }) {
@@ -33,7 +33,7 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
       action={mayConfirm && <ConfirmLoss account={account} loss={loss} />}
     >
       <p>
-        {cause === 'left_on_disk' ? 'Another machine has the place of node' : 'Node'}{' '}
+        {cause === 'left_on_disk' ? 'The former machine of node' : 'Node'}{' '}
         <code title={node_id}>{node_name ?? node_id.slice(0, 8)}</code> {happened[cause]} <Time at={recorded_at} />. It had
         acknowledged them, and not delivered, as it last reported <Time at={reported_at} />
         {first_segment_seq !== null && `: segment ${first_segment_seq} and later ones`}.
@@ -42,7 +42,7 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
         {is_node_back
           ? `The node is back, and delivers what it still has: ${formatCount(recovered.records)} records so far.`
           : cause === 'left_on_disk'
-            ? 'They are only on the disk of the machine before: the operator can bring them in from there.'
+            ? 'Another machine has its place, and they are only on its disk: the operator can bring them in from there.'
             : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
         {first_segment_seq === null &&
           ' The node did not say which segments it held, so Inlet cannot tell when they are delivered: confirm the loss then.'}
