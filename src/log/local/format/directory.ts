@@ -64,7 +64,9 @@ export async function measureSegments(
     if (parsed === undefined || state === undefined) return
     const path = join(logDirectory, name)
     const bytes = await files.bytes(path)
-    if (bytes !== undefined) segments.push({ logName, seq: parsed.seq, incarnation: parsed.incarnation, path, bytes, state })
+    // An open one that is gone was sealed under another name, which the entries may lack: it still holds back those after it.
+    if (bytes === undefined && state !== 'open') return
+    segments.push({ logName, seq: parsed.seq, incarnation: parsed.incarnation, path, bytes: bytes ?? 0, state })
   })
   // A path ends with the seq in leading zeros, then the incarnation.
   return segments.sort((a, b) => (a.path < b.path ? -1 : 1))

@@ -79,3 +79,17 @@ test('a log whose directory is gone has nothing', async () => {
   await rm(log, { recursive: true })
   expect(await sizes()).toEqual([])
 })
+
+test('an open segment that is sealed between the listing and its measurement still holds back later ones', async () => {
+  const list: Files['list'] = async (path) => {
+    const entries = await systemFiles.list(path)
+    await rename(join(log, open), join(log, open.replace('open', 'wal'))).catch(() => undefined)
+    return entries
+  }
+  const racing = new LogListings({ directory, files: { ...systemFiles, list }, clock: new ManualClock(Date.now() + 60_000) })
+  expect(await sizes(racing)).toEqual([
+    ['sealed', 6],
+    ['open', 0],
+  ])
+  expect((await sizes(racing)).map(([state]) => state)).toEqual(['sealed', 'sealed'])
+})
