@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { isThorough } from '../../test/support/thorough.ts'
 import { SnapshotFile } from './snapshot-file.ts'
 import { printUpdate, type SnapshotUpdate } from './snapshot-sections.ts'
 
@@ -40,7 +41,8 @@ test('no flipped bit is ever applied', async () => {
   await at.file.store(printUpdate(second), () => second)
   await at.file.close()
   const bytes = await readFile(at.path)
-  for (let place = 0; place < bytes.length * 8; place += 1) {
+  // Seven and eight have no common factor: every bit of a byte has its turn.
+  for (let place = 0; place < bytes.length * 8; place += isThorough ? 1 : 7) {
     const flipped = Buffer.from(bytes)
     flipped[place >> 3] = (flipped[place >> 3] ?? 0) ^ (1 << (place & 7))
     await writeFile(at.path, flipped)
