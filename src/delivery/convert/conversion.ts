@@ -112,7 +112,9 @@ export class Conversion implements Work<BuiltArtifacts> {
     } catch (error) {
       const outcome = signal.aborted ? undefined : await this.#examine(error, clock.monotonic() - startedAt, signal)
       stop.throwIfAborted()
-      return outcome === undefined || signal.aborted ? { kind: 'superseded' } : outcome
+      // A segment that was salvaged is another one: its facts must be read again, also if the attempt was to end meanwhile.
+      const isReplaced = outcome?.kind === 'salvaged' || outcome?.kind === 'quarantined'
+      return outcome === undefined || (signal.aborted && !isReplaced) ? { kind: 'superseded' } : outcome
     }
   }
 

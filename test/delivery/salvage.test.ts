@@ -1,0 +1,45 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemFiles } from '#lib/files.ts'
+import { aBoundView, aDestination, anEndpointTo, conversionPool, DeliveryNode } from '../support/delivery-node.ts'
+import { until } from '../support/until.ts'
+
+test('a commit counts the records of a salvaged segment, also if a view is detached meanwhile', async () => {
+  const view = aBoundView({ activated_at: '2026-01-01T00:00:00.000Z' })
+  const endpoint = anEndpointTo(aDestination(), { views: [view], output_formats: ['parquet', 'parquet_views'] })
+  await using node = await DeliveryNode.create(endpoint)
+  await node.sealFrames(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
+  const directory = join(node.config.paths.wal, endpoint.id)
+  const damage = async () => {
+    const name = (await readdir(directory)).find((each) => each.endsWith('.wal')) ?? ''
+    const bytes = await readFile(join(directory, name))
+    bytes.write('4', bytes.indexOf('"n":3') + 4)
+    await writeFile(join(directory, name), bytes)
+  }
+  let isDamaged = false
+  node.conversionPool = {
+    pids: [],
+    async run(task, options) {
+      if (!isDamaged) await damage()
+      isDamaged = true
+      return await conversionPool.run(task, options)
+    },
+    stop: async () => undefined,
+  }
+  node.files = {
+    ...systemFiles,
+    async rename(from, to) {
+      if (from.endsWith('.salvage')) {
+        node.configure({ ...endpoint, views: [{ ...view, deactivated_at: new Date().toISOString() }] })
+        const { deliverySnapshot } = node.config.paths
+        await until('the detached view', async () => (await readFile(deliverySnapshot, 'utf8')).includes('"deactivated_at":"2'))
+      }
+      await systemFiles.rename(from, to)
+    },
+  }
+  await node.start()
+  await until('the commit', () => node.commits.length === 1)
+  expect(node.log.join('')).toContain('damaged segment salvaged')
+  expect(node.commits[0]).toMatchObject({ records: 2, artifacts: { parquet: { rows: 2 } } })
+})
