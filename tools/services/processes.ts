@@ -64,10 +64,13 @@ export async function waitUntilUp(
 const portMin = 10_000
 const portMax = 30_000
 
-/** Returns a port of 127.0.0.1 on which nothing listens. */
+const given = new Set<number>()
+
+/** Returns a port of 127.0.0.1 on which nothing listens, and which this process was not given before: an earlier one may not be in use yet. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(portMin, portMax)
+    if (given.has(port)) continue
     const server = createServer().listen(port, '127.0.0.1')
     try {
       await once(server, 'listening')
@@ -77,6 +80,7 @@ export async function freePort(): Promise<number> {
     }
     server.close()
     await once(server, 'close')
+    given.add(port)
     return port
   }
 }
