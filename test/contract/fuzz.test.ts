@@ -122,6 +122,7 @@ async function furnished() {
       sql: 'SELECT 1 AS one',
     },
     byOperation: {
+      confirmInstallationLoss: [loss.id],
       backfillView: [second],
       redriveView: [second],
       changeView: [draft],
