@@ -39,7 +39,7 @@ afterEach(async () => {
   await control().store.db.deleteFrom('adopted_credentials').where('node_id', '=', nodeId).execute()
 })
 
-const release = () => operator().delete(`/v1/nodes/${nodeId}/credential?release=true`)
+const release = () => operator().delete(`/v1/nodes/${nodeId}/credential?release=true&force=true`)
 
 const pathOf = (name: string) => join(directory, name, 'credential')
 const copy = (from: string, to: string) => cp(dirname(pathOf(from)), dirname(pathOf(to)), { recursive: true })
