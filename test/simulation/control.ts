@@ -1,4 +1,5 @@
 /** Control as one node sees it: what is recorded stays recorded. Calls of nodes get lost, and so do answers. */
+import { sleep } from '#lib/clock.ts'
 import { listKeys, type SegmentCommit } from '#model/commit.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { Snapshot } from '#model/snapshot.ts'
@@ -66,7 +67,7 @@ export class SimulatedControl {
       fetchSnapshot: async (request, signal) => {
         const found = await call('snapshot', signal, () => this.#changes(request))
         if (found !== undefined || request.wait_ms === 0) return found
-        await life.sleep(request.wait_ms, 'no change', signal)
+        await sleep(life.clock, request.wait_ms, signal)
         signal.throwIfAborted()
         return undefined
       },

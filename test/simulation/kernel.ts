@@ -167,19 +167,6 @@ export class Life {
     })
   }
 
-  /** Waits until then, or until the signal aborts. */
-  sleep(delayMs: number, what: string, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        cancel()
-        signal.removeEventListener('abort', wake)
-        resolve()
-      }
-      const cancel = this.after(delayMs, what, wake)
-      signal.addEventListener('abort', wake)
-    })
-  }
-
   /**
    * A call to something outside the process. It waits twice: before it arrives, and before its answer is back. So a lost call and a lost answer
    * differ.
