@@ -168,26 +168,26 @@ function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) 
     }
     return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
   }
+  const parse = (credential: string): { readonly id: string; readonly hash: string } => {
+    const presented = parseNodeCredential(credential)
+    if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
+    return { id: presented.node_id, hash: hashApiKey(presented.secret) }
+  }
   return {
     async verify(credential: string): Promise<NodeIdentity> {
-      const presented = parseNodeCredential(credential)
-      if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
-      const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
-      const hash = hashApiKey(presented.secret)
+      const { id, hash } = parse(credential)
+      const stored = (await readCredentials(id)).get(id)
       const isCurrent = isSame(hash, stored?.credential_hash) && stored?.credential_revoked_at === null
-      if (!isCurrent) throw refuse(await findFence(presented.node_id, hash, stored))
-      return { id: presented.node_id, region: stored.region }
+      if (!isCurrent) throw refuse(await findFence(id, hash, stored))
+      return { id, region: stored.region }
     },
 
     /** Verifies that a machine had this credential until another one got its place. */
     async verifyFormer(credential: string): Promise<FormerMachine> {
-      const presented = parseNodeCredential(credential)
-      if (presented === undefined || !isUuid(presented.node_id)) throw refuse()
-      const { node_id, secret } = presented
-      const credential_hash = hashApiKey(secret)
-      const replaced = (await readFormer(node_id)).get(node_id)?.replaced.get(credential_hash)
+      const { id, hash } = parse(credential)
+      const replaced = (await readFormer(id)).get(id)?.replaced.get(hash)
       if (replaced === undefined) throw refuse()
-      return { node_id, region: replaced.region, credential_hash }
+      return { node_id: id, region: replaced.region, credential_hash: hash }
     },
   }
 }
