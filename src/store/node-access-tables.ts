@@ -1,6 +1,6 @@
 /** Tables of what nodes present to join, and of the credentials that they had before. Part of schema.ts. */
 export type NodeAccessTables = {
-  /** The ids of removed nodes belong to whoever has the credential. */
+  /** The id of a removed node belongs to the machine that has its credential. */
   removed_nodes: { id: string; credential_hash: string; credential_revoked_at: number | null; removed_at: number }
   /** SHA-256 of the secrets that nodes had before their logs were adopted, or their ids released. */
   adopted_credentials: {

@@ -156,7 +156,7 @@ export async function confirmLoss(db: Tx, account_id: string | undefined, id: st
   return loss
 }
 
-/** Accepts the open losses of an endpoint that is deleted by force: whoever does so gives up what was not delivered. */
+/** Accepts the open losses of an endpoint that is deleted by force: that gives up what was not delivered. */
 export async function confirmLossesOf(db: Tx, endpoint_id: string, by: string, now: number): Promise<void> {
   await confirmOpen(db, { endpoint_id }, by, now)
 }
