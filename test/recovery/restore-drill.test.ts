@@ -65,7 +65,7 @@ describeWith('processes', 'a restore drill', () => {
 
   async function run(...args: readonly [string, ...string[]]): Promise<void> {
     const { exitCode, log } = await inlet.run(...args)
-    expect(exitCode, log).toBe(0)
+    expect(exitCode, `inlet ${args.join(' ')}: ${log}`).toBe(0)
   }
 
   function putDatabase(from: string): void {

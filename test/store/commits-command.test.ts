@@ -3,6 +3,7 @@ import { mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
+import { rebuildCompaction } from '#cli/commits/rebuild-compaction.ts'
 import { readConfig } from '#config/config.ts'
 import { encodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { decodeUnitMarker, encodeUnitMarker } from '#delivery/jobs/unit-marker.ts'
@@ -155,7 +156,12 @@ async function added(
 
 /** Writes the marker of a compaction that merged the raw Parquet of these commits. Returns the key of its file. */
 async function compacted(place: Place, commits: readonly SegmentCommit[]): Promise<string> {
-  const { account, destination, endpoint } = place
+  const { key, marker, file } = aCompaction(place, commits)
+  await put(place, key, marker)
+  return file.key
+}
+
+function aCompaction({ account, destination, endpoint }: Place, commits: readonly SegmentCommit[]) {
   const folder = { prefix: destination.prefix, endpointId: endpoint, date: iso(t0).slice(0, 10) }
   const sources = commits.map(({ id }, index) => ({ id, first_row: index * 3, rows: 3, bytes: 10, sha256: 'ab' }))
   const id = `compact-${newId()}`
@@ -163,8 +169,7 @@ async function compacted(place: Place, commits: readonly SegmentCommit[]): Promi
   const unit = { lease_id: newId(), lease_ms: 1, job_id: newId(), account_id: account, compaction, target: destination }
   const sha256 = 'cd'.repeat(32)
   const file = { key: compactedKey(folder, { type: 'parquet' }, { id, sha256 }), bytes: 25, rows: 3 * commits.length, sha256 }
-  await put(place, compactionMarkerKey(folder, id), encodeCompactionMarker(unit, file, iso(now)))
-  return file.key
+  return { key: compactionMarkerKey(folder, id), marker: encodeCompactionMarker(unit, file, iso(now)), file }
 }
 
 async function shown(store: TestStore, { account, endpoint, view }: Place) {
@@ -431,6 +436,17 @@ describeStores('inlet commits rebuild', (test) => {
     expect(code).toBe(1)
     expect(text).toContain('4 recorded, 0 already known, 1 rejected')
     expect(text).toContain('another compaction has moved it')
+  })
+
+  test('rebuilds at the same time record a compaction once', async ({ store }) => {
+    const place = await aPlace(store)
+    const commits = await Promise.all([1, 2, 3].map((seq) => delivered(place, aCommit(place, seq))))
+    await rebuild(store)
+    const { key, marker } = aCompaction(place, commits)
+    const folder = { endpoint_id: place.endpoint, account_id: place.account, target: place.destination }
+    const options = { store, now: () => now, keptMs: now, dryRun: false }
+    const rebuilds = await Promise.all([1, 2, 3].map(() => rebuildCompaction(key, marker, folder, options)))
+    expect(rebuilds.toSorted()).toEqual(['known', 'known', 'recorded'])
   })
 
   test('a commit of a deleted destination is recorded with the destination it was found through', async ({ store }) => {

@@ -8,6 +8,7 @@ import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epo
 import {
   clearMissingCommits,
   findMissing,
+  listAutomaticCommits,
   listMissingCommits,
   listReadableCommits,
   noteMissingCommits,
@@ -86,7 +87,12 @@ describeStores('a restored database', (test) => {
   }) => {
     const note = (region: string | null, isAutomatic: boolean) =>
       transact(store, (db) => noteMissingCommits(db, region, t0, t0, { isAutomatic }))
-    const isAutomatic = async () => (await findMissing(store.db, ['loc'])).get('loc')?.isAutomatic
+    const isAutomatic = async () => {
+      const isToldSo = (await findMissing(store.db, ['loc'])).get('loc')?.isAutomatic
+      const regions = (await listAutomaticCommits(store.db, t0)).map(({ region }) => region)
+      expect(regions).toEqual(isToldSo ? ['loc'] : [])
+      return isToldSo
+    }
     await note('loc', true)
     await note('loc', true)
     expect(await isAutomatic()).toBe(true)

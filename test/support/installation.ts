@@ -103,11 +103,13 @@ export class Installation extends ApiClient implements AsyncDisposable {
     return this.#keep(command, child)
   }
 
-  /** Runs `inlet <command>` to its end. */
+  /** Runs `inlet <command>` to its end. `log` is what it wrote itself. */
   async run(command: string, ...args: readonly string[]): Promise<{ readonly exitCode: number | null; readonly log: string }> {
     const child = this.spawn(command, { args })
+    const written: Buffer[] = []
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => written.push(part))
     await once(child, 'close')
-    return { exitCode: child.exitCode, log: this.log }
+    return { exitCode: child.exitCode, log: Buffer.concat(written).toString() }
   }
 
   /** Runs `npm start` in a process group of its own, and waits until it is ready. */

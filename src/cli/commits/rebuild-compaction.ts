@@ -7,16 +7,20 @@
  */
 import { decodeCompactionMarker } from '#delivery/jobs/compaction-marker.ts'
 import { compactionMarkerKey, isCompactedKey, parseArtifactKind, parseCompactionMarkerKey } from '#model/artifact.ts'
+import type { CompactionMarker } from '#model/compaction.ts'
+import { lockCommits } from '#store/commits/commits.ts'
 import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 import {
+  type CommitToCompact,
   displacePlanned,
   findCompaction,
   findUnmergedCommits,
   insertCompaction,
+  type NewCompaction,
   type PlannedSource,
   publishCompaction,
 } from '#store/jobs/compactions.ts'
-import { type Store, transact } from '#store/store.ts'
+import { readConsistently, type Store, type Tx, transact } from '#store/store.ts'
 import type { Rejected } from './found-marker.ts'
 
 export type RebuildCompactionOptions = {
@@ -27,60 +31,95 @@ export type RebuildCompactionOptions = {
   readonly dryRun: boolean
 }
 
+type Outcome = 'recorded' | 'known' | 'expired' | Rejected
+
 export async function rebuildCompaction(
   key: string,
   body: Uint8Array,
   folder: MarkerFolder,
-  { store, now, keptMs, dryRun }: RebuildCompactionOptions,
-): Promise<'recorded' | 'known' | 'expired' | Rejected> {
+  options: RebuildCompactionOptions,
+): Promise<Outcome> {
+  const marker = readCompactionMarker(key, body, folder)
+  if ('rejected' in marker) return marker
+  const { store, dryRun } = options
+  if (dryRun) return readConsistently(store, (db) => record(db, marker, folder, options))
+  return transact(store, async (db) => {
+    // Another rebuild may be at the same marker: control begins one by itself.
+    await lockCommits(db, folder.endpoint_id)
+    return record(db, marker, folder, options)
+  })
+}
+
+type FoundCompaction = CompactionMarker & { readonly date: string }
+
+function readCompactionMarker(key: string, body: Uint8Array, { endpoint_id, target }: MarkerFolder): FoundCompaction | Rejected {
   const marker = decodeCompactionMarker(body)
   const name = parseCompactionMarkerKey(key)
   const kind = parseArtifactKind(marker?.compacted.kind ?? '')
   if (marker === undefined || name === undefined || kind === undefined) return { rejected: 'damaged, or not a marker of Inlet' }
-  const { endpoint_id } = folder
-  const { prefix, bucket } = folder.target
-  const place = { prefix, endpointId: endpoint_id, date: name.date }
-  const { kind: of, sources, ...file } = marker.compacted
+  const place = { prefix: target.prefix, endpointId: endpoint_id, date: name.date }
+  const file = marker.compacted
   if (marker.endpoint_id !== endpoint_id) return { rejected: `it belongs to another endpoint, ${marker.endpoint_id}` }
   if (marker.id !== name.id || key !== compactionMarkerKey(place, marker.id)) return { rejected: 'its id does not match its key' }
-  if (marker.destination.bucket !== bucket) return { rejected: `it belongs to another bucket, ${marker.destination.bucket}` }
+  if (marker.destination.bucket !== target.bucket)
+    return { rejected: `it belongs to another bucket, ${marker.destination.bucket}` }
   if (!isCompactedKey(file.key, place, kind, { id: marker.id, sha256: file.sha256 }))
     return { rejected: `${file.key} is not its file` }
-  const known = await findCompaction(store.db, marker.id)
+  return { ...marker, date: name.date }
+}
+
+async function record(
+  db: Tx,
+  { id, compacted, compacted_at, date, destination }: FoundCompaction,
+  { account_id, endpoint_id, target }: MarkerFolder,
+  { now, keptMs, dryRun }: RebuildCompactionOptions,
+): Promise<Outcome> {
+  const { kind, sources, ...file } = compacted
+  const publishedAt = Math.min(Date.parse(compacted_at), now())
+  const known = await findCompaction(db, id)
   if (known?.file) return 'known'
-  const publishedAt = Math.min(Date.parse(marker.compacted_at), now())
+  if (known === undefined) {
+    const ids = sources.map((source) => commitOf(source.id))
+    const found = await findUnmergedCommits(db, endpoint_id, ids)
+    if (found.length < new Set(ids).size)
+      return publishedAt < now() - keptMs || dryRun ? 'expired' : { rejected: 'commits of its files are not in the database' }
+    const planned = planSources(compacted, found)
+    if ('rejected' in planned) return planned
+    if (dryRun) return 'recorded'
+    const { bucket, prefix } = target
+    const where = { endpoint_id, kind, date, destination_id: destination.id, bucket, region: destination.region, prefix }
+    await displacePlanned(db, kind, [...new Set(ids)])
+    await insertCompaction(db, account_id, { ...where, ...planned, id }, publishedAt)
+  }
   // Whether its sources were removed is not in the bucket's markers.
-  const publication = { file, now: publishedAt, removing_since: now() }
-  if (known !== undefined) {
-    if (!dryRun) await transact(store, (db) => publishCompaction(db, marker.id, publication))
-    return 'recorded'
-  }
-  const ids = sources.map(({ id }) => id.split('.')[0] ?? id)
-  const commits = new Map((await findUnmergedCommits(store.db, endpoint_id, ids)).map((commit) => [commit.id, commit]))
-  if (commits.size < new Set(ids).size)
-    return publishedAt < now() - keptMs || dryRun ? 'expired' : { rejected: 'commits of its files are not in the database' }
-  const planned: PlannedSource[] = []
-  let firstRow = 0
-  for (const source of sources) {
-    const commit_id = source.id.split('.')[0] ?? source.id
-    const found = commits.get(commit_id)?.files.find((listed) => listed.kind === of && listed.marker_id === source.id)
-    if (found === undefined) return { rejected: `${source.id} lists no such file, or another compaction has moved it` }
-    const { rows, bytes, sha256 } = found.artifact
-    if (source.rows !== rows || source.first_row !== firstRow) return { rejected: `it does not move all rows of ${source.id}` }
-    planned.push({ commit_id, marker_id: source.id, first_row: firstRow, rows, bytes, sha256 })
-    firstRow += rows
-  }
-  if (file.rows !== firstRow) return { rejected: 'its file has other rows than its sources' }
-  if (dryRun) return 'recorded'
-  const { view_id, view_version } =
-    commits.get(planned[0]?.commit_id ?? '')?.files.find((listed) => listed.kind === of)?.artifact ?? {}
-  const view = view_id === undefined || view_version === undefined ? null : { id: view_id, version: view_version }
-  const { id: destination_id, region } = marker.destination
-  const where = { endpoint_id, kind: of, view, date: name.date, destination_id, bucket, region, prefix }
-  await transact(store, async (db) => {
-    await displacePlanned(db, of, [...commits.keys()])
-    await insertCompaction(db, folder.account_id, { ...where, id: marker.id, sources: planned }, publishedAt)
-    await publishCompaction(db, marker.id, publication)
-  })
+  if (!dryRun) await publishCompaction(db, id, { file, now: publishedAt, removing_since: now() })
   return 'recorded'
+}
+
+/** Returns the sources as a node would have planned them, or why these files cannot have become this one. */
+function planSources(
+  { kind, sources, rows }: CompactionMarker['compacted'],
+  found: readonly CommitToCompact[],
+): Pick<NewCompaction, 'sources' | 'view'> | Rejected {
+  const commits = new Map(found.map((commit) => [commit.id, commit]))
+  const planned: PlannedSource[] = []
+  let view: NewCompaction['view'] = null
+  let first_row = 0
+  for (const source of sources) {
+    const commit_id = commitOf(source.id)
+    const file = commits.get(commit_id)?.files.find((listed) => listed.kind === kind && listed.marker_id === source.id)
+    if (file === undefined) return { rejected: `${source.id} lists no such file, or another compaction has moved it` }
+    const { rows, bytes, sha256, view_id, view_version } = file.artifact
+    if (source.rows !== rows || source.first_row !== first_row) return { rejected: `it does not move all rows of ${source.id}` }
+    if (planned.length === 0 && view_id !== undefined && view_version !== undefined) view = { id: view_id, version: view_version }
+    planned.push({ commit_id, marker_id: source.id, first_row, rows, bytes, sha256 })
+    first_row += rows
+  }
+  if (rows !== first_row) return { rejected: 'its file has other rows than its sources' }
+  return { sources: planned, view }
+}
+
+/** The marker of an addition has the id of its commit, and more. */
+function commitOf(markerId: string): string {
+  return markerId.split('.')[0] ?? markerId
 }

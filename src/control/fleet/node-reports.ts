@@ -24,7 +24,7 @@ import { currentPosition } from '#store/cluster/epoch.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { listOwnAccounts } from '#store/cluster/node-scope.ts'
 import { countRecordedCommits } from '#store/commits/commits.ts'
-import { noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { findMissing, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { findDestinationTarget } from '#store/endpoints/destinations.ts'
 import {
   countHealthyNodes,
@@ -165,8 +165,9 @@ async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<C
   if (lost === 0 && !beginsToRefuse) return recorded ?? {}
   const since = before?.last_seen_at ?? 0
   // A node that refuses the configuration may be right about more than commits: an operator decides.
-  const isAutomatic = kept_position === undefined
-  await noteMissingCommits(db, await getNodeRegion(db, node_id), since, now, { isAutomatic })
+  const region = await getNodeRegion(db, node_id)
+  await noteMissingCommits(db, region, since, now, { isAutomatic: kept_position === undefined })
+  const isAutomatic = (await findMissing(db, [region])).get(region)?.isAutomatic
   return {
     ...recorded,
     noted: {

@@ -8,7 +8,7 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { clearMissingCommits, listReadableCommits, type MissingCommits } from '#store/commits/missing-commits.ts'
+import { clearMissingCommits, listAutomaticCommits, type MissingCommits } from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
@@ -60,7 +60,7 @@ async function recoverCommits(
   signal: AbortSignal,
 ): Promise<void> {
   const { store, clock } = options
-  const missing = (await listReadableCommits(store.db, clock.now())).filter(({ automatic }) => automatic === 1)
+  const missing = await listAutomaticCommits(store.db, clock.now())
   // A region keeps its pause after a success: a node that claims more again and again must not have its buckets read all the time.
   for (const [region, { until }] of pauses)
     if (clock.monotonic() >= until && !missing.some((each) => each.region === region)) pauses.delete(region)

@@ -64,6 +64,16 @@ export async function listReadableCommits(db: Db, now: number): Promise<readonly
   return (await listMissingCommits(db)).filter(({ not_before }) => not_before <= now)
 }
 
+/** Returns what control can bring back by itself: nothing while an operator has to decide for all regions. */
+export async function listAutomaticCommits(db: Db, now: number): Promise<readonly MissingCommits[]> {
+  const readable = await listReadableCommits(db, now)
+  const missing = await findMissing(
+    db,
+    readable.map(({ region }) => region),
+  )
+  return readable.filter(({ region }) => missing.get(region)?.isAutomatic)
+}
+
 /** Returns since when commits of each of these regions may be missing; not those that have all. */
 export async function findMissing(db: Db, regions: readonly string[]): Promise<ReadonlyMap<string, Missing>> {
   const rows = await listMissingCommits(db)
