@@ -1,13 +1,13 @@
-/** Control as one node sees it: what is recorded stays recorded. Calls of nodes get lost, and so do answers. */
-import { sleep } from '#lib/clock.ts'
+/** Control, and the network to it: calls of nodes get lost, and so do answers. Control itself is that of production. */
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
+import type { NodeIdentity } from '#control/fleet/node-access.ts'
+import { AppError, errorTable } from '#errors.ts'
 import { listKeys, type SegmentCommit } from '#model/commit.ts'
-import { digestSections } from '#model/section-digest.ts'
-import type { Snapshot } from '#model/snapshot.ts'
-import type { SnapshotRequest } from '#model/snapshot-sections.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
-import { parseUpdates } from '#node/snapshot-sections.ts'
-import { snapshotLines } from '../support/snapshot-lines.ts'
-import type { Delays, Life } from './kernel.ts'
+import type { Store } from '#store/store.ts'
+import { openDatabase } from './control-database.ts'
+import { type ControlServices, composeServices } from './control-services.ts'
+import { type Delays, type Kernel, Life } from './kernel.ts'
 
 /** `cut`: the call does not arrive. `answer lost`: it does, and the caller learns nothing. */
 export type NetworkFault = 'cut' | 'answer lost'
@@ -19,16 +19,41 @@ export class SimulatedControl {
   readonly conflicts: string[] = []
   /** Machines that do not reach it. */
   readonly cutOff = new Set<string>()
-  /** The machine whose credential is accepted; undefined before an adoption: any. */
-  #owner: string | undefined
-  readonly #snapshot: Snapshot
+  readonly #store: Store
+  /** By machine. */
+  readonly #secrets = new Map<string, string>()
+  readonly #kernel: Kernel
   readonly #delays: Delays
   readonly #fault: () => NetworkFault | undefined
+  /** The machine that has adopted the log. */
+  #owner: string | undefined
+  #starts = 0
+  #process: Life
+  #services: Promise<ControlServices>
 
-  constructor(snapshot: Snapshot, delays: Delays, fault: () => NetworkFault | undefined) {
-    this.#snapshot = snapshot
+  private constructor(store: Store, kernel: Kernel, delays: Delays, fault: () => NetworkFault | undefined) {
+    this.#store = store
+    this.#kernel = kernel
     this.#delays = delays
     this.#fault = fault
+    ;[this.#process, this.#services] = this.#start()
+  }
+
+  static async open(kernel: Kernel, delays: Delays, fault: () => NetworkFault | undefined): Promise<SimulatedControl> {
+    return new SimulatedControl(await openDatabase(), kernel, delays, fault)
+  }
+
+  #start(): [Life, Promise<ControlServices>] {
+    this.#starts += 1
+    const life = new Life(`control-${this.#starts}`, this.#kernel)
+    const services = composeServices(this.#store, life.clock)
+    return [life, services.feed.start().then(() => services)]
+  }
+
+  /** Ends the process, with all that is not in the database, and starts it again. What it was asked gets no answer. */
+  restart(): void {
+    this.#process.end('killed')
+    ;[this.#process, this.#services] = this.#start()
   }
 
   /** Whether another machine has adopted the log. */
@@ -36,75 +61,128 @@ export class SimulatedControl {
     return this.#owner !== undefined && this.#owner !== machine
   }
 
-  /** From then on only this machine is accepted. */
-  takeOver(life: Life, machine: string): Promise<void> {
-    return this.#call(life, machine, 'take over', () => {
+  /** From then on only this machine is accepted. `from` is the machine whose disk it has a copy of. */
+  takeOver(life: Life, machine: string, { nodeId, from }: { readonly nodeId: string; readonly from: string }): Promise<void> {
+    const credential = printNodeCredential(nodeId, this.#secretOf(from))
+    return this.#call(life, machine, 'take over', async ({ access }) => {
+      // An attempt before may have succeeded, and its answer got lost.
+      if (this.#owner === machine) return
+      await access.adopt(await access.verify(credential), credential, { secret: this.#secretOf(machine) })
       this.#owner = machine
     })
   }
 
-  async #call<T>(life: Life, machine: string, what: string, act: () => T): Promise<T> {
+  #secretOf(machine: string): string {
+    const known = this.#secrets.get(machine) ?? newNodeSecret(this.#kernel.draw(`secret of ${machine}`).random)
+    this.#secrets.set(machine, known)
+    return known
+  }
+
+  async #call<T>(life: Life, machine: string, what: string, act: (services: ControlServices) => Promise<T>): Promise<T> {
     const drawn = this.#fault()
     const fault = this.cutOff.has(machine) ? 'cut' : drawn
-    const result = await life.call(what, this.#delays, () => (fault === 'cut' ? undefined : { value: act() }))
-    if (result === undefined || fault === 'answer lost') throw new ControlError(0, `control cannot be reached: ${fault}`)
+    const result = await life.call(what, this.#delays, () => (fault === 'cut' ? undefined : this.#answer(act)))
+    if (result === undefined || fault === 'answer lost') throw new ControlError(0, 'control cannot be reached')
     return result.value
   }
 
+  /** Returns undefined if control ends before it answers. */
+  async #answer<T>(act: (services: ControlServices) => Promise<T>): Promise<{ readonly value: T } | undefined> {
+    const { ended } = this.#process
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    const onEnd = () => resolve(undefined)
+    ended.addEventListener('abort', onEnd, { once: true })
+    const answer = this.#services.then(act).then((value) => ({ value }))
+    return Promise.race([answer, promise]).finally(() => ended.removeEventListener('abort', onEnd))
+  }
+
   /** The calls of a process. Those that it never makes are missing. */
-  clientFor(life: Life, machine: string): Control {
-    const call = async <T>(what: string, signal: AbortSignal, act: () => T): Promise<T> => {
+  clientFor(life: Life, machine: string, nodeId: string): Control {
+    const secret = this.#secretOf(machine)
+    const credential = printNodeCredential(nodeId, secret)
+    const verify = async ({ access, join }: ControlServices): Promise<NodeIdentity> => {
+      // A node joins at its first start.
+      if (this.#owner === undefined) await join(nodeId, secret)
+      return access.verify(credential)
+    }
+    type Act<T> = (services: ControlServices, node: NodeIdentity) => Promise<T>
+    const call = async <T>(what: string, signal: AbortSignal, act: Act<T>): Promise<T> => {
       signal.throwIfAborted()
-      const checked = () => {
-        if (!this.refuses(machine)) return act()
-        throw new ControlError(401, 'adopted', { detail: 'adopted', fence: 'node_adopted' })
-      }
-      const result = await this.#call(life, machine, what, checked)
+      const answer = async (services: ControlServices) => act(services, await verify(services))
+      const result = await this.#call(life, machine, what, answer).catch((error: unknown) =>
+        Promise.reject(toControlError(error)),
+      )
       signal.throwIfAborted()
       return result
     }
     const client: Partial<Control> = {
       fetchSnapshot: async (request, signal) => {
-        const found = await call('snapshot', signal, () => this.#changes(request))
-        if (found !== undefined || request.wait_ms === 0) return found
-        await sleep(life.clock, request.wait_ms, signal)
-        signal.throwIfAborted()
-        return undefined
+        const gone = AbortSignal.any([signal, life.ended])
+        const lines = await call('snapshot', signal, ({ snapshots }) => snapshots.poll(request, gone))
+        return lines && Buffer.concat(lines)
       },
-      checkSnapshot: (_, signal) => call('check of the snapshot', signal, () => true),
-      fetchCommittedSeqs: (_, signal) => call('committed seqs', signal, () => ({ seqs: {} })),
-      fetchLastHeartbeat: (_, signal) => call('last heartbeat', signal, () => ({ seconds_ago: null })),
-      sendHeartbeat: (_, signal) => call('heartbeat', signal, () => ({ may_stop_in_seconds: 0 })),
-      findCommits: (ids, signal) =>
-        call('look-up of commits', signal, () => ({
-          commits: ids.flatMap((id) => {
-            const found = this.commits.get(id)
-            return found === undefined ? [] : [{ id, records: found.records, keys: listKeys(found.artifacts) }]
-          }),
-        })),
-      sendCommits: (commits, signal) => call('commits', signal, () => this.#record(commits)),
-      leaseUnits: (_, signal) => call('lease', signal, () => ({ units: [], held: [], more: false })),
-      fetchScrubEndpoints: (_, signal) =>
-        call('endpoints to scrub', signal, () => ({ endpoints: [], next: null, kept_since: '2026-01-01T00:00:00.000Z' })),
+      checkSnapshot: (request, signal) => call('check of the snapshot', signal, ({ snapshots }) => snapshots.isCurrent(request)),
+      fetchCommittedSeqs: (id, signal) => call('committed seqs', signal, ({ snapshots }) => snapshots.committedSeqs(id)),
+      fetchLastHeartbeat: (id, signal) => call('last heartbeat', signal, ({ nodes }) => nodes.lastHeartbeat(id)),
+      sendHeartbeat: (heartbeat, signal) => call('heartbeat', signal, ({ nodes }) => nodes.heartbeat(heartbeat)),
+      fetchDestination: (id, signal) => call('destination', signal, ({ nodes }, node) => nodes.getDestination(node, id)),
+      findCommits: (ids, signal) => call('look-up of commits', signal, ({ commits }, node) => commits.find(node, ids)),
+      sendCommits: (sent, signal) =>
+        call('commits', signal, async ({ commits }, node) => {
+          const answer = await commits.record(node, copyOf(sent))
+          this.#note(sent)
+          return answer
+        }),
+      reportLeftOnDisk: (report) =>
+        this.#call(life, machine, 'left on disk', async ({ access, leftOnDisks }) =>
+          leftOnDisks.record(await access.verifyFormer(credential), copyOf(report)),
+        ),
+      leaseUnits: (request, signal) => call('lease', signal, ({ jobLeases }, { region }) => jobLeases.lease(request, region)),
+      reportUnits: (reports, signal) => call('report of units', signal, ({ jobLeases }) => jobLeases.report(copyOf(reports))),
+      fetchScrubEndpoints: (request, signal) =>
+        call('endpoints to scrub', signal, ({ scrubs }, node) => scrubs.endpoints(node, request)),
+      fetchScrubCommits: (request, signal) =>
+        call('commits to scrub', signal, ({ scrubs }, node) => scrubs.commits(node, request)),
+      fetchScrubKnown: (request, signal) => call('known markers', signal, ({ scrubs }, node) => scrubs.known(node, request)),
     }
     return client as Control
   }
 
-  #changes({ kinds, digest }: SnapshotRequest): Uint8Array | undefined {
-    const lines = snapshotLines(this.#snapshot, kinds)
-    const sections = parseUpdates(lines).flatMap((update) => update.sections)
-    return digest === digestSections(sections) ? undefined : lines
+  #note(sent: readonly SegmentCommit[]): void {
+    for (const commit of sent) {
+      const known = this.commits.get(commit.id)
+      if (known === undefined) this.commits.set(commit.id, commit)
+      else if (JSON.stringify(known.artifacts) !== JSON.stringify(commit.artifacts)) this.conflicts.push(commit.id)
+    }
   }
 
-  #record(commits: readonly SegmentCommit[]) {
-    let added = 0
-    for (const commit of commits) {
-      const known = this.commits.get(commit.id)
-      if (known === undefined) {
-        this.commits.set(commit.id, commit)
-        added += 1
-      } else if (JSON.stringify(known.artifacts) !== JSON.stringify(commit.artifacts)) this.conflicts.push(commit.id)
-    }
-    return { recorded: commits.map(({ id }) => id), new: added }
+  /** Whether the database has each commit as it was first reported. Returns those that differ, in words. */
+  async findWrongCommits(): Promise<readonly string[]> {
+    const rows = await this.#store.db.selectFrom('commits').select(['id', 'records', 'artifacts']).execute()
+    const stored = new Map(rows.map((row) => [row.id, row]))
+    const wrong = [...this.commits.values()].filter(({ id, records, artifacts }) => {
+      const row = stored.get(id)
+      return row?.records !== records || listKeys(JSON.parse(row.artifacts)).join() !== listKeys(artifacts).join()
+    })
+    const unknown = rows.filter(({ id }) => !this.commits.has(id))
+    return [
+      ...wrong.map(({ id }) => `the database has another commit ${id}`),
+      ...unknown.map(({ id }) => `the database has the commit ${id}, which no node reported`),
+    ]
   }
+
+  close(): Promise<void> {
+    return this.#store.close()
+  }
+}
+
+/** Returns what arrives: nothing is shared across the network. */
+function copyOf<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T
+}
+
+function toControlError(error: unknown): unknown {
+  if (!(error instanceof AppError)) return error
+  const { code, message, fence } = error
+  return new ControlError(errorTable[code].status, message, { detail: message, fence })
 }

@@ -1,12 +1,11 @@
 /** One history: a world and a schedule of faults that a seed draws, and the laws that must hold. */
-import type { DestinationTarget } from '#model/destination.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import { anEndpoint, aSnapshot } from '../support/ingest-node.ts'
 import './abort-signals.ts'
 import { Buckets } from './bucket.ts'
 import { SimulatedControl } from './control.ts'
+import { endpointIds } from './control-database.ts'
 import { Disk } from './disk.ts'
+import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
 import { checkLaws, type Sent } from './laws.ts'
@@ -60,19 +59,6 @@ function drawWorld(draw: Draw): World {
   }
 }
 
-const destination: DestinationTarget = {
-  ...{ id: '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f', bucket: 'lake', prefix: 'in', region: 'loc', role_arn: null },
-  ...{ external_id: 'x', encryption: 'bucket-default', kms_key_arn: null, checksums: 'standard' },
-  ...{ allowed_buckets: [], path_style: true },
-}
-
-const endpoints: readonly SnapshotEndpoint[] = [
-  '11111111-1111-4111-a111-111111111111',
-  '22222222-2222-4222-a222-222222222222',
-].map((id) => anEndpoint({ id, destination }))
-
-const snapshot = aSnapshot({ endpoints: [...endpoints] })
-
 /** The laws hold at any moment, and are checked this often. */
 const lawsMs = 500
 
@@ -82,8 +68,12 @@ const calmMs = 20 * 60_000
 /**
  * Runs a history of about that many events with faults, and then until all is delivered. `kept` names the only faults that may happen.
  */
-export async function runHistory({ seed, steps, kept }: Plan): Promise<History> {
-  const kernel = new Kernel(seed)
+export function runHistory(plan: Plan): Promise<History> {
+  const kernel = new Kernel(plan.seed)
+  return withDrawnBytes(kernel.draw('bytes').random, () => runIn(kernel, plan))
+}
+
+async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<History> {
   const draw = kernel.draw('world')
   const world = drawWorld(draw)
   const faults = new Faults(kernel, kept)
@@ -97,8 +87,8 @@ export async function runHistory({ seed, steps, kept }: Plan): Promise<History> 
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
     fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
   })
-  const control = new SimulatedControl(
-    snapshot,
+  const control = await SimulatedControl.open(
+    kernel,
     { draw: kernel.draw('network'), meanMs: 5 },
     faults.of('network', world.networkFaults, ['cut', 'answer lost'] as const),
   )
@@ -112,6 +102,7 @@ export async function runHistory({ seed, steps, kept }: Plan): Promise<History> 
   }
   const node = addMachine('node', newDisk('disk'), false)
   const sent = new Map<string, Sent>()
+  faults.repeat(world.killEveryMs * 5, 'restart of control', () => control.restart())
   const stopSending = scheduleClient(node, kernel, world, sent)
   let adopter: SimulatedNode | undefined
   const { adoption } = world
@@ -135,7 +126,8 @@ export async function runHistory({ seed, steps, kept }: Plan): Promise<History> 
   control.cutOff.clear()
   stopSending()
   const isDelivered = await untilDelivered(kernel, () => problems.length > 0 || checkLaws(state()).isDelivered)
-  const { broken } = checkLaws(state())
+  const broken = [...checkLaws(state()).broken, ...(await control.findWrongCommits())]
+  await control.close()
   return {
     ...{ seed, faults: faults.happened, digest: kernel.digest(), events: kernel.events, last: kernel.last },
     acknowledged: [...sent.values()].filter(({ isAcknowledged }) => isAcknowledged).length,
@@ -161,7 +153,7 @@ type Running = {
 
 /** Starts what does not run, as a supervisor does. A machine that control refuses takes no more data. */
 function keepRunning(node: SimulatedNode, { kernel, world, control, problems }: Running): void {
-  const logs = endpoints.map(({ id }) => id)
+  const logs = endpointIds
   const start = (process: 'ingest' | 'delivery') =>
     process === 'ingest' ? node.startIngest(logs, world.segmentBytes, world.segmentMaxAgeMs) : node.startDelivery()
   const look = () => {
@@ -201,7 +193,7 @@ function scheduleClient(node: SimulatedNode, kernel: Kernel, world: World, sent:
     kernel.after(draw.delay(world.sendEveryMs), 'client', send)
     const { log } = node
     if (log === undefined) return
-    const endpoint = draw.pick(endpoints).id
+    const endpoint = draw.pick(endpointIds)
     const ids = Array.from({ length: draw.between(1, 4) }, () => `${sent.size}-${draw.between(0, 1e9)}`)
     const lines = ids.map((id) => `{"id":"${id}","endpoint":"${endpoint}","pad":"${'x'.repeat(draw.between(0, 200))}"}`)
     const record: Sent = { endpoint, ids, isAcknowledged: false }

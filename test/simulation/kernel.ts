@@ -134,6 +134,7 @@ export class Life {
   readonly kernel: Kernel
   readonly clock: Clock
   isAlive = true
+  readonly #ended = new AbortController()
   /** Calls that have not arrived. */
   readonly #local = new Set<() => void>()
 
@@ -155,8 +156,14 @@ export class Life {
     }
   }
 
+  /** Connections of the process close with it. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
   end(how: string): void {
     this.isAlive = false
+    this.#ended.abort()
     for (const arrive of this.#local) arrive()
     this.kernel.note(`${this.name}: ${how}`)
   }
@@ -171,21 +178,22 @@ export class Life {
    * A call to something outside the process. It waits twice: before it arrives, and before its answer is back. So a lost call and a lost answer
    * differ.
    */
-  call<T>(what: string, { draw, meanMs, local = false }: Delays, act: () => T): Promise<T> {
+  call<T>(what: string, { draw, meanMs, local = false }: Delays, act: () => T | Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const answerWith = (answer: () => void) => this.after(draw.delay(meanMs), `${what} answered`, answer)
     const arrive = () => {
       cancel()
       this.#local.delete(arrive)
       // A call of a process that ended may have left before, or not.
       if (!this.isAlive && draw.chance(0.5)) return
-      let answer: () => void
+      const fail = (error: unknown) => answerWith(() => reject(error))
       try {
         const result = act()
-        answer = () => resolve(result)
+        if (result instanceof Promise) result.then((value) => answerWith(() => resolve(value)), fail)
+        else answerWith(() => resolve(result))
       } catch (error) {
-        answer = () => reject(error)
+        fail(error)
       }
-      this.after(draw.delay(meanMs), `${what} answered`, answer)
     }
     const cancel = this.kernel.after(draw.delay(meanMs), `${this.name}: ${what}`, arrive)
     if (local) this.#local.add(arrive)
@@ -194,7 +202,7 @@ export class Life {
 }
 
 /** When histories begin. */
-const startMs = Date.UTC(2026, 10, 20)
+export const startMs = Date.UTC(2026, 10, 20)
 
 /** A heap: the earliest event is first. */
 function push(heap: Event[], event: Event): void {

@@ -68,8 +68,8 @@ export class SimulatedNode {
 
   async startIngest(logs: readonly string[], segmentBytes: number, maxAgeMs: number): Promise<void> {
     const { life, files, random } = this.#begin('ingest')
-    await readOrCreateNodeId(paths, { files, random })
-    if (this.#options.adopts) await this.#takeOver(life, { files, random })
+    const nodeId = await readOrCreateNodeId(paths, { files, random })
+    if (this.#options.adopts) await this.#takeOver(life, nodeId, { files, random })
     else await endAdoption(files, paths.nodeAdoption)
     const log = new LocalLogWriter({ directory: paths.wal, files, clock: life.clock, random, logger })
     await log.start()
@@ -83,10 +83,10 @@ export class SimulatedNode {
   }
 
   /** As `takeOver` of src/ingest/adopted does: nothing of the log is touched before control knows. */
-  async #takeOver(life: Life, { files, random }: Pick<System, 'files' | 'random'>): Promise<void> {
+  async #takeOver(life: Life, nodeId: string, { files, random }: Pick<System, 'files' | 'random'>): Promise<void> {
     const { control, name } = this.#options
     const isDone = () =>
-      control.takeOver(life, name).then(
+      control.takeOver(life, name, { nodeId, from: 'node' }).then(
         () => true,
         () => false,
       )
@@ -97,8 +97,8 @@ export class SimulatedNode {
   async startDelivery(): Promise<void> {
     const { name, kernel, buckets, control, conversionFault } = this.#options
     const { life, files, random } = this.#begin('delivery')
-    const client = control.clientFor(life, name)
     const nodeId = await readOrCreateNodeId(paths, { files, random })
+    const client = control.clientFor(life, name, nodeId)
     const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
     const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
     fence.onFinal(() => this.kill('delivery', 'fenced'))

@@ -1,0 +1,66 @@
+/** A database in memory with an account, its destination and its endpoints. Made once for each process, and copied for each history. */
+import { Kysely, sql } from 'kysely'
+import { insertAccount } from '#store/accounts/accounts.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
+import { insertDestination } from '#store/endpoints/destinations.ts'
+import { insertEndpoint } from '#store/endpoints/endpoints.ts'
+import { openSqlite } from '#store/engines/sqlite.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import type { Database } from '#store/schema.ts'
+import type { Store } from '#store/store.ts'
+import { startMs } from './kernel.ts'
+
+export const accountId = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
+export const endpointIds = ['11111111-1111-4111-a111-111111111111', '22222222-2222-4222-a222-222222222222'] as const
+const destinationId = '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f'
+
+/** The statements that make a database with all that a history begins with. */
+let statements: readonly string[] | undefined
+
+/** Opens a copy of its own. */
+export async function openDatabase(): Promise<Store> {
+  statements ??= await dump(await furnish(openMemory()))
+  const store = openMemory()
+  for (const statement of statements) await sql.raw(statement).execute(store.db)
+  return store
+}
+
+function openMemory(): Store {
+  const db = new Kysely<Database>({ dialect: openSqlite(':memory:').dialect })
+  return { db, dialect: 'sqlite', newLeaderLock: undefined, close: () => db.destroy() }
+}
+
+async function furnish(store: Store): Promise<Store> {
+  await migrate(store, undefined, startMs)
+  await insertAccount(store.db, { id: accountId, name: 'simulated', external_id: 'x' }, startMs)
+  const place = { bucket: 'lake', prefix: 'in', region: 'loc', role_arn: null, kms_key_arn: null } as const
+  const destination = { id: destinationId, name: 'lake', ...place, checksums: 'standard', path_style: true } as const
+  await insertDestination(store.db, accountId, destination, startMs)
+  const settings = { name: null, segment_bytes: null, segment_max_age_seconds: null, output_formats: null, mqtt_config: null }
+  const kept = { compaction: null, kept_headers: null, kept_fields: null }
+  for (const [index, id] of endpointIds.entries()) {
+    const endpoint = { id, region: 'loc', label: `endpoint${index}`, since_epoch: 1, destination_id: destinationId }
+    await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, ...kept }, startMs))
+  }
+  return store
+}
+
+async function dump({ db, close }: Store): Promise<readonly string[]> {
+  const read = async <Row>(text: string) => (await sql.raw<Row>(text).execute(db)).rows
+  const schema = await read<{ type: string; name: string; sql: string }>(
+    `SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'`,
+  )
+  const tables = schema.filter(({ type }) => type === 'table')
+  const rows: string[] = []
+  for (const { name } of tables) {
+    const columns = await read<{ name: string }>(`SELECT name FROM pragma_table_info('${name}')`)
+    const values = columns.map((column) => `quote("${column.name}")`).join(` || ', ' || `)
+    for (const { row } of await read<{ row: string }>(`SELECT ${values} AS row FROM "${name}"`))
+      rows.push(`INSERT INTO "${name}" VALUES (${row})`)
+  }
+  await close()
+  const others = schema.filter(({ type }) => type !== 'table')
+  // Rows may refer to tables that come later.
+  const made = [...tables, ...others].map((each) => each.sql)
+  return ['PRAGMA foreign_keys = off', 'BEGIN', ...made, ...rows, 'COMMIT', 'PRAGMA foreign_keys = on']
+}
