@@ -213,7 +213,14 @@ export class SegmentDelivery {
     if (found?.isSigned === true && adoption === facts.name.adoption) return { replaced: artifacts }
     // A machine that adopted the log without its key signs with another one: control knows its commits.
     const recorded = found?.isSigned === true ? undefined : await this.#adopter.askRecorded(facts, run)
-    if (found?.isSigned !== true && recorded === undefined) return { replaced: artifacts }
+    if (found?.isSigned !== true && recorded === undefined) {
+      const bytes = marker.byteLength
+      this.#logger.warn(
+        { segment: facts.id, bytes },
+        'an object in the place of the marker is replaced: it is no commit of this log',
+      )
+      return { replaced: artifacts }
+    }
     this.#logger.warn({ segment: facts.id }, 'another machine with this log has committed the segment: its commit counts')
     // Anybody can write a marker without a signature, and it may list none of the files that this machine has committed itself.
     const listed = found?.isSigned === true ? listKeys(artifacts) : recorded?.keys

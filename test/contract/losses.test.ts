@@ -52,7 +52,7 @@ describe('GET /v1/losses', () => {
     })
     expect(Date.parse(loss.recorded_at) - Date.parse(loss.reported_at)).toBeGreaterThanOrEqual(16_000)
     expect(await reasons()).toContain(
-      `up to 285 acknowledged records of node ${name} (${node.id}), from segment 42 on, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR), or confirm the loss (inlet losses confirm ${loss.id})`,
+      `up to 285 acknowledged records of node ${name} (${node.id}), from segment 42 on, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR --join-token TOKEN), or confirm the loss (inlet losses confirm ${loss.id})`,
     )
     const { items } = (await account.get('/v1/audit-events?operation=recordLosses')).body
     expect(items).toMatchObject([{ actor: 'inlet', resource_id: node.id, account_id: account.account_id }])

@@ -136,6 +136,7 @@ test('an object of the customer in the place of the marker is replaced', async (
   marker.release()
   await until('a commit of the other machine', () => node.commits.length === 1)
   expect(await bucket()).toEqual({ markers: [{ seq: 0, records: 3 }], unlisted: [] })
+  expect(node.log.filter((line) => line.includes('an object in the place of the marker is replaced'))).toHaveLength(1)
 })
 
 test('files that the lost machine uploaded before it ended go once the marker of the adopting one is there', async () => {

@@ -69,7 +69,7 @@ test.each([
     const reasons: string = (await endpoint()).status_reasons.join('; ')
     expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
     expect(reasons).toContain(`were not delivered when ${when} at `)
-    expect(reasons).toContain('bring its disk back (inlet node --adopt DIR)')
+    expect(reasons).toContain('bring its disk back (inlet node --adopt DIR --join-token TOKEN)')
     expect(reasons).toContain(', or confirm the loss (inlet losses confirm')
     await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
     signal('SIGCONT')

@@ -160,7 +160,7 @@ function describeLoss({ cause, recorded_at, is_node_back }: OpenLoss): string {
     return 'are only on the disk of a machine that lost its place to another one: bring them in from there (docs/fencing.md)'
   const advice = is_node_back
     ? 'the node is back, and delivers what it still has'
-    : 'bring its disk back (inlet node --adopt DIR)'
+    : 'bring its disk back (inlet node --adopt DIR --join-token TOKEN)'
   const when = cause === 'node_released' ? 'its id was released' : 'it was removed'
   return `were not delivered when ${when} at ${recorded_at}: ${advice}`
 }
