@@ -54,28 +54,27 @@ const shared = {
 }
 const isolated = { ...shared, isolate: true }
 
-/** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start, or for DuckDB. */
+/** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start. */
 const slow = [
   'src/delivery/convert/build/{build,load-segment}.test.ts',
   'src/delivery/convert/conversions.test.ts',
   'src/delivery/convert/worker/shared-database.test.ts',
-  'src/duckdb/*.test.ts',
   'src/ingest/http/otlp/export-conversions.test.ts',
   'src/lib/process-pool.test.ts',
   'src/objects/s3*.test.ts',
-  'src/records/*.test.ts',
-  'src/views/{column-format,computed-columns,expansion,expression-fuzz}.test.ts',
   'test/simulation/*.test.ts',
 ]
 
 /** Random requests and set-ups, and a provider of sign-ins with faults: they run on Postgres, when control changed. */
 const slowContract = ['test/contract/{fuzz,setup,setup-docs,setup-property,sign-in-provider-faults}.test.ts']
 
-/** The language of views against DuckDB, and what runs it for users in processes of its own: they run when views changed. */
+/** DuckDB, the language of views against it, and what runs it for users in processes of its own: they run when one of these changed. */
 const views = [
+  'src/duckdb/*.test.ts',
   'src/preview/{compare-rows,compare-stored,hmac,preview,preview-workers,suggest}.test.ts',
   'src/query/{conditions,query-workers}.test.ts',
-  'src/views/{expansion-*,expression-problems,filter-language,function-budgets,text-functions,time-functions,values-in-parquet}.test.ts',
+  'src/records/*.test.ts',
+  'src/views/{column-format,computed-columns,expansion*,expression-fuzz,expression-problems,filter-language,function-budgets,text-functions,time-functions,values-in-parquet}.test.ts',
   'test/contract/{preview,query,suggest,view-comparison,view-tests}.test.ts',
   'test/delivery/dense-records.test.ts',
 ]
