@@ -226,6 +226,11 @@ export class Cluster implements AsyncDisposable {
     return (items as readonly Loss[]).filter(({ node_id }) => node_id === nodeId)
   }
 
+  /** Accepts all that was lost with a node. */
+  async confirmLosses(nodeId: string): Promise<void> {
+    for (const { id } of await this.lossesOf(nodeId)) await this.management.ok('POST', `/v1/losses/${id}/confirm`)
+  }
+
   /** Returns what a node says of itself to the operator. */
   async reasonsOf(id: string): Promise<readonly string[]> {
     const { items } = await this.#call('GET', '/v1/nodes?limit=200')

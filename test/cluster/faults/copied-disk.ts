@@ -60,13 +60,22 @@ export function adoptCopy(name: 'fra-1' | 'fra-2', cut: Cut): Fault {
   }
 }
 
-/** Does what docs/fencing.md says: keeps the disk, and sends what the adopting machine did not have. Then another node takes the place. */
+/**
+ * Does what docs/fencing.md says: keeps the disk, sends what the adopting machine did not have, and confirms the losses, which are mended by that.
+ * Then another node takes the place.
+ */
 async function replace(cluster: Cluster, name: NodeName, rescuer: NodeName): Promise<void> {
   const nodeId = cluster.nodeId(name)
   const disk = cluster.path(`own-disk-of-${name}`)
   renameSync(cluster.path(name), disk)
   await until('control has recorded what only markers have', () => hasAllCommits(cluster), recoveryMsMax)
-  for (const [id, held] of readHeld(disk)) await sendRest(cluster, { id, nodeId, rescuer, held })
+  const losses = await cluster.lossesOf(nodeId)
+  for (const [id, held] of readHeld(disk)) {
+    const sent = await sendRest(cluster, { id, nodeId, rescuer, held })
+    const told = losses.filter(({ endpoint_id }) => endpoint_id === id).reduce((sum, { records }) => sum + (records ?? 0), 0)
+    if (told < sent) throw new Error(`${sent} records of endpoint ${id} were only on the disk, and the ledger has ${told}`)
+  }
+  await cluster.confirmLosses(nodeId)
   await cluster.removeNode(nodeId)
   await cluster.join(name)
   await cluster.untilReady(name)
@@ -79,8 +88,10 @@ async function hasAllCommits({ endpoints, management }: Cluster): Promise<boolea
 
 type Rest = { readonly id: string; readonly nodeId: string; readonly rescuer: NodeName; readonly held: Held }
 
-/** Sends the records of each segment that its commit does not count: those that were acknowledged after the copy was made. */
-async function sendRest(cluster: Cluster, { id, nodeId, rescuer, held }: Rest): Promise<void> {
+/**
+ * Sends the records of each segment that its commit does not count: those that were acknowledged after the copy was made. Returns how many.
+ */
+async function sendRest(cluster: Cluster, { id, nodeId, rescuer, held }: Rest): Promise<number> {
   const endpoint = cluster.endpoints.find((each) => each.id === id)
   const commits = (await cluster.management.commits(id)).filter(({ node_id }) => node_id === nodeId)
   const lines: string[] = []
@@ -98,4 +109,5 @@ async function sendRest(cluster: Cluster, { id, nodeId, rescuer, held }: Rest): 
     const response = await postTo(cluster.host(rescuer), { host: endpoint?.ingestHost ?? '', apiKey, body })
     if (response.status !== 202) throw new Error(`${rescuer} did not take the rest: ${response.status} ${response.body}`)
   }
+  return lines.length
 }

@@ -42,7 +42,7 @@ export function loseDisk(name: 'fra-1' | 'fra-2'): Fault {
       await cluster.operate(['nodes', 'remove', nodeId, '--yes'])
       return async () => {
         for (const heal of heals) heal()
-        for (const { id } of await cluster.lossesOf(nodeId)) await cluster.management.ok('POST', `/v1/losses/${id}/confirm`)
+        await cluster.confirmLosses(nodeId)
         await cluster.join(name)
         await cluster.untilReady(name)
       }
