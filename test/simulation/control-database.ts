@@ -1,5 +1,6 @@
 /** A database in memory with an account, its destination and its endpoints. Made once for each process, and copied for each history. */
 import { Kysely, sql } from 'kysely'
+import type { AutomaticCompaction } from '#model/compaction.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
 import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
@@ -37,7 +38,8 @@ async function furnish(store: Store): Promise<Store> {
   const destination = { id: destinationId, name: 'lake', ...place, checksums: 'standard', path_style: true } as const
   await insertDestination(store.db, accountId, destination, startMs)
   const settings = { name: null, segment_bytes: null, segment_max_age_seconds: null, output_formats: null, mqtt_config: null }
-  const kept = { compaction: null, kept_headers: null, kept_fields: null }
+  const compaction: AutomaticCompaction = { period: 'day', except_views: [], remove_after_hours: 1 }
+  const kept = { compaction, kept_headers: null, kept_fields: null }
   for (const [index, id] of endpointIds.entries()) {
     const endpoint = { id, region: 'loc', label: `endpoint${index}`, since_epoch: 1, destination_id: destinationId }
     await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, ...kept }, startMs))

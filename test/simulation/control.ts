@@ -2,10 +2,12 @@
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import type { NodeIdentity } from '#control/fleet/node-access.ts'
 import { AppError, errorTable } from '#errors.ts'
-import { listKeys, type SegmentCommit } from '#model/commit.ts'
+import { isoTimestamp } from '#lib/clock.ts'
+import { type ArtifactFile, listKeys, type SegmentCommit } from '#model/commit.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
+import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import type { Store } from '#store/store.ts'
-import { openDatabase } from './control-database.ts'
+import { accountId, openDatabase } from './control-database.ts'
 import { type ControlServices, composeServices } from './control-services.ts'
 import { type Delays, type Kernel, Life } from './kernel.ts'
 
@@ -154,6 +156,35 @@ export class SimulatedControl {
       if (known === undefined) this.commits.set(commit.id, commit)
       else if (JSON.stringify(known.artifacts) !== JSON.stringify(commit.artifacts)) this.conflicts.push(commit.id)
     }
+  }
+
+  /**
+   * Merges what an endpoint has, and removes what was merged before, as if two hours had passed since then. A job that runs refuses another
+   * one.
+   */
+  async compact(endpointId: string): Promise<void> {
+    const { clock } = this.#process
+    await this.#store.db
+      .updateTable('compactions')
+      .set(({ eb }) => ({ published_at: eb('published_at', '-', 2 * 3_600_000) }))
+      .execute()
+    const range = { period: 'day', to: isoTimestamp(clock.now() + 60_000) } as const
+    await startCompaction(this.#store, { account_id: accountId, created_by: 'somebody' }, endpointId, range, clock.now()).catch(
+      (error: unknown) => {
+        if (!(error instanceof AppError)) throw error
+      },
+    )
+  }
+
+  async hasRunningJobs(): Promise<boolean> {
+    const { db } = this.#store
+    return (await db.selectFrom('jobs').select('id').where('status', '=', 'running').executeTakeFirst()) !== undefined
+  }
+
+  /** Returns the keys of the files that compactions made and control knows. */
+  async listMergedFiles(): Promise<readonly string[]> {
+    const rows = await this.#store.db.selectFrom('compactions').select('file').where('file', 'is not', null).execute()
+    return rows.flatMap(({ file }) => (file === null ? [] : [(JSON.parse(file) as ArtifactFile).key]))
   }
 
   /** Whether the database has each commit as it was first reported. Returns those that differ, in words. */

@@ -1,11 +1,12 @@
 /** Conversion that is exact and takes simulated time: a file with one line for each record. It fails, ends or hangs as it is told. */
 import { join } from 'node:path'
 import type { ConversionPool } from '#delivery/convert/conversion-pool.ts'
-import type { ConvertReply, ConvertTask, SegmentTask, Step } from '#delivery/convert/worker/protocol.ts'
+import type { ConvertReply, ConvertTask, MergeTask, SegmentTask, Step } from '#delivery/convert/worker/protocol.ts'
 import { createFile, type Files } from '#lib/files.ts'
 import type { TaskEnd, TaskOptions } from '#lib/process-pool.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { SegmentError } from '#log/segment-error.ts'
+import type { ArtifactKind } from '#model/artifact.ts'
 import { digest } from './bucket.ts'
 import type { Delays, Life } from './kernel.ts'
 
@@ -40,6 +41,7 @@ export class SimulatedConversions implements ConversionPool {
       return { timedOut: true }
     }
     if (fault === 'fails') return { reply: { failure: { kind: 'fault', message: 'simulated' } } }
+    if (task.kind === 'merge') return { reply: await this.#merge(task) }
     return { reply: task.kind === 'segment' ? await this.#convert(task) : emptyReply }
   }
 
@@ -58,11 +60,32 @@ export class SimulatedConversions implements ConversionPool {
       const { path, problem, offset, message } = error
       return { failure: { kind: 'segment', path, problem, offset, message } }
     }
+    return this.#write(directory, { kind: { type: 'parquet' }, name: 'records.parquet' }, lines)
+  }
+
+  async #merge({ sources, of: kind, directory }: MergeTask): Promise<ConvertReply> {
+    const lines: string[] = []
+    for (const { path, rows } of sources) {
+      const found = linesOf((await this.#files.read(path))?.toString() ?? '')
+      if (found.length !== rows) return { failure: { kind: 'fault', message: `${path} has ${found.length} rows, not ${rows}` } }
+      lines.push(...found)
+    }
+    return this.#write(directory, { kind, name: 'merged.parquet' }, lines)
+  }
+
+  async #write(
+    directory: string,
+    file: { readonly kind: ArtifactKind; readonly name: string },
+    lines: readonly string[],
+  ): Promise<ConvertReply> {
     const text = lines.join('\n')
     const body = Buffer.from(text)
-    const name = 'records.parquet'
-    await createFile(this.#files, join(directory, name), body)
-    const rows = text === '' ? 0 : text.split('\n').length
-    return { files: [{ kind: { type: 'parquet' }, name, bytes: body.length, rows, sha256: digest(body) }], views: [], failed: [] }
+    await createFile(this.#files, join(directory, file.name), body)
+    const rows = linesOf(text).length
+    return { files: [{ ...file, bytes: body.length, rows, sha256: digest(body) }], views: [], failed: [] }
   }
+}
+
+function linesOf(text: string): readonly string[] {
+  return text === '' ? [] : text.split('\n')
 }

@@ -8,7 +8,7 @@ import { Disk } from './disk.ts'
 import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
-import { checkLaws, type Sent } from './laws.ts'
+import { checkLaws, findWrongCompactions, type Sent } from './laws.ts'
 import { SimulatedNode } from './node.ts'
 
 export type Plan = { readonly seed: number; readonly steps: number; readonly kept?: readonly string[] | undefined }
@@ -35,6 +35,7 @@ type World = {
   readonly killEveryMs: number
   readonly powerEveryMs: number
   readonly sendEveryMs: number
+  readonly compactEveryMs: number
   readonly segmentBytes: number
   readonly segmentMaxAgeMs: number
   readonly diskMs: number
@@ -52,6 +53,7 @@ function drawWorld(draw: Draw): World {
     killEveryMs: draw.pick([300, 2_000, 20_000]),
     powerEveryMs: draw.pick([500, 5_000, 50_000]),
     sendEveryMs: draw.pick([2, 20, 200]),
+    compactEveryMs: draw.pick([100, 1_000, 10_000]),
     segmentBytes: draw.pick([300, 2_000, 20_000]),
     segmentMaxAgeMs: draw.pick([50, 1_000, 10_000]),
     diskMs: draw.pick([0.05, 0.5, 5]),
@@ -103,6 +105,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   const node = addMachine('node', newDisk('disk'), false)
   const sent = new Map<string, Sent>()
   faults.repeat(world.killEveryMs * 5, 'restart of control', () => control.restart())
+  const stopCompacting = scheduleCompactions(kernel, world, control)
   const stopSending = scheduleClient(node, kernel, world, sent)
   let adopter: SimulatedNode | undefined
   const { adoption } = world
@@ -125,8 +128,15 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   faults.end()
   control.cutOff.clear()
   stopSending()
-  const isDelivered = await untilDelivered(kernel, () => problems.length > 0 || checkLaws(state()).isDelivered)
-  const broken = [...checkLaws(state()).broken, ...(await control.findWrongCommits())]
+  stopCompacting()
+  const isDelivered = await untilDelivered(kernel, async () => {
+    return problems.length > 0 || (checkLaws(state()).isDelivered && !(await control.hasRunningJobs()))
+  })
+  const broken = [
+    ...checkLaws(state()).broken,
+    ...(await control.findWrongCommits()),
+    ...(isDelivered ? findWrongCompactions(buckets, await control.listMergedFiles()) : []),
+  ]
   await control.close()
   return {
     ...{ seed, faults: faults.happened, digest: kernel.digest(), events: kernel.events, last: kernel.last },
@@ -136,9 +146,9 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
 }
 
 /** Looks each second: what is left is counted from the disk. */
-async function untilDelivered(kernel: Kernel, isDelivered: () => boolean): Promise<boolean> {
+async function untilDelivered(kernel: Kernel, isDelivered: () => Promise<boolean>): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < calmMs; waitedMs += 1_000) {
-    if (isDelivered()) return true
+    if (await isDelivered()) return true
     await kernel.runUntil(() => false, 1_000)
   }
   return false
@@ -181,6 +191,21 @@ function scheduleFaults(node: SimulatedNode, faults: Faults, world: World): void
   for (const process of ['ingest', 'delivery'] as const)
     faults.repeat(2 * world.killEveryMs, `${node.name}: kill of ${process}`, () => node.kill(process))
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
+}
+
+/** Asks for compactions. Returns a function that ends it. */
+function scheduleCompactions(kernel: Kernel, world: World, control: SimulatedControl): () => void {
+  const draw = kernel.draw('compactions')
+  let isOver = false
+  const compact = () => {
+    if (isOver) return
+    kernel.after(draw.delay(world.compactEveryMs), 'compaction', compact)
+    void control.compact(draw.pick(endpointIds))
+  }
+  kernel.after(draw.delay(world.compactEveryMs), 'compaction', compact)
+  return () => {
+    isOver = true
+  }
 }
 
 /** Sends records that can be told apart. Returns a function that ends it. */

@@ -15,14 +15,21 @@ export type State = {
   readonly sent: ReadonlyMap<string, Sent>
 }
 
+type ListedFile = { readonly key: string; readonly sha256: string; readonly rows: number }
+
 type Marker = {
   readonly id: string
   readonly records: number
   readonly endpoint_id: string
   readonly adoption?: string
   readonly seq: number
-  readonly artifacts: Readonly<Record<string, { readonly key: string; readonly sha256: string; readonly rows: number }>>
+  readonly artifacts: Readonly<Record<string, ListedFile>>
 }
+
+type Source = { readonly id: string; readonly first_row: number; readonly rows: number }
+
+/** The marker of a compaction: it says where rows of other markers are now. */
+type CompactionMarker = { readonly id: string; readonly compacted: ListedFile & { readonly sources: readonly Source[] } }
 
 const { wal } = dataPaths('/data')
 
@@ -32,19 +39,7 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
   const [own, adopted] = state.disks
   const disk = adopted ?? own
   const broken: string[] = []
-  const markers = [...buckets.objects].flatMap(([key, body]) => (isMarker(key) ? [JSON.parse(body.toString()) as Marker] : []))
-  const counts = new Map<string, number>()
-  const listed = new Set<string>()
-  for (const { id, records, artifacts } of markers) {
-    for (const { key, sha256 } of Object.values(artifacts)) {
-      listed.add(key)
-      const body = buckets.objects.get(key)
-      if (body === undefined || digest(body) !== sha256) broken.push(`${id}: ${key} is not what the marker lists`)
-    }
-    const ids = recordsOf(buckets.objects.get(artifacts['parquet']?.key ?? ''))
-    if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
-    for (const each of ids) counts.set(each, (counts.get(each) ?? 0) + 1)
-  }
+  const { markers, counts, listed } = readBucket(buckets, broken)
   const known = new Set([...sent.values()].flatMap(({ ids }) => ids))
   for (const [id, count] of counts) {
     if (count > 1) broken.push(`record ${id} is in ${count} rows`)
@@ -66,10 +61,62 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
         if (isAcknowledged && !counts.has(id) && !(adopted !== undefined && own.holds(`"${id}"`)))
           broken.push(`record ${id} was acknowledged, and is lost`)
     for (const key of buckets.objects.keys())
-      if (!isMarker(key) && !listed.has(key) && (adopted === undefined || adoptedKey.test(key)))
+      if (!isMarker(key) && !isMerged(key) && !listed.has(key) && (adopted === undefined || adoptedKey.test(key)))
         broken.push(`no marker lists ${key}`)
   }
   return { isDelivered, broken }
+}
+
+/** Reads everything as docs/readers.md says. `counts`: rows by record. `listed`: the keys that markers list. */
+function readBucket({ objects }: Buckets, broken: string[]) {
+  const all = [...objects].flatMap(([key, body]) =>
+    isMarker(key) ? [JSON.parse(body.toString()) as Marker | CompactionMarker] : [],
+  )
+  const markers = all.filter((marker): marker is Marker => !('compacted' in marker))
+  const compactions = all.filter((marker) => 'compacted' in marker)
+  const counts = new Map<string, number>()
+  const listed = new Set<string>()
+  const moved = new Map<string, Source & { readonly file: ListedFile }>()
+  const readListed = (id: string, { key, sha256 }: ListedFile): readonly string[] => {
+    const body = objects.get(key)
+    if (body === undefined || digest(body) !== sha256) broken.push(`${id}: ${key} is not what the marker lists`)
+    return recordsOf(body)
+  }
+  for (const { id, compacted: file } of compactions) {
+    listed.add(file.key)
+    for (const source of file.sources) {
+      if (moved.has(source.id)) broken.push(`${id}: ${source.id} is in another compaction, too`)
+      moved.set(source.id, { ...source, file })
+    }
+  }
+  for (const { id, records, artifacts } of markers) {
+    for (const { key } of Object.values(artifacts)) listed.add(key)
+    const place = moved.get(id)
+    const { parquet } = artifacts
+    const rows = place === undefined ? parquet && readListed(id, parquet) : readListed(id, place.file)
+    const ids = place === undefined ? (rows ?? []) : (rows ?? []).slice(place.first_row, place.first_row + place.rows)
+    if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
+    for (const each of ids) counts.set(each, (counts.get(each) ?? 0) + 1)
+  }
+  return { markers, counts, listed }
+}
+
+function isMerged(key: string): boolean {
+  return key.includes('/compacted/')
+}
+
+/** Compares the compactions that control knows with those in the bucket, once no job runs. */
+export function findWrongCompactions({ objects }: Buckets, known: readonly string[]): readonly string[] {
+  const published = [...objects].flatMap(([key, body]) => {
+    const marker = isMarker(key) ? (JSON.parse(body.toString()) as Marker | CompactionMarker) : undefined
+    return marker !== undefined && 'compacted' in marker ? [marker.compacted.key] : []
+  })
+  const files = [...objects.keys()].filter(isMerged)
+  return [
+    ...files.filter((key) => !published.includes(key)).map((key) => `no marker lists ${key}`),
+    ...known.filter((key) => !published.includes(key)).map((key) => `control has the merged file ${key}, and no marker lists it`),
+    ...published.filter((key) => !known.includes(key)).map((key) => `control does not know the merged file ${key}`),
+  ]
 }
 
 /** The key of a file of an adoption. A machine that is fenced in the middle of a delivery leaves one of its own. */
