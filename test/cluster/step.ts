@@ -59,8 +59,9 @@ export async function runStep(cluster: Cluster, faults: readonly Fault[], spread
     const left = faults.slice(at + 1)
     if (left.length > 0) await awaitTold(lookUnder(cluster, left), `after the end of "${faults[at]?.text}"`)
   }
-  const active = await awaitTruth(lookUnder(cluster, []))
-  problems.push(...active.wrong.map((text) => `${seconds(truthMsMax)} after it was healed ${text}`))
+  const activeMsMax = Math.max(...faults.map(({ catchUpMs = truthMsMax }) => catchUpMs))
+  const active = await awaitTruth(lookUnder(cluster, []), activeMsMax)
+  problems.push(...active.wrong.map((text) => `${seconds(activeMsMax)} after it was healed ${text}`))
   for (const { checkAfter } of faults) problems.push(...((await checkAfter?.(cluster)) ?? []))
   const { wrong: late } = await awaitTruth(changes.findMissing, faultMsMax)
   problems.push(...late.map((text) => `${seconds(faultMsMax)} after it was healed ${text}`), ...(await spread.measure()))

@@ -56,6 +56,7 @@ export function stopControl(downMs: number): Fault {
   return {
     ...unnoticed,
     kind: 'no-control',
+    catchUpMs: outboxMsMax,
     text: `kill both control processes for ${downMs / 1000} s`,
     controls: [],
     holdMs: downMs,

@@ -66,6 +66,8 @@ export type Fault = {
   readonly disturbsClients?: boolean
   /** Whether it begins with the restart of a node, of which the status tells first. */
   readonly beginsByRestart?: boolean
+  /** Within which time all endpoints are active after it, if nodes have to report what they delivered meanwhile. */
+  readonly catchUpMs?: number
   /** Expected status beside the consequences of missing nodes. */
   truth?(endpoint: ClusterEndpoint, cluster: Cluster): Truth
   /** Finds out, while it lasts, whatever else must be true. */
