@@ -403,7 +403,7 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
         expect(acknowledged).not.toContain(name)
         if (name === 'c') void rig.wal.end('log', 'fenced')
         wait.resolve()
-        if (name === 'c') await expect(appended).rejects.toMatchObject({ reason: 'stopping' })
+        if (name === 'c') await expect(appended).rejects.toMatchObject({ reason: 'unacknowledged' })
         else await appended
       }
       expect(acknowledged).toEqual(['b'])

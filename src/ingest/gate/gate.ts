@@ -57,6 +57,10 @@ export class Gate {
   /** Maps a failure to its outcome. Logs unexpected ones; a broken invariant ends the process. */
   rejectionOf(error: unknown): Rejection {
     if (error instanceof Rejection) return error
+    if (error instanceof LogError && error.reason === 'unacknowledged')
+      return new Rejection('failed', 'this node has just lost its place: the records may be delivered, or not; send them again', {
+        cause: error,
+      })
     if (error instanceof LogError) {
       const reason =
         error.reason === 'disk_full' ? 'the disk of this node is full' : `the records could not be stored (${error.reason})`

@@ -120,6 +120,14 @@ describe('POST /v1/ingest', () => {
     expect(server.counters.requestsByStatus).toEqual(new Map([[503, 1]]))
   })
 
+  test('500 for records that are stored, and that another writer of the log may deliver or not', async () => {
+    await using server = await serve(() => Promise.reject(new LogError('unacknowledged', 'taken over')))
+    const response = await server.post()
+    expect(response.status).toBe(500)
+    const detail = expect.stringContaining('may be delivered, or not; send them again')
+    expect(await response.json()).toMatchObject({ error: 'internal_error', retry: true, detail })
+  })
+
   test('500 for an unexpected error; the server keeps serving', async () => {
     let calls = 0
     await using server = await serve(async () => {

@@ -218,7 +218,8 @@ export class MemoryLogWriter implements LogWriter {
     const wait = mayAcknowledge?.()
     if (wait !== undefined) await wait
     const isFenced = this.#ended.get(logName) === 'fenced'
-    for (const { durable } of group) isFenced ? durable.reject(fencedError()) : durable.resolve({ seq: segment.seq, sync })
+    for (const { durable } of group)
+      isFenced ? durable.reject(fencedError('unacknowledged')) : durable.resolve({ seq: segment.seq, sync })
   }
 
   #failureOf(bytes: number): LogError | undefined {
@@ -306,6 +307,6 @@ export class MemoryLogWriter implements LogWriter {
   }
 }
 
-function fencedError(): LogError {
-  return new LogError('stopping', 'another writer has taken over the log')
+function fencedError(reason: 'stopping' | 'unacknowledged' = 'stopping'): LogError {
+  return new LogError(reason, 'another writer has taken over the log')
 }

@@ -170,7 +170,7 @@ export class Log {
       const appended = await this.#segment.append(group)
       const wait = this.#options.mayAcknowledge?.()
       if (wait !== undefined) await wait
-      if (this.#isFenced) throw fencedError()
+      if (this.#isFenced) throw fencedError('unacknowledged')
       group.durable.resolve(appended)
     } catch (error) {
       if (!(error instanceof LogError)) throw error
@@ -182,6 +182,6 @@ export class Log {
   }
 }
 
-function fencedError(): LogError {
-  return new LogError('stopping', 'another writer has taken over the log')
+function fencedError(reason: 'stopping' | 'unacknowledged' = 'stopping'): LogError {
+  return new LogError(reason, 'another writer has taken over the log')
 }
