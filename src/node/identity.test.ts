@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { lockExclusively } from '#lib/exclusive.ts'
+import { systemFiles } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -42,6 +43,21 @@ describe('the id of a node', () => {
     expect(await readFile(paths().nodeId, 'utf8')).toBe(`${ids[0]}\n`)
     expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${ids[0]}\n`)
     expect(await readOrCreateNodeId(paths(), system)).toBe(ids[0])
+  })
+
+  test.each(['another id', 'no id'])('is refused if the disk misreads it as %s after it was checked', async (misread) => {
+    await given(a, a)
+    let reads = 0
+    const files = {
+      ...systemFiles,
+      async read(path: string) {
+        if (path !== paths().nodeId) return systemFiles.read(path)
+        reads += 1
+        return reads === 1 ? systemFiles.read(path) : Buffer.from(misread === 'no id' ? 'x' : b)
+      },
+    }
+    await expect(readOrCreateNodeId(paths(), { ...system, files })).rejects.toThrow(UserError)
+    expect(reads).toBe(2)
   })
 
   test('gives its name to a log without one', async () => {

@@ -55,6 +55,8 @@ export async function readOrCreateNodeId(
     )
   }
   const id = await readOrCreate(files, nodeId, () => randomUuid(random))
+  // This reads again what was checked before: a disk that misreads it once must not give the node another id.
+  if (!isUuid(id) || id !== (own ?? id)) throw new UserError(`${nodeId} was read as two ids: check the disk, then start again`)
   // Created before the log has a segment, so a log of this node always has its id.
   await readOrCreate(files, walNodeId, () => id)
   return id.toLowerCase()
