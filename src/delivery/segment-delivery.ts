@@ -12,6 +12,7 @@ import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { SegmentSource } from '#log/segment-source.ts'
 import { type ArtifactFiles, commitId, listKeys, type SegmentCommit } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
 import type { BuiltArtifacts } from './convert/segment-build.ts'
 import { Adopter, type AdopterOptions } from './publish/adopter.ts'
@@ -167,12 +168,17 @@ export class SegmentDelivery {
   ): Promise<void> {
     let uploaded: { readonly target: DeliveryTarget; readonly artifacts: ArtifactFiles } | undefined
     let replaced: ArtifactFiles | undefined
+    let isDoubtful = false
     // An attempt that throws is repeated, so how the delivery ends is what it returns.
     const outcome = await this.#retry.run(facts, run, async (destination): Promise<Ending> => {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
-        if (!(await built.isComplete())) return 'again'
-        uploaded = { target, artifacts: await measure('upload', this.#upload(facts, built, target, run)) }
+        if (!(await (isDoubtful ? built.isIntact() : built.isComplete()))) return 'again'
+        const artifacts = await measure('upload', this.#upload(facts, built, target, run)).catch((error: unknown) => {
+          isDoubtful = isDamaged(error)
+          throw error
+        })
+        uploaded = { target, artifacts }
         run.report(null)
       }
       try {
@@ -191,7 +197,7 @@ export class SegmentDelivery {
       return 'committed'
     })
     if (outcome === 'committed') return
-    if (outcome === 'again') this.#logger.warn({ segment: facts.id }, 'built files were removed; building them again')
+    if (outcome === 'again') this.#logger.warn({ segment: facts.id }, 'built files were removed or damaged; building them again')
     throw new DeliveryEnded(outcome)
   }
 
@@ -252,6 +258,11 @@ export class SegmentDelivery {
     const store = this.#stores.open(target)
     return this.#uploader.upload({ destinationId, store, prefix, segment, files, report, signal })
   }
+}
+
+/** Whether the store got another content than was announced: the file may be damaged, or what was sent of it. */
+function isDamaged(error: unknown): boolean {
+  return error instanceof ObjectStoreError && error.reason === 'damaged'
 }
 
 /** How the delivery of built files ends. */

@@ -2,6 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { FOOTER_BYTES } from '#log/local/format/segment-file.ts'
 import { aBoundView, aDestination, anEndpointTo, conversionPool, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
 
@@ -42,4 +43,56 @@ test('a commit counts the records of a salvaged segment, also if a view is detac
   await until('the commit', () => node.commits.length === 1)
   expect(node.log.join('')).toContain('damaged segment salvaged')
   expect(node.commits[0]).toMatchObject({ records: 2, artifacts: { parquet: { rows: 2 } } })
+})
+
+test('a segment that is misread again and again is not parked: it is intact', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  await node.sealFrames(endpoint.id, '{"n":1}')
+  let misreads = 0
+  node.files = {
+    ...systemFiles,
+    async open(path, mode) {
+      const file = await systemFiles.open(path, mode)
+      const read = file.read.bind(file)
+      // Only who reads a segment for its delivery reads the footer alone: a salvage reads all of it, and finds it intact.
+      file.read = async (into, position) => {
+        const got = await read(into, position)
+        if (path.endsWith('.wal') && into.byteLength === FOOTER_BYTES && misreads < 4) {
+          misreads += 1
+          into.fill(0)
+        }
+        return got
+      }
+      return file
+    },
+  }
+  await node.start()
+  await until('the commit', () => node.commits.length === 1)
+  expect(misreads).toBe(4)
+  expect(node.commits[0]).toMatchObject({ records: 1, records_damaged: 0 })
+})
+
+test('a built file that is damaged before it is uploaded is built again', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  await node.sealFrames(endpoint.id, '{"n":1}')
+  let isDamaged = false
+  node.conversionPool = {
+    pids: [],
+    async run(task, options) {
+      const end = await conversionPool.run(task, options)
+      if (isDamaged || task.kind !== 'segment') return end
+      isDamaged = true
+      const [name = ''] = await readdir(task.directory)
+      const bytes = await readFile(join(task.directory, name))
+      bytes[10] = (bytes[10] ?? 0) ^ 1
+      await writeFile(join(task.directory, name), bytes)
+      return end
+    },
+    stop: async () => undefined,
+  }
+  await node.start()
+  await until('the commit', () => node.commits.length === 1)
+  expect(node.log.join('')).toContain('built files were removed or damaged')
 })

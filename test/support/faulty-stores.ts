@@ -1,4 +1,6 @@
 /** Buckets in a directory that fail or stall on demand. */
+import { digestFile } from '#lib/digest-file.ts'
+import { systemFiles } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, PutOptions } from '#objects/object-store.ts'
@@ -49,7 +51,12 @@ export class FaultyStores implements ObjectStores {
     return Object.assign(Object.create(store) as ObjectStore, {
       put: (key: string, ...rest: [Uint8Array, PutOptions]) => put(key, () => store.put(key, ...rest), undefined),
       putIfAbsent: (key: string, ...rest: [Uint8Array, PutOptions]) => put(key, () => store.putIfAbsent(key, ...rest), true),
-      putFile: (key: string, ...rest: [string, PutOptions]) => put(key, () => store.putFile(key, ...rest), undefined),
+      // As S3, which compares the checksum.
+      putFile: async (key: string, path: string, options: PutOptions) => {
+        if ((await digestFile(systemFiles, path)).sha256 !== options.sha256)
+          throw new ObjectStoreError('damaged', 'put', 'BadDigest', 'the content has another checksum')
+        await put(key, () => store.putFile(key, path, options), undefined)
+      },
       get: (key: string) => this.#read(() => store.get(key)),
       head: (key: string) => this.#read(() => store.head(key)),
       getFile: (key: string, path: string) => this.#read(() => store.getFile(key, path)),

@@ -1,4 +1,5 @@
 import { basename, join } from 'node:path'
+import { digestFile } from '#lib/digest-file.ts'
 import type { Files } from '#lib/files.ts'
 import type { BuiltFile } from './build/built-file.ts'
 
@@ -20,6 +21,13 @@ export class BuildDirectory {
 
   async hasAll(files: readonly HasPath[]): Promise<boolean> {
     for (const { path } of files) if ((await this.#files.bytes(path)) === undefined) return false
+    return true
+  }
+
+  /** Reads all files, and returns whether each has the content that was built. */
+  async hasIntact(files: readonly BuiltFile[]): Promise<boolean> {
+    if (!(await this.hasAll(files))) return false
+    for (const { path, sha256 } of files) if ((await digestFile(this.#files, path)).sha256 !== sha256) return false
     return true
   }
 

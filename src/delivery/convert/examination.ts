@@ -28,7 +28,7 @@ export async function examineSegment(error: unknown, examined: Examined): Promis
   const { segments, segment, probe } = examined
   if (!(await segments.has(segment).catch(() => true))) return { kind: 'gone' }
   if (!(error instanceof SegmentError)) return examine(error, probe)
-  return (await salvage(error, examined)) ?? prove(error, probe)
+  return await salvage(error, examined)
 }
 
 async function prove(error: unknown, probe: () => Promise<void>): Promise<Outcome> {
@@ -40,11 +40,11 @@ async function prove(error: unknown, probe: () => Promise<void>): Promise<Outcom
   return { kind: error instanceof ConversionCrashed ? 'crashed' : 'failed', error }
 }
 
-/** Returns undefined if the segment turned out to be intact when it was read again. */
-async function salvage(error: SegmentError, { segments, segment, id, logger }: Examined): Promise<Outcome | undefined> {
+/** A segment that turns out to be intact when it is read again was misread: that is a fault of the node, however often it happens. */
+async function salvage(error: SegmentError, { segments, segment, id, logger }: Examined): Promise<Outcome> {
   try {
     const salvaged = await segments.salvage(segment)
-    if (salvaged.outcome === 'intact') return undefined
+    if (salvaged.outcome === 'intact') return { kind: 'fault', error }
     logger.error({ segment: id, endpoint: segment.logName, ...salvaged }, `damaged segment ${salvaged.outcome}`)
     return { kind: salvaged.outcome }
   } catch (failure) {

@@ -37,6 +37,8 @@ export type BuiltArtifacts = Omit<SegmentFiles, 'keys'> & {
   readonly keys: ReadonlyMap<string, string>
   /** Whether all files are still there. */
   isComplete(): Promise<boolean>
+  /** Whether they also have the content that was built. Reads them. */
+  isIntact(): Promise<boolean>
   /** Removes the files. */
   remove(): Promise<void>
 }
@@ -141,7 +143,7 @@ export class SegmentBuild {
     const all = results.map(({ built, directory, views }) => {
       const files = filesIn(directory.path, built)
       const failed = built.failed.map(({ view, reason }) => ({ view: viewAt(views, view), error: reason }))
-      return { files, failed, views: built.views, hasAll: () => directory.hasAll(files) }
+      return { files, failed, views: built.views, directory }
     })
     const files = all.flatMap((each) => each.files)
     const views = all.flatMap((each) => each.views)
@@ -154,7 +156,10 @@ export class SegmentBuild {
       views,
       keys: new Map(results.flatMap(({ built, directory }) => [...keysIn(directory.path, built)])),
       failed: all.flatMap((each) => each.failed),
-      isComplete: async () => (await Promise.all(all.map((each) => each.hasAll()))).every((hasAll) => hasAll),
+      isComplete: async () =>
+        (await Promise.all(all.map(({ directory, files }) => directory.hasAll(files)))).every((hasAll) => hasAll),
+      isIntact: async () =>
+        (await Promise.all(all.map(({ directory, files }) => directory.hasIntact(files)))).every((hasIntact) => hasIntact),
       remove: () => this.remove(),
     }
   }
