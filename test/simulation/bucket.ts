@@ -50,10 +50,15 @@ export class Buckets {
       this.markers.set(key, known.add(digest(body)))
     }
     return {
-      async putFile(key, path, { signal }: PutOptions) {
+      async putFile(key, path, { sha256, signal }: PutOptions) {
         const body = await files.read(path)
         if (body === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' })
-        await request(`put ${key}`, () => put(key, body), signal)
+        const putIntact = () => {
+          if (sha256 !== undefined && digest(body) !== sha256)
+            throw new ObjectStoreError('damaged', 'put', 'BadDigest', 'simulated: it has another checksum')
+          put(key, body)
+        }
+        await request(`put ${key}`, putIntact, signal)
       },
       put: (key, body, { signal }) => request(`put ${key}`, () => put(key, body), signal),
       putIfAbsent: (key, body, { signal }) =>

@@ -58,6 +58,11 @@ export class SimulatedControl {
     ;[this.#process, this.#services] = this.#start()
   }
 
+  /** The highest seq of a log with a commit, -1 for none. */
+  committedSeq(log: string): number {
+    return Math.max(-1, ...this.commits.values().flatMap(({ endpoint_id, seq }) => (endpoint_id === log ? [seq] : [])))
+  }
+
   /** Whether another machine has adopted the log. */
   refuses(machine: string): boolean {
     return this.#owner !== undefined && this.#owner !== machine

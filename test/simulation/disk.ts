@@ -3,24 +3,43 @@
  *
  * Owns: what a power loss takes. Does not own: when it comes.
  * Law: as `Files` says: a sync makes bytes durable, a sync of a directory names. What is neither may be there afterwards, or not, or in part. Names
- * of one directory become durable in the order in which they were changed.
+ * of one directory become durable in the order in which they were changed. Bits that flip stay so until something is written there.
  */
 import { dirname, resolve } from 'node:path'
 import type { DirectoryEntry, Files, OpenFile, OpenMode } from '#lib/files.ts'
 import type { Draw, Life } from './kernel.ts'
+import type { Rot } from './rot.ts'
 
 type Change = { readonly position: number; readonly bytes: Uint8Array } | { readonly size: number }
 
 class Inode {
+  /** As it was written. What is read may be damaged. */
   content: Buffer = Buffer.alloc(0)
   durable: Buffer = Buffer.alloc(0)
   /** Since the last sync. */
   changes: Change[] = []
   names = 0
   changedAtMs = 0
+  readonly flips = new Map<number, number>()
+  readonly damaged = new Set<number>()
 
   apply(change: Change): void {
     this.content = applied(this.content, change)
+    const [from, to] =
+      'size' in change ? [change.size, Number.POSITIVE_INFINITY] : [change.position, change.position + change.bytes.length]
+    for (const offset of this.flips.keys()) if (offset >= from && offset < to) this.flips.delete(offset)
+  }
+
+  flip(offset: number, bits: number): void {
+    this.flips.set(offset, (this.flips.get(offset) ?? 0) ^ bits)
+  }
+
+  /** Content as it is now, damage included. */
+  get found(): Buffer {
+    if (this.flips.size === 0) return this.content
+    const found = Buffer.from(this.content)
+    for (const [offset, bits] of this.flips) if (offset < found.length) found[offset] = (found[offset] ?? 0) ^ bits
+    return found
   }
 }
 
@@ -53,12 +72,18 @@ export type DiskOptions = {
   /** Mean of a call, in milliseconds. */
   readonly meanMs: number
   readonly fault: () => DiskFault | undefined
+  /** Whether a bit of the next read is another one than is there. */
+  readonly misreads: () => boolean
+  readonly rot: Rot
+  readonly rotDraw: Draw
 }
 
 /** `fails`: with EIO, done or not. `full`: with ENOSPC, if it needs space. `stuck`: it takes half a minute. */
 export type DiskFault = 'fails' | 'full' | 'stuck'
 
 const stuckMs = 30_000
+/** Places that are looked at for a bit that may flip. */
+const triesMax = 5
 const needsSpace = /^(write|open to create|link|copy|make directory|rename)/
 
 export class Disk {
@@ -67,6 +92,10 @@ export class Disk {
 
   constructor(options: DiskOptions) {
     this.#options = options
+  }
+
+  get rot(): Rot {
+    return this.#options.rot
   }
 
   get draw(): Draw {
@@ -99,7 +128,11 @@ export class Disk {
     const files: Files = {
       open: (path, mode) =>
         run(`open to ${mode}`, path, () => new SimulatedFile(path, this.#open(path, mode, changed), this, run)),
-      read: (path) => run('read', path, () => copyOf(this.#inode(path)?.content)),
+      read: (path) =>
+        run('read', path, () => {
+          const inode = this.#inode(path)
+          return inode && this.read(path, inode, 0, Number.POSITIVE_INFINITY)
+        }),
       bytes: (path) =>
         run('stat', path, () => {
           const node = this.find(path)
@@ -138,7 +171,7 @@ export class Disk {
         run(`copy ${from} to`, to, () => {
           const copy = new Inode()
           copy.names = 1
-          copy.content = Buffer.from(this.#existing(from).content)
+          copy.content = Buffer.from(this.#existing(from).found)
           copy.changes = [{ position: 0, bytes: copy.content }]
           change(to, copy)
         }),
@@ -216,6 +249,7 @@ export class Disk {
 
   /** Copies all files as they are now to another disk. */
   copyTo(other: Disk): void {
+    this.rot.copyTo(other.rot)
     const copy = (from: Folder, to: Folder): void => {
       for (const [name, node] of from.entries) {
         if (node instanceof Folder) {
@@ -226,6 +260,8 @@ export class Disk {
           const inode = new Inode()
           inode.content = Buffer.from(node.content)
           inode.durable = inode.content
+          for (const [offset, bits] of node.flips) inode.flip(offset, bits)
+          for (const start of node.damaged) inode.damaged.add(start)
           inode.names = 1
           to.entries.set(name, inode)
         }
@@ -233,6 +269,53 @@ export class Disk {
       to.durable = new Map(to.entries)
     }
     copy(this.#root, other.#root)
+  }
+
+  /** Flips a bit of a file, more often of a segment, if it may flip. */
+  decay(): void {
+    const { rotDraw: draw, rot } = this.#options
+    const { segments = [], others = [] } = Object.groupBy(this.#all(), ({ path }) =>
+      /\/\d{12}-/.test(path) ? 'segments' : 'others',
+    )
+    const some = segments.length > 0 && (others.length === 0 || draw.chance(0.7)) ? segments : others
+    for (let tries = 0; tries < triesMax && some.length > 0; tries += 1) {
+      const { path, inode } = draw.pick(some)
+      const [offset, bits] = [draw.between(0, inode.content.length - 1), 1 << draw.between(0, 7)]
+      if (inode.content.length === 0 || !rot.mayFlip(path, inode, offset)) continue
+      inode.flip(offset, bits)
+      return
+    }
+  }
+
+  /** Restores what a person would restore from elsewhere. Returns whether a file of that path was damaged. */
+  restore(path: string): boolean {
+    const node = this.find(path)
+    if (!(node instanceof Inode) || node.flips.size === 0) return false
+    node.flips.clear()
+    return true
+  }
+
+  /** Returns a copy of a part of the file, with a bit that is wrong if the disk misreads. */
+  read(path: string, inode: Inode, position: number, bytes: number): Buffer {
+    const part = Buffer.from(inode.found.subarray(position, position + bytes))
+    const { rotDraw: draw, rot, misreads } = this.#options
+    if (part.length === 0 || !misreads()) return part
+    const at = draw.between(0, part.length - 1)
+    if (rot.mayFlip(path, inode, position + at)) part[at] = (part[at] ?? 0) ^ (1 << draw.between(0, 7))
+    return part
+  }
+
+  #all(): { readonly path: string; readonly inode: Inode }[] {
+    const all: { readonly path: string; readonly inode: Inode }[] = []
+    const visit = (folder: Folder, at: string): void => {
+      for (const [name, node] of folder.entries) {
+        const path = `${at}/${name}`
+        if (node instanceof Folder) visit(node, path)
+        else all.push({ path, inode: node })
+      }
+    }
+    visit(this.#root, '')
+    return all
   }
 
   /** Whether a file has this text. */
@@ -351,11 +434,15 @@ class SimulatedFile implements OpenFile {
   }
 
   read(into: Uint8Array, position: number): Promise<number> {
-    return this.#run('read', this.path, () => this.readSync(into, position))
+    return this.#run('read', this.path, () => {
+      const part = this.#disk.read(this.path, this.#inode, position, into.byteLength)
+      into.set(part)
+      return part.length
+    })
   }
 
   readSync(into: Uint8Array, position: number): number {
-    const part = this.#inode.content.subarray(position, position + into.byteLength)
+    const part = this.#inode.found.subarray(position, position + into.byteLength)
     into.set(part)
     return part.length
   }
@@ -423,10 +510,6 @@ function loseBytes(inode: Inode, draw: Draw): void {
 function set(folder: Folder, change: readonly (readonly [string, Node | undefined])[]): void {
   for (const [name, node] of change) node === undefined ? folder.entries.delete(name) : folder.entries.set(name, node)
   folder.changes.push(change)
-}
-
-function copyOf(content: Buffer | undefined): Uint8Array | undefined {
-  return content && Buffer.from(content)
 }
 
 function partsOf(path: string): readonly string[] {

@@ -1,4 +1,5 @@
 /** One history: a world and a schedule of faults that a seed draws, and the laws that must hold. */
+import { dataPaths } from '#config/data-paths.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import './abort-signals.ts'
 import { Buckets } from './bucket.ts'
@@ -10,6 +11,7 @@ import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
 import { checkLaws, findWrongCompactions, type Sent } from './laws.ts'
 import { SimulatedNode } from './node.ts'
+import { Rot } from './rot.ts'
 
 export type Plan = { readonly seed: number; readonly steps: number; readonly kept?: readonly string[] | undefined }
 
@@ -41,6 +43,10 @@ type World = {
   readonly diskMs: number
   /** When the node is cut off from control, and how long after that a copy of its disk is adopted; undefined: never. */
   readonly adoption: { readonly cutMs: number; readonly copyMs: number } | undefined
+  /** How often a bit flips on each disk, and the share of reads that are wrong in one. Undefined: never. */
+  readonly rot: { readonly everyMs: number; readonly misreads: number } | undefined
+  /** How often the clock of a machine jumps. Undefined: never. */
+  readonly jumpEveryMs: number | undefined
 }
 
 function drawWorld(draw: Draw): World {
@@ -58,8 +64,15 @@ function drawWorld(draw: Draw): World {
     segmentMaxAgeMs: draw.pick([50, 1_000, 10_000]),
     diskMs: draw.pick([0.05, 0.5, 5]),
     adoption: draw.chance(0.4) ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000) } : undefined,
+    rot: draw.chance(0.5) ? { everyMs: draw.pick([20, 200, 2_000]), misreads: draw.pick([0, 0.001, 0.02]) } : undefined,
+    jumpEveryMs: draw.chance(0.4) ? draw.pick([200, 2_000, 20_000]) : undefined,
   }
 }
+
+/** From a second to a month. */
+const jumpsMs = [1_000, 60_000, 86_400_000, 2_592_000_000] as const
+
+const { nodeId, walNodeId } = dataPaths('/data')
 
 /** The laws hold at any moment, and are checked this often. */
 const lawsMs = 500
@@ -79,12 +92,17 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   const draw = kernel.draw('world')
   const world = drawWorld(draw)
   const faults = new Faults(kernel, kept)
-  const newDisk = (name: string) =>
-    new Disk({
+  const newDisk = (name: string) => {
+    const misread = faults.of(`${name} reads`, world.rot?.misreads ?? 0, ['misread'] as const)
+    return new Disk({
       draw: kernel.draw(name),
+      rot: new Rot(kernel.draw('rot')),
+      rotDraw: kernel.draw(`rot of ${name}`),
+      misreads: () => misread() !== undefined,
       meanMs: world.diskMs,
       fault: faults.of(name, world.diskFaults, ['fails', 'full', 'stuck'] as const),
     })
+  }
   const buckets = new Buckets({
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
     fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
@@ -97,7 +115,8 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   const conversionFault = faults.of('conversion', world.conversionFaults, ['exits', 'hangs', 'fails'] as const)
   const problems: string[] = []
   const addMachine = (name: string, disk: Disk, adopts: boolean) => {
-    const node = new SimulatedNode({ name, kernel, disk, buckets, control, aheadMs: () => 0, conversionFault, adopts })
+    const aheadMs = scheduleJumps(name, kernel, faults, world)
+    const node = new SimulatedNode({ name, kernel, disk, buckets, control, aheadMs, conversionFault, adopts })
     keepRunning(node, { kernel, world, control, problems })
     scheduleFaults(node, faults, world)
     return node
@@ -138,10 +157,11 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     ...(isDelivered ? findWrongCompactions(buckets, await control.listMergedFiles()) : []),
   ]
   await control.close()
+  const left = [node, adopter].flatMap((each) => each?.reasons ?? [])
   return {
     ...{ seed, faults: faults.happened, digest: kernel.digest(), events: kernel.events, last: kernel.last },
     acknowledged: [...sent.values()].filter(({ isAcknowledged }) => isAcknowledged).length,
-    broken: [...problems, ...broken, ...(isDelivered ? [] : ['not everything was delivered in time'])],
+    broken: [...problems, ...broken, ...(isDelivered ? [] : [`not everything was delivered in time: ${left.join('; ')}`])],
   }
 }
 
@@ -173,12 +193,21 @@ function keepRunning(node: SimulatedNode, { kernel, world, control, problems }: 
       if (node.lives(process) || (isRefused && process === 'ingest')) continue
       start(process).catch((error: unknown) => {
         node.kill(process, 'did not start')
-        if (!isDiskFault(error)) problems.push(`${process} did not start: ${(error as Error).stack}`)
+        if (!isDiskFault(error) && !wasRepaired(node, error as Error))
+          problems.push(`${process} did not start: ${(error as Error).stack}`)
       })
     }
     kernel.after(100, 'supervisor', look)
   }
   look()
+}
+
+/** A process may refuse to start if a file of its own is damaged, and names it. A person restores it then. The ids are compared with each other. */
+function wasRepaired({ disk }: SimulatedNode, { message }: Error): boolean {
+  const named = [...message.matchAll(/\/data\/[\w./-]*\w/g)].map(([path]) => path)
+  const suspects = [...named, ...(named.includes(nodeId) ? [walNodeId] : [])]
+  for (const path of suspects) disk.restore(path)
+  return suspects.some((path) => disk.rot.paths.has(path))
 }
 
 /** A process may end when its disk fails: it is started again. */
@@ -191,6 +220,18 @@ function scheduleFaults(node: SimulatedNode, faults: Faults, world: World): void
   for (const process of ['ingest', 'delivery'] as const)
     faults.repeat(2 * world.killEveryMs, `${node.name}: kill of ${process}`, () => node.kill(process))
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
+  if (world.rot !== undefined) faults.repeat(world.rot.everyMs, `${node.name}: bit rot`, () => node.disk.decay())
+}
+
+/** Returns how far the clock of the machine is off. */
+function scheduleJumps(name: string, kernel: Kernel, faults: Faults, { jumpEveryMs }: World): () => number {
+  const draw = kernel.draw(`clock of ${name}`)
+  let aheadMs = 0
+  if (jumpEveryMs !== undefined)
+    faults.repeat(jumpEveryMs, `${name}: clock jump`, () => {
+      aheadMs += draw.pick([-1, 1]) * draw.pick(jumpsMs)
+    })
+  return () => aheadMs
 }
 
 /** Asks for compactions. Returns a function that ends it. */
@@ -221,7 +262,7 @@ function scheduleClient(node: SimulatedNode, kernel: Kernel, world: World, sent:
     const endpoint = draw.pick(endpointIds)
     const ids = Array.from({ length: draw.between(1, 4) }, () => `${sent.size}-${draw.between(0, 1e9)}`)
     const lines = ids.map((id) => `{"id":"${id}","endpoint":"${endpoint}","pad":"${'x'.repeat(draw.between(0, 200))}"}`)
-    const record: Sent = { endpoint, ids, isAcknowledged: false }
+    const record: Sent = { endpoint, ids, lines, isAcknowledged: false }
     sent.set(ids[0] ?? '', record)
     log
       .append(endpoint, {

@@ -2,10 +2,16 @@
 import { dataPaths } from '#config/data-paths.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
+import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
 
 /** A request of a client, with the ids of its records. */
-export type Sent = { readonly endpoint: string; readonly ids: readonly string[]; isAcknowledged: boolean }
+export type Sent = {
+  readonly endpoint: string
+  readonly ids: readonly string[]
+  readonly lines: readonly string[]
+  isAcknowledged: boolean
+}
 
 export type State = {
   /** The disk of the node, and then the one of a machine which adopted a copy of it. */
@@ -20,8 +26,10 @@ type ListedFile = { readonly key: string; readonly sha256: string; readonly rows
 type Marker = {
   readonly id: string
   readonly records: number
+  readonly records_damaged: number
   readonly endpoint_id: string
   readonly adoption?: string
+  readonly log: string
   readonly seq: number
   readonly artifacts: Readonly<Record<string, ListedFile>>
 }
@@ -40,11 +48,12 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
   const disk = adopted ?? own
   const broken: string[] = []
   const { markers, counts, listed } = readBucket(buckets, broken)
-  const known = new Set([...sent.values()].flatMap(({ ids }) => ids))
-  for (const [id, count] of counts) {
-    if (count > 1) broken.push(`record ${id} is in ${count} rows`)
-    if (!known.has(id)) broken.push(`record ${id} was never sent`)
+  const known = new Set([...sent.values()].flatMap(({ lines }) => lines))
+  for (const [row, count] of counts) {
+    if (count > 1) broken.push(`record ${row} is in ${count} rows`)
+    if (!known.has(row)) broken.push(`record ${row} was never sent`)
   }
+  broken.push(...miscounted(state.disks, markers))
   for (const [key, contents] of buckets.markers)
     if (contents.size > 1 && control.commits.size > 0) brokenMarker(key, state, broken)
   for (const id of control.conflicts) broken.push(`the commit ${id} was reported with another content`)
@@ -52,17 +61,25 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
   broken.push(...skipped(left, markers))
   // A machine that is fenced cannot report what it delivered before.
   const isRecorded = markers.every(
-    ({ id, adoption }) => control.commits.has(id) || (adopted !== undefined && adoption === undefined),
+    (marker) =>
+      control.commits.has(marker.id) ||
+      (adopted !== undefined && marker.adoption === undefined) ||
+      isSetAside(marker, state.disks),
   )
   const isDelivered = left.length === 0 && isRecorded
   if (isDelivered) {
-    for (const { ids, isAcknowledged } of sent.values())
-      for (const id of ids)
-        if (isAcknowledged && !counts.has(id) && !(adopted !== undefined && own.holds(`"${id}"`)))
+    const damaged = shownAsDamaged(state.disks, markers)
+    for (const { ids, lines, isAcknowledged } of sent.values())
+      for (const [at, id] of ids.entries())
+        if (
+          isAcknowledged &&
+          !counts.has(lines[at] ?? '') &&
+          !damaged.has(id) &&
+          !(adopted !== undefined && own.holds(`"${id}"`))
+        )
           broken.push(`record ${id} was acknowledged, and is lost`)
     for (const key of buckets.objects.keys())
-      if (!isMarker(key) && !isMerged(key) && !listed.has(key) && (adopted === undefined || adoptedKey.test(key)))
-        broken.push(`no marker lists ${key}`)
+      if (!isMarker(key) && !isMerged(key) && !listed.has(key) && mustBeListed(key, state)) broken.push(`no marker lists ${key}`)
   }
   return { isDelivered, broken }
 }
@@ -80,7 +97,7 @@ function readBucket({ objects }: Buckets, broken: string[]) {
   const readListed = (id: string, { key, sha256 }: ListedFile): readonly string[] => {
     const body = objects.get(key)
     if (body === undefined || digest(body) !== sha256) broken.push(`${id}: ${key} is not what the marker lists`)
-    return recordsOf(body)
+    return rowsOf(body)
   }
   for (const { id, compacted: file } of compactions) {
     listed.add(file.key)
@@ -119,6 +136,11 @@ export function findWrongCompactions({ objects }: Buckets, known: readonly strin
   ]
 }
 
+/** A damaged segment may have been uploaded before under another name, or as one of which nothing is left by now. */
+function mustBeListed(key: string, { disks }: State): boolean {
+  return (disks[1] === undefined || adoptedKey.test(key)) && !isOfDamaged(key, disks)
+}
+
 /** The key of a file of an adoption. A machine that is fenced in the middle of a delivery leaves one of its own. */
 const adoptedKey = /-[0-9a-f]{8}\.parquet$/
 
@@ -142,9 +164,9 @@ function brokenMarker(key: string, { buckets, control }: State, broken: string[]
     broken.push(`${key} is not the marker that control has`)
 }
 
-function recordsOf(body: Buffer | undefined): readonly string[] {
+function rowsOf(body: Buffer | undefined): readonly string[] {
   const text = body?.toString() ?? ''
-  return text === '' ? [] : text.split('\n').map((line) => (JSON.parse(line) as { id: string }).id)
+  return text === '' ? [] : text.split('\n')
 }
 
 /** Segments that are not delivered. */
@@ -153,5 +175,5 @@ function leftIn(disk: Disk): readonly string[] {
     .list(wal)
     .filter(({ kind, name }) => kind === 'directory' && name.includes('-'))
     .flatMap(({ name }) => disk.list(`${wal}/${name}`).map((file) => `${name}/${file.name}`))
-    .filter((name) => /\/\d{12}-/.test(name))
+    .filter((name) => /\/\d{12}-/.test(name) && !name.includes('.quarantine'))
 }

@@ -5,6 +5,7 @@ import { dataPaths } from '#config/data-paths.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { composeDelivery } from '#delivery/plane.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
+import type { Backlog } from '#delivery/segments/backlog.ts'
 import type { KeyIndexes } from '#delivery/windows/thread.ts'
 import { sleep } from '#lib/clock.ts'
 import { startAll } from '#lib/service.ts'
@@ -46,6 +47,7 @@ export class SimulatedNode {
   readonly #lives = new Map<'ingest' | 'delivery', Life>()
   #starts = 0
   #hasTakenOver = false
+  #backlog: () => Backlog | undefined = () => undefined
   /** Undefined until ingest has started, and for a machine that adopts. */
   log: LocalLogWriter | undefined
 
@@ -55,6 +57,15 @@ export class SimulatedNode {
 
   get name(): string {
     return this.#options.name
+  }
+
+  /** Why data that it holds is not delivered. */
+  get reasons(): readonly string[] {
+    const { lags = [], problem = null } = (this.#lives.has('delivery') && this.#backlog()) || {}
+    return [
+      ...lags.map(({ endpoint_id, blocked_by }) => `${this.name}: ${endpoint_id} ${blocked_by}`),
+      ...(problem === null ? [] : [problem]),
+    ]
   }
 
   get disk(): Disk {
@@ -69,6 +80,7 @@ export class SimulatedNode {
   async startIngest(logs: readonly string[], segmentBytes: number, maxAgeMs: number): Promise<void> {
     const { life, files, random } = this.#begin('ingest')
     const nodeId = await readOrCreateNodeId(paths, { files, random })
+    this.#options.disk.rot.areIdsKept = true
     if (this.#options.adopts) await this.#takeOver(life, nodeId, { files, random })
     else await endAdoption(files, paths.nodeAdoption)
     const log = new LocalLogWriter({ directory: paths.wal, files, clock: life.clock, random, logger })
@@ -78,7 +90,8 @@ export class SimulatedNode {
       for (const logName of logs) void log.end(logName, 'adopted')
       return
     }
-    for (const logName of logs) log.configure(logName, { segmentBytes, segmentMaxAgeMs: maxAgeMs, seqAbove: -1 })
+    for (const logName of logs)
+      log.configure(logName, { segmentBytes, segmentMaxAgeMs: maxAgeMs, seqAbove: this.#options.control.committedSeq(logName) })
     this.log = log
   }
 
@@ -98,6 +111,7 @@ export class SimulatedNode {
     const { name, kernel, buckets, control, conversionFault } = this.#options
     const { life, files, random } = this.#begin('delivery')
     const nodeId = await readOrCreateNodeId(paths, { files, random })
+    this.#options.disk.rot.areIdsKept = true
     const client = control.clientFor(life, name, nodeId)
     const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
     const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
@@ -118,6 +132,7 @@ export class SimulatedNode {
       access: new WorkerAccess({ directory: paths.node, user: undefined }),
       ...{ tracer: undefined, traces: undefined },
     })
+    this.#backlog = () => plane.backlog()
     await plane.prepare()
     await startAll(plane.services)
   }
