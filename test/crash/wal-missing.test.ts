@@ -179,6 +179,45 @@ describe('nothing is reported', () => {
   )
 })
 
+describe('nothing is reported of a segment without a frame', () => {
+  test.each(crashes)('after a %s at each step of its recovery', { timeout: 60_000 }, async (fault) => {
+    for (let at = 0; ; at += 1) {
+      await start(at)
+      // Its header is not on the disk yet.
+      rig.disk.fault = ({ kind, path }) => (kind === 'write' && path.endsWith('.open') ? 'kill before' : undefined)
+      await append().catch(() => undefined)
+      const operations = rig.failAt(at, fault)
+      await restart().catch(() => undefined)
+      rig.heal()
+      await restart()
+      await rig.upkeep()
+      expect([at, operations[at], rig.wal.usage.lost, await rig.states()]).toEqual([
+        ...[at, operations[at], { segments: 0, records: 0 }, []],
+      ])
+      if (operations.length <= at) return
+    }
+  })
+
+  test('after a crash before it had a file', async () => {
+    const files = rig.disk.mount()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const open: typeof files.open = async (path, mode) => {
+      if (path.endsWith('.open')) await promise
+      return await files.open(path, mode)
+    }
+    await rig.restart({ ...hooks(), files: { ...files, open } })
+    const stored = append().catch(() => undefined)
+    // The list is written meanwhile.
+    await rig.upkeep(2)
+    rig.disk.kill()
+    resolve()
+    await stored
+    await rig.restart({ ...hooks(), files: rig.disk.mount() })
+    await rig.upkeep()
+    expect([rig.wal.usage.lost.segments, await rig.states()]).toEqual([0, []])
+  })
+})
+
 /** Life of a log: every append may fail, as after a crash. */
 async function work(): Promise<void> {
   await append().catch(() => undefined)

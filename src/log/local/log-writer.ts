@@ -85,7 +85,6 @@ export class LocalLogWriter implements LogWriter {
       limits,
       openSegments: this.#openSegments,
       findDelivered: options.findDelivered,
-      beforeForgotten: () => this.#openSegments.write(),
       onLost: (records) => {
         this.#counts.lost.segments += 1
         this.#counts.lost.records += records

@@ -48,7 +48,11 @@ export type SurveyedLog = {
 }
 
 /** Finds what an earlier process left in the directory of a log, and removes its temporary files. Throws only if the directory cannot be read. */
-export async function surveyLog(options: RecoveryOptions, directory: string, logName: string): Promise<SurveyedLog> {
+export async function surveyLog(
+  options: Pick<RecoveryOptions, 'files' | 'logger'>,
+  directory: string,
+  logName: string,
+): Promise<SurveyedLog> {
   const { files, logger } = options
   const entries = await files.list(directory)
   const found = await readHighWater(files, directory)

@@ -11,17 +11,17 @@ import { errorCode } from '#lib/files.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import type { FindDelivered } from '../../log-writer.ts'
 import type { SegmentFile } from '../format/directory.ts'
-import { isSameSegment, parseSegmentName } from '../format/segment-file.ts'
+import { isSameSegment, parseSegmentName, segmentName } from '../format/segment-file.ts'
 import type { DiskUsage } from '../read/disk-usage.ts'
 import { MissingSegments } from './missing-segments.ts'
 import type { NotedSegment, OpenSegments } from './open-segments.ts'
 import type { Orphan } from './orphan.ts'
 import { type RecoveryOptions, recoverSegment, surveyLog } from './recover-segment.ts'
 
-export type LogRecoveryOptions = RecoveryOptions & {
+export type LogRecoveryOptions = Omit<RecoveryOptions, 'beforeForgotten'> & {
   readonly directory: string
   readonly usage: DiskUsage
-  readonly openSegments: Pick<OpenSegments, 'logNames' | 'leftOpen' | 'wasListed'>
+  readonly openSegments: Pick<OpenSegments, 'logNames' | 'leftOpen' | 'wasListed' | 'write'>
   /** Undefined if nobody knows: missing segments are not looked for then. */
   readonly findDelivered: FindDelivered | undefined
   /** `openPath` was the segment's file before. */
@@ -39,6 +39,8 @@ export class LogRecovery {
   readonly #uncounted = new Set<string>()
   /** By log, oldest first. */
   readonly #orphans = new Map<string, readonly Orphan[]>()
+  /** Names of those of which no trace is left, or will be, because nothing in them was acknowledged. */
+  readonly #forgotten = new Set<string>()
   /** Logs with orphans of an earlier process that were not read yet. */
   readonly #unread = new Set<string>()
   /** One attempt at a time for each log: two would write the same files. */
@@ -79,7 +81,8 @@ export class LogRecovery {
   *noted(): Generator<NotedSegment> {
     yield* this.#missing.all()
     for (const logName of this.#unreadable.keys()) yield* this.#options.openSegments.leftOpen(logName, undefined)
-    for (const orphans of this.#orphans.values()) for (const orphan of orphans) yield notedOf(orphan)
+    for (const orphans of this.#orphans.values())
+      for (const orphan of orphans) if (!this.#forgotten.has(nameOf(orphan))) yield notedOf(orphan)
   }
 
   /** Resolves once all frames that an earlier process left in the log were read, or cannot be for now. Undefined if that is so already. */
@@ -208,16 +211,22 @@ export class LogRecovery {
   }
 
   async #recoverOnce(logName: string): Promise<void> {
-    const { directory, onSealed, usage } = this.#options
+    const { directory, onSealed, usage, openSegments } = this.#options
     for (const orphan of this.#orphans.get(logName) ?? []) {
-      const { segment, retry, isGone = false } = await recoverSegment(this.#options, join(directory, logName), orphan)
+      const beforeForgotten = async () => {
+        // Otherwise the list would name it still, and a start after a crash would take its file for removed.
+        this.#forgotten.add(nameOf(orphan))
+        await openSegments.write()
+      }
+      const options = { ...this.#options, beforeForgotten }
+      const { segment, retry, isGone = false } = await recoverSegment(options, join(directory, logName), orphan)
       const left = (this.#orphans.get(logName) ?? []).flatMap((other) => {
         if (other !== orphan) return [other]
         return retry === undefined ? [] : [retry]
       })
       if (left.length > 0) this.#orphans.set(logName, left)
       else this.#orphans.delete(logName)
-      if (isGone) this.#missing.add(notedOf(orphan))
+      if (isGone && !this.#forgotten.has(nameOf(orphan))) this.#missing.add(notedOf(orphan))
       if (segment !== undefined) onSealed(segment, orphan.path)
       else if (retry === undefined) {
         usage.forget(orphan.path)
@@ -226,6 +235,10 @@ export class LogRecovery {
       }
     }
   }
+}
+
+function nameOf(orphan: Orphan): string {
+  return join(orphan.logName, segmentName(orphan, 'open'))
 }
 
 function notedOf({ logName, seq, incarnation, acknowledged = { bytes: 0, records: 0 } }: Orphan): NotedSegment {

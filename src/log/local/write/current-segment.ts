@@ -60,7 +60,7 @@ export class CurrentSegment {
   #settings: LogSettings
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
-  /** The segment that is being opened, from before the round is read that its high water names. */
+  /** The segment that is being opened, from when its file exists, and before the round is read that its high water names. */
   #opening: SegmentRef | undefined
   #problem: string | undefined
   #isDue = false
@@ -229,11 +229,12 @@ export class CurrentSegment {
   async #create(segment: SegmentRef, path: string): Promise<OpenFile> {
     const { files, directory, openSegments, onOrphan } = this.#options
     const { seq, incarnation } = segment
-    this.#opening = identityOf(segment)
-    const { round } = openSegments
     let file: OpenFile | undefined
     try {
       file = await createWithDirectory(files, directory, path)
+      // Not before: a crash would leave a segment in the list that never had a file, and looks as if somebody had removed it.
+      this.#opening = identityOf(segment)
+      const { round } = openSegments
       await writeHighWater(files, directory, { seq, opened: { incarnation, round } })
       return file
     } catch (error) {
