@@ -50,6 +50,17 @@ describe('an fdatasync that fails', () => {
     expect(await rig.deliver()).toEqual({ before: 0, after: 1 })
   })
 
+  test('delivers nothing twice that was rejected and sent again, also if the process is killed at once', async () => {
+    await rig.append('before')
+    fail('sync', '.open', { error: 'EIO' })
+    await expect(rig.append('rejected')).rejects.toMatchObject({ reason: 'io_error' })
+    expect(await rig.append('again')).toBe(1)
+    rig.disk.kill()
+    await rig.restart()
+    await rig.wal.stop(never)
+    expect(await rig.deliver()).toEqual({ before: 0, again: 1 })
+  })
+
   test('on the first group leaves no file behind', async () => {
     fail('sync', '.open', { error: 'EIO' })
     await expect(rig.append('lost')).rejects.toMatchObject({ reason: 'io_error' })

@@ -18,8 +18,8 @@ import { isSameSegment } from '../format/segment-file.ts'
 
 export const openSegmentsName = 'open-segments'
 
-/** A lower bound: what was appended after the list was written is not in it. */
-export type NotedSegment = SegmentRef & { readonly bytes: number; readonly records: number }
+/** A lower bound, unless `isFinal`: what was appended after the list was written is not in it. */
+export type NotedSegment = SegmentRef & { readonly bytes: number; readonly records: number; readonly isFinal?: boolean }
 
 export type OpenSegmentsOptions = {
   readonly directory: string
@@ -112,8 +112,8 @@ export class OpenSegments {
 
   #text(): string {
     let text = ''
-    for (const { logName, seq, incarnation, bytes, records } of this.#options.current())
-      text += `${logName} ${seq} ${incarnation} ${bytes} ${records}\n`
+    for (const { logName, seq, incarnation, bytes, records, isFinal } of this.#options.current())
+      text += `${logName} ${seq} ${incarnation} ${bytes} ${records}${isFinal ? ' final' : ''}\n`
     return text
   }
 }
@@ -130,7 +130,7 @@ function checksumOf(text: string): string {
 
 const number = String.raw`(\d{1,15})`
 const head = new RegExp(`^${number} ([0-9a-f]{8})\n`)
-const line = new RegExp(`^([\\w-]+) ${number} ([a-z0-9]{10}) ${number} ${number}$`)
+const line = new RegExp(`^([\\w-]+) ${number} ([a-z0-9]{10}) ${number} ${number}( final)?$`)
 
 /** Returns undefined for a list that is damaged. */
 function parseList(bytes: Uint8Array): { readonly round: number; readonly segments: readonly NotedSegment[] } | undefined {
@@ -139,9 +139,10 @@ function parseList(bytes: Uint8Array): { readonly round: number; readonly segmen
   const text = content.slice(start.length)
   if (round === undefined || checksum !== checksumOf(text)) return undefined
   const segments = text.split('\n').flatMap((row): NotedSegment[] => {
-    const [, logName, seq, incarnation, size, records] = line.exec(row) ?? []
+    const [, logName, seq, incarnation, size, records, final] = line.exec(row) ?? []
     if (logName === undefined || incarnation === undefined) return []
-    return [{ logName, seq: Number(seq), incarnation, bytes: Number(size), records: Number(records) }]
+    const noted = { logName, seq: Number(seq), incarnation, bytes: Number(size), records: Number(records) }
+    return [{ ...noted, isFinal: final !== undefined }]
   })
   return { round: Number(round), segments }
 }

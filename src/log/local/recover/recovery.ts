@@ -167,7 +167,7 @@ export class LogRecovery {
     const left = openSegments.leftOpen(logName, highWater)
     for (const orphan of orphans) {
       const noted = left.find((segment) => isSameSegment(segment, orphan))
-      this.addOrphan(noted === undefined ? orphan : { ...orphan, acknowledged: { bytes: noted.bytes, records: noted.records } })
+      this.addOrphan(noted === undefined ? orphan : withNoted(orphan, noted))
     }
     for (const segment of left) {
       this.noteSeq(logName, segment.seq)
@@ -241,6 +241,10 @@ function nameOf(orphan: Orphan): string {
   return join(orphan.logName, segmentName(orphan, 'open'))
 }
 
-function notedOf({ logName, seq, incarnation, acknowledged = { bytes: 0, records: 0 } }: Orphan): NotedSegment {
-  return { logName, seq, incarnation, ...acknowledged }
+function withNoted(orphan: Orphan, { bytes, records, isFinal }: NotedSegment): Orphan {
+  return { ...orphan, acknowledged: { bytes, records }, ...(isFinal && { durableBytes: bytes }) }
+}
+
+function notedOf({ logName, seq, incarnation, acknowledged = { bytes: 0, records: 0 }, durableBytes }: Orphan): NotedSegment {
+  return { logName, seq, incarnation, ...acknowledged, isFinal: durableBytes === acknowledged.bytes }
 }

@@ -175,6 +175,8 @@ export class CurrentSegment {
       return
     }
     onOrphan(state === 'poisoned' ? await poison(files, logger, directory, orphan) : orphan)
+    // Rejected records may be at its end, and are sent again into the next segment: after a crash, a start must not deliver both.
+    if (state === 'poisoned') await openSegments.write().catch(() => undefined)
   }
 
   #isFull({ durableBytes }: SegmentWriter): boolean {
