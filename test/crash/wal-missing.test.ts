@@ -198,23 +198,44 @@ describe('nothing is reported of a segment without a frame', () => {
     }
   })
 
-  test('after a crash before it had a file', async () => {
+  test.each([
+    ['before it has a file', '.open', 'kill'],
+    ['before its file is durable', 'high-water', 'crash'],
+  ] as const)('after a crash %s', async (_, name, end) => {
     const files = rig.disk.mount()
     const { promise, resolve } = Promise.withResolvers<void>()
     const open: typeof files.open = async (path, mode) => {
-      if (path.endsWith('.open')) await promise
+      if (path.includes(name)) await promise
       return await files.open(path, mode)
     }
     await rig.restart({ ...hooks(), files: { ...files, open } })
     const stored = append().catch(() => undefined)
     // The list is written meanwhile.
     await rig.upkeep(2)
-    rig.disk.kill()
+    rig.disk[end]()
     resolve()
     await stored
     await rig.restart({ ...hooks(), files: rig.disk.mount() })
     await rig.upkeep()
     expect([rig.wal.usage.lost.segments, await rig.states()]).toEqual([0, []])
+  })
+
+  test('and one that was opened while a list was written is not forgotten', async () => {
+    const files = rig.disk.mount()
+    let isFirst = true
+    const rename: typeof files.rename = async (from, to) => {
+      await files.rename(from, to)
+      if (!isFirst || !to.endsWith('high-water')) return
+      isFirst = false
+      await rig.upkeep(2)
+    }
+    await rig.restart({ ...hooks(), files: { ...files, rename } })
+    await append()
+    rig.disk.kill()
+    await remove(rig.openPath())
+    await rig.restart({ ...hooks(), files: rig.disk.mount() })
+    await rig.upkeep()
+    expect([rig.wal.usage.lost.segments, await rig.states()]).toEqual([1, ['0 quarantined']])
   })
 })
 

@@ -60,7 +60,7 @@ export class CurrentSegment {
   #settings: LogSettings
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
-  /** The segment that is being opened, from when its file exists, and before the round is read that its high water names. */
+  /** The segment that is being opened, from when its file and its high water are durable. */
   #opening: SegmentRef | undefined
   #problem: string | undefined
   #isDue = false
@@ -224,6 +224,7 @@ export class CurrentSegment {
     if (openedAtMs - this.#activeAtMs >= limits.idleMs) logger.notice({ log: logName, seq }, 'data arriving')
     this.#activeAtMs = openedAtMs
     this.#segment = { writer, openedAtMs, cancelTimer }
+    this.#opening = undefined
     return writer
   }
 
@@ -234,25 +235,26 @@ export class CurrentSegment {
     let file: OpenFile | undefined
     try {
       file = await createWithDirectory(files, directory, path)
-      // Not before: a crash would leave a segment in the list that never had a file, and looks as if somebody had removed it.
+      let round: number
+      // A list that was taken meanwhile does not have the segment.
+      do {
+        round = openSegments.round
+        await writeHighWater(files, directory, { seq, opened: { incarnation, round } })
+      } while (round !== openSegments.round)
+      // Not before: a crash would leave a segment in the list without a durable file, which looks as if somebody had removed it.
       this.#opening = identityOf(segment)
-      const { round } = openSegments
-      await writeHighWater(files, directory, { seq, opened: { incarnation, round } })
       return file
     } catch (error) {
       await file?.close().catch(() => undefined)
       if (errorCode(error) === 'EEXIST') throw error
       // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would always fail: a disk that fails
       // may have created it.
-      this.#opening = undefined
       await openSegments.write().catch(() => undefined)
       await files.remove(path).catch(() => {
         this.#lastSeq = seq
         onOrphan({ ...identityOf(segment), path, durableBytes: 0, isPoisoned: false })
       })
       throw error
-    } finally {
-      this.#opening = undefined
     }
   }
 
