@@ -1,10 +1,11 @@
 /** A database that lacks commits which nodes remember: nodes say so, and every answer that is made from commits. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { parseUpdates } from '#node/snapshot-sections.ts'
 import { clearMissingCommits, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { aPublishedView } from '../support/set-up.ts'
-import { aCommit, TestNode } from '../support/test-node.ts'
+import { aCommit, everyKind, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
@@ -121,6 +122,13 @@ describe('what a node remembers of the database', () => {
         .split('\n')
         .map((line) => JSON.parse(line).kind),
     ).toEqual(['end'])
+    // The state that it has is back: it is told at once, although no section differs.
+    await node.snapshot()
+    const back = await node.call('POST', 'snapshot', {
+      ...{ node_id: node.id, epoch: node.current.epoch, kinds: everyKind, digest: node.digest, wait_ms: 30_000 },
+      ...{ position: node.current.position, refusing: true },
+    })
+    expect(parseUpdates(Buffer.from(back.body))).toMatchObject([{ sections: [], end: { position: node.current.position } }])
     await node.heartbeat()
     await compare(null)
     expect((await account.get('/v1/endpoints')).status).toBe(200)

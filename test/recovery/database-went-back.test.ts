@@ -1,5 +1,5 @@
 /** The database is an older copy, or gone: nodes keep what they know, control says so, and nothing is lost or doubled. */
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,16 +29,20 @@ describeWith('processes', 'a database that went back', () => {
     for (const name of databaseFiles(inlet.directory)) rmSync(join(inlet.directory, name))
   }
 
+  function copyDatabase(from: string, to: string): void {
+    for (const name of databaseFiles(from)) cpSync(join(from, name), join(to, name))
+  }
+
   /** Copies the database as it is now; all processes are stopped. */
   async function keepCopy(): Promise<void> {
     for (const name of processes) await inlet.end(name, 'SIGTERM')
-    for (const name of databaseFiles(inlet.directory)) cpSync(join(inlet.directory, name), join(elsewhere, name))
+    copyDatabase(inlet.directory, elsewhere)
   }
 
   async function putCopyBack(): Promise<void> {
     for (const name of processes) await inlet.kill(name)
     removeDatabase()
-    for (const name of databaseFiles(elsewhere)) cpSync(join(elsewhere, name), join(inlet.directory, name))
+    copyDatabase(elsewhere, inlet.directory)
   }
 
   const endpointOf = (id: string) => inlet.ok('GET', `/v1/endpoints/${id}`)
@@ -97,6 +101,50 @@ describeWith('processes', 'a database that went back', () => {
     // Both processes of the node follow, and report it, on a machine that runs other tests.
     await until('the endpoint to be active', async () => (await endpointOf(id)).status === 'active', 60_000)
     expect((await inlet.run('database', 'show')).log).not.toMatch(/may be missing\n$/)
+  })
+
+  test('nodes follow the newer database again once it is put back, also with a lease on credentials', async () => {
+    inlet.configure({ INLET_CREDENTIAL_LEASE: '5s' })
+    const newest = join(elsewhere, 'newest')
+    mkdirSync(newest)
+    await inlet.start(...processes)
+    const { id } = await inlet.endpoint({ bucket: 'lake' })
+    await keepCopy()
+    await inlet.start(...processes)
+    const key = await inlet.ok('POST', '/v1/keys', { name: 'till', scopes: ['ingest'] })
+    // Delivery has no keys.
+    await inlet.ok('PATCH', `/v1/endpoints/${id}`, { segment_bytes: 8_000_000 })
+    const send = async () => {
+      const headers = { 'x-api-key': key.api_key, 'content-type': 'application/json' }
+      return (await fetch(`${inlet.ingestUrl}/v1/ingest?endpoint=${id}`, { method: 'POST', headers, body: '1' })).status
+    }
+    await until('the key on the node', async () => (await send()) === 202)
+    /** As the files say that a start without control reads. */
+    const refusing = () =>
+      ['ingest', 'delivery'].filter((name) => {
+        const lines = readFileSync(join(inlet.directory, 'node', `${name}-snapshot.ndjson`), 'utf8')
+          .trimEnd()
+          .split('\n')
+        // The last line is a checksum.
+        return JSON.parse(lines.at(-2) ?? '').refusing === true
+      })
+    await until('both processes to know it', async () => (await endpointOf(id)).status === 'active', 30_000)
+    await inlet.end('control', 'SIGTERM')
+    copyDatabase(inlet.directory, newest)
+    removeDatabase()
+    copyDatabase(elsewhere, inlet.directory)
+    await inlet.start('control')
+    await until('both processes to refuse', () => refusing().length === 2, 30_000)
+    await until('the lease to end', async () => (await send()) === 503, 30_000)
+
+    await inlet.end('control', 'SIGTERM')
+    removeDatabase()
+    copyDatabase(newest, inlet.directory)
+    await inlet.start('control')
+    await until('the key to be accepted again', async () => (await send()) === 202, 30_000)
+    await until('both processes to follow', () => refusing().length === 0, 30_000)
+    const shown = async () => (await inlet.run('database', 'show')).log
+    await until('the node to say so', async () => !(await shown()).includes('keeps its configuration'))
   })
 
   test('an older copy with the same configuration is noticed by its commits', async () => {

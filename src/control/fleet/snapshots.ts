@@ -3,8 +3,9 @@
  *
  * Owns: which sections a node receives, and when its long poll ends. Does not own: content (`section-builder.ts`), versions
  * (`store/cluster/section-versions.ts`).
- * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed. A process that
- * accepts data receives endpoints only after the database knows that it does: drains depend on it.
+ * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed, or if the process
+ * refuses another state of the database: it then learns the position, also without a section. A process that accepts data receives endpoints
+ * only after the database knows that it does: drains depend on it.
  */
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
@@ -114,8 +115,9 @@ export class Snapshots {
     let isDifferent = request.epoch < 0
     const isDue = () => {
       const offer = this.#offer(region)
-      // Another state of the database: the node refuses it, or an operator said that nodes follow it.
-      if (request.epoch > this.#position.epoch || this.#refusedBy(request) !== undefined) isDifferent = true
+      // The process refuses this database, or has to follow it now, or an operator said that nodes follow it.
+      if (request.refusing === true || request.epoch > this.#position.epoch || this.#refusedBy(request) !== undefined)
+        isDifferent = true
       // Most changes affect other regions, so the offer is the same object as before.
       else if (!isDifferent && offer !== compared) isDifferent = !isEmpty(differenceFrom(request, offer))
       compared = offer
