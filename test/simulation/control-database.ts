@@ -2,9 +2,11 @@
 import { Kysely, sql } from 'kysely'
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
-import { inNewEpoch } from '#store/cluster/epoch.ts'
+import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
+import { insertBinding } from '#store/endpoints/bindings.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
 import { insertEndpoint } from '#store/endpoints/endpoints.ts'
+import { insertView, publishView } from '#store/endpoints/views.ts'
 import { openSqlite } from '#store/engines/sqlite.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import type { Database } from '#store/schema.ts'
@@ -13,6 +15,7 @@ import { startMs } from './kernel.ts'
 
 export const accountId = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
 export const endpointIds = ['11111111-1111-4111-a111-111111111111', '22222222-2222-4222-a222-222222222222'] as const
+const viewsOfEndpoint = 3
 const destinationId = '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f'
 
 /** The statements that make a database with all that a history begins with. */
@@ -26,6 +29,29 @@ export async function openDatabase(): Promise<Store> {
   return store
 }
 
+/** One of each can be detached after the other. They have no rows: conversion writes none. */
+export const bindings = endpointIds.flatMap((endpoint_id, at) =>
+  Array.from({ length: viewsOfEndpoint }, (_, index) => ({
+    id: idOf('b', at, index),
+    view_id: idOf('c', at, index),
+    endpoint_id,
+  })),
+)
+
+function idOf(kind: string, at: number, index: number): string {
+  return `${kind.repeat(8)}-0000-4000-a000-${String(at).padStart(4, '0')}${String(index).padStart(8, '0')}`
+}
+
+async function attachView(db: ChangeTx, { id, view_id, endpoint_id }: (typeof bindings)[number]): Promise<void> {
+  const definition = { columns: [{ name: 'id', type: 'VARCHAR' as const, path: '$.id' }] }
+  const name = `view_${endpoint_id.slice(0, 1)}_${Number(view_id.slice(-8))}`
+  const view = { id: view_id, created_by: 'somebody', name, definition, description: '', format: 'json' as const, tags: [] }
+  await insertView(db, accountId, view, startMs)
+  await publishView(db, accountId, view_id, startMs)
+  const binding = { id, endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: 'somebody' }
+  await insertBinding(db, accountId, binding, startMs)
+}
+
 function openMemory(): Store {
   const db = new Kysely<Database>({ dialect: openSqlite(':memory:').dialect })
   return { db, dialect: 'sqlite', newLeaderLock: undefined, close: () => db.destroy() }
@@ -37,13 +63,15 @@ async function furnish(store: Store): Promise<Store> {
   const place = { bucket: 'lake', prefix: 'in', region: 'loc', role_arn: null, kms_key_arn: null } as const
   const destination = { id: destinationId, name: 'lake', ...place, checksums: 'standard', path_style: true } as const
   await insertDestination(store.db, accountId, destination, startMs)
-  const settings = { name: null, segment_bytes: null, segment_max_age_seconds: null, output_formats: null, mqtt_config: null }
+  const settings = { name: null, segment_bytes: null, segment_max_age_seconds: null, mqtt_config: null }
+  const output_formats = ['parquet', 'parquet_views'] as const
   const compaction: AutomaticCompaction = { period: 'day', except_views: [], remove_after_hours: 1 }
   const kept = { compaction, kept_headers: null, kept_fields: null }
   for (const [index, id] of endpointIds.entries()) {
     const endpoint = { id, region: 'loc', label: `endpoint${index}`, since_epoch: 1, destination_id: destinationId }
-    await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, ...kept }, startMs))
+    await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, output_formats, ...kept }, startMs))
   }
+  for (const binding of bindings) await inNewEpoch(store, (db) => attachView(db, binding))
   return store
 }
 

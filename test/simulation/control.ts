@@ -5,9 +5,11 @@ import { AppError, errorTable } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { type ArtifactFile, listKeys, type SegmentCommit } from '#model/commit.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
+import { detachBinding } from '#store/endpoints/bindings.ts'
 import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import type { Store } from '#store/store.ts'
-import { accountId, openDatabase } from './control-database.ts'
+import { accountId, bindings, openDatabase } from './control-database.ts'
 import { type ControlServices, composeServices } from './control-services.ts'
 import { type Delays, type Kernel, Life } from './kernel.ts'
 
@@ -30,6 +32,7 @@ export class SimulatedControl {
   /** The machine that has adopted the log. */
   #owner: string | undefined
   #starts = 0
+  readonly #attached = [...bindings]
   #process: Life
   #services: Promise<ControlServices>
 
@@ -179,6 +182,14 @@ export class SimulatedControl {
         if (!(error instanceof AppError)) throw error
       },
     )
+  }
+
+  /** Detaches the next view of an endpoint, if it has one. */
+  async detach(): Promise<void> {
+    const next = this.#attached.shift()
+    if (next === undefined) return
+    const now = this.#process.clock.now()
+    await inNewEpoch(this.#store, (db) => detachBinding(db, accountId, next.endpoint_id, next.id, now))
   }
 
   async hasRunningJobs(): Promise<boolean> {

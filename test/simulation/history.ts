@@ -124,6 +124,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   const node = addMachine('node', newDisk('disk'), false)
   const sent = new Map<string, Sent>()
   faults.repeat(world.killEveryMs * 5, 'restart of control', () => control.restart())
+  faults.repeat(world.compactEveryMs, 'a view is detached', () => void control.detach())
   const stopCompacting = scheduleCompactions(kernel, world, control)
   const stopSending = scheduleClient(node, kernel, world, sent)
   let adopter: SimulatedNode | undefined

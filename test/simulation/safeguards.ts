@@ -108,6 +108,92 @@ export const safeguards: readonly Safeguard[] = [
     from: 'await turn\n',
     to: '\n',
   },
+  {
+    name: 'a frame is compared with its checksum',
+    file: 'log/local/format/frame.ts',
+    from: "if (crc32c(bytes.subarray(offset + PREFIX_BYTES, end), salt.crc) !== crc) return 'corrupt'",
+    to: '',
+  },
+  {
+    name: 'a footer is compared with its checksum',
+    file: 'log/local/format/segment-file.ts',
+    from: 'if (bytes.readUInt32LE(offset + 92) !== crc32c(bytes.subarray(offset, offset + 92), salt.crc)) return undefined',
+    to: '',
+  },
+  {
+    name: 'a header is compared with its checksum',
+    file: 'log/local/format/segment-file.ts',
+    from: "if (bytes.readUInt32LE(124) !== crc32c(bytes.subarray(0, 124))) return 'corrupt'",
+    to: '',
+  },
+  {
+    name: 'records that damage took are counted',
+    file: 'log/local/recover/salvage.ts',
+    from: 'const damagedRecords = hasProvenDamage ? lostRecords : 0',
+    to: 'const damagedRecords = 0',
+  },
+  {
+    name: 'a damaged original is kept',
+    file: 'log/local/recover/quarantine.ts',
+    from: 'const isKept = await files.link(path, kept).then(',
+    to: 'const isKept = await Promise.resolve().then(',
+  },
+  {
+    name: 'a later group proves damage',
+    file: 'log/local/recover/inspection.ts',
+    from: 'this.hasGroupBehindDamage = true',
+    to: '',
+  },
+  {
+    name: 'a segment that was salvaged is read again',
+    file: 'delivery/convert/conversion.ts',
+    from: '(signal.aborted && !isReplaced)',
+    to: 'signal.aborted',
+  },
+  {
+    name: 'a salvaged segment is delivered from its new footer',
+    file: 'delivery/convert/policy.ts',
+    from: "{ kind: 'end', as: 'again', pause }, history: paused }",
+    to: "{ kind: 'retry', pause }, history: paused }",
+  },
+  {
+    name: 'a copy of intact frames is synced',
+    file: 'log/local/recover/salvage.ts',
+    from: 'await to.sync()\n',
+    to: '\n',
+  },
+  {
+    name: 'a segment whose seal failed is recovered',
+    file: 'log/local/write/current-segment.ts',
+    from: "else if (state !== 'open' || frames === 0) await this.abandon()",
+    to: '',
+  },
+  {
+    name: 'files of an adoption have keys of their own',
+    file: 'delivery/plane.ts',
+    from: 'adoption: adoption?.id,',
+    to: 'adoption: undefined,',
+  },
+  {
+    name: 'the marker comes before the report',
+    file: 'delivery/plane.ts',
+    from: "markerSink({ seal, earlierAdoptions: adoption?.earlier, logger }),\n      { name: 'outbox', record: ({ commit }) => outbox.add(commit) },",
+    to: "{ name: 'outbox', record: ({ commit }) => outbox.add(commit) },\n      markerSink({ seal, earlierAdoptions: adoption?.earlier, logger }),",
+  },
+  {
+    name: 'the id of the node is compared with that of its log',
+    file: 'node/identity.ts',
+    from: 'if (own !== undefined && owner !== undefined && own !== owner) {',
+    to: 'if (false) {',
+  },
+  {
+    name: 'a footer is compared with the frames before it',
+    file: 'log/local/read/segment-reader.ts',
+    from: 'if (!tally.matches(end.footer, end.offset)) {',
+    to: 'if (false) {',
+    redundant:
+      'frames and footer have checksums of their own: only a whole frame that vanishes would need it, and no fault here takes one',
+  },
 ]
 
 const source = join(import.meta.dirname, '../../src')
