@@ -94,6 +94,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   return {
     backlog: plane.backlog,
     async stop(signal) {
+      fence.stopping()
       const progress = new Periodic({
         name: 'stop progress',
         intervalMs: deliveryLimits.stopProgressMs,

@@ -2,8 +2,8 @@
  * Whether this node has lost its place in the installation: control refuses its credential, and says why.
  *
  * Owns: `node/fence`, which has the reason, and who learns of it. Does not own: how ingest and delivery end their work.
- * Law: a process that control had accepted stays fenced until it ends, whatever control says later. One that has just started works again as
- * soon as control accepts it. Listeners are called before the file is written, so nothing waits for the disk.
+ * Law: a process that control had accepted, or that is stopping, stays fenced until it ends, whatever control says later. One that has just
+ * started works again as soon as control accepts it. Listeners are called before the file is written, so nothing waits for the disk.
  */
 
 import { type Fence, isFence } from '#errors.ts'
@@ -36,6 +36,7 @@ export class NodeFence {
   readonly #listeners = new Set<() => void>()
   #fence: Fence | undefined
   #wasAccepted = false
+  #isStopping = false
   #opened = Promise.withResolvers<void>()
 
   private constructor(options: NodeFenceOptions, fence: Fence | undefined) {
@@ -61,7 +62,7 @@ export class NodeFence {
 
   /** Whether it stays fenced until the process ends. */
   get isFinal(): boolean {
-    return this.#fence !== undefined && this.#wasAccepted
+    return this.#fence !== undefined && (this.#wasAccepted || this.#isStopping)
   }
 
   /** Whether control accepted the credential since the start. */
@@ -75,6 +76,12 @@ export class NodeFence {
     if (this.isFinal) listener()
   }
 
+  /** The process is stopping: a fence that it has, or gets meanwhile, is final. */
+  stopping(): void {
+    this.#isStopping = true
+    this.#notifyIfFinal()
+  }
+
   /** Resolves while control accepts this node. Rejects with the reason of the signal. */
   async whenOpen(signal: AbortSignal): Promise<void> {
     await settlesBefore(this.#opened.promise, signal)
@@ -83,7 +90,7 @@ export class NodeFence {
 
   /** Control accepted the credential. */
   async accepted(): Promise<void> {
-    if (this.#wasAccepted) return
+    if (this.#wasAccepted || this.isFinal) return
     this.#wasAccepted = true
     if (this.#fence === undefined) return
     this.#fence = undefined
@@ -100,7 +107,7 @@ export class NodeFence {
     if (this.#fence === undefined) this.#opened = Promise.withResolvers()
     this.#fence = fence
     logger.error({ next: nextSteps[fence] }, reasons[fence])
-    if (this.isFinal) for (const listener of this.#listeners) listener()
+    this.#notifyIfFinal()
     try {
       await writeDurably(files, path, Buffer.from(`${fence}\n`))
     } catch (error) {
@@ -121,5 +128,9 @@ export class NodeFence {
   async reload(): Promise<void> {
     const stored = await this.readStored()
     if (stored !== undefined) await this.refused(stored)
+  }
+
+  #notifyIfFinal(): void {
+    if (this.isFinal) for (const listener of this.#listeners) listener()
   }
 }

@@ -1,5 +1,5 @@
 /** A node stands still, and its place is taken meanwhile: removed or released by an operator, or adopted from a copy of its disk. Then it goes on. */
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
@@ -121,6 +121,33 @@ test('a node whose disk was copied and adopted refuses data when it goes on', { 
   const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
   expect(status_reasons.join()).toContain('are only on the disk of a machine that lost its place to another one')
   for (const command of processes) expect(await installation.end(command, 'SIGTERM')).toBe(0)
+})
+
+test('a machine that starts after its disk was adopted ends at once, also with commits to report', {
+  timeout: 120_000,
+}, async () => {
+  const { installation, id, records } = await furnished()
+  await using _ = installation
+  await installation.ok('PATCH', `/v1/endpoints/${id}`, { segment_max_age_seconds: 1 })
+  await until('the delivery', async () => (await records()) === 1, 30_000)
+  await installation.end('control', 'SIGTERM')
+  expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+  const outbox = join(installation.directory, 'node/outbox')
+  await until('the commit that waits', () => readdirSync(outbox).length === 1, 30_000)
+  for (const command of processes) await installation.kill(command)
+  const copy = join(installation.directory, 'copy')
+  cpSync(join(installation.directory, 'node'), join(copy, 'node'), { recursive: true })
+  await installation.start('control')
+  expect((await installation.run('node', '--adopt', copy)).exitCode).toBe(0)
+
+  const logged = installation.log.length
+  for (const command of processes) installation.spawn(command)
+  const fenced = /"process":"(ingest|delivery)".*another machine adopted the log/g
+  await until('both refusals', () => installation.log.slice(logged).match(fenced)?.length === 2, 30_000)
+  expect(readdirSync(outbox)).toHaveLength(1)
+  const began = performance.now()
+  for (const command of processes) expect(await installation.end(command, 'SIGTERM')).toBe(0)
+  expect(performance.now() - began).toBeLessThan(10_000)
 })
 
 test('what is lost with a disk is a loss until the disk is back, and receipts tell it', { timeout: 120_000 }, async () => {
