@@ -73,7 +73,8 @@ test.each([
     expect(reasons).toContain(', or confirm the loss (inlet losses confirm')
     await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
     signal('SIGCONT')
-    expect(new Set((await queued).map(({ status }) => status))).toEqual(new Set([503]))
+    // 500 for a record that was stored when the node learned of it: it may be delivered.
+    expect((await queued).map(({ status }) => status).filter((status) => ![500, 503].includes(status))).toEqual([])
     expect(await isRefusing(refusal)).toBe(true)
     const readiness = await fetch(`${installation.ingestUrl}/readyz`)
     expect([readiness.status, await readiness.text()]).toEqual([503, expect.stringContaining(refusal)])
