@@ -7,8 +7,8 @@ import { Timestamp } from './timestamp.ts'
 export const LossState = z.enum(['open', 'recovered', 'confirmed'])
 export type LossState = z.infer<typeof LossState>
 
-/** Why records are lost: their node was removed, its id released, or they are only on the disk of a machine that lost its place. */
-export const LossCause = z.enum(['node_removed', 'node_released', 'left_on_disk'])
+/** Why records are lost: their node was removed, its id released, its log adopted, or they are only on the disk of a machine that lost its place. */
+export const LossCause = z.enum(['node_removed', 'node_released', 'node_adopted', 'left_on_disk'])
 export type LossCause = z.infer<typeof LossCause>
 
 /** Records of one endpoint that were acknowledged, and not delivered when their node lost its place. */
@@ -26,7 +26,7 @@ export const Loss = z.object({
   }),
   cause: LossCause.meta({
     description:
-      '`node_removed`, `node_released`: what the node had last reported then; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so',
+      '`node_removed`, `node_released`, `node_adopted`: what the node had last reported then, also if another machine adopted its log, until that has delivered it; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so',
   }),
   first_segment_seq: z.int().min(0).nullable().meta({
     description:
@@ -44,7 +44,9 @@ export const Loss = z.object({
   }),
   bytes: z.int().min(0).meta({ description: 'size of these segments on the disk of the node, at most' }),
   reported_at: Timestamp.meta({ description: 'when the node last reported what its disk held' }),
-  recorded_at: Timestamp.meta({ description: 'when the node was removed or its id released, or its disk first reported' }),
+  recorded_at: Timestamp.meta({
+    description: 'when the node was removed, its id released or its log adopted, or its disk first reported',
+  }),
   is_node_back: z.boolean().meta({
     description: 'whether the node joined again, as when its disk was adopted: it delivers what it still has',
   }),

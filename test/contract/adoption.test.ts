@@ -170,15 +170,13 @@ describe('an adoption', () => {
 
   test.each(['before control learned of it', 'after that'])('can be repeated if it was interrupted %s', async (when) => {
     const { living, adopting } = await copied()
+    const stopping = new AbortController()
     const adopt: ControlClient['adopt'] = async (...call) => {
       if (when === 'after that') await adopting.client.adopt(...call)
+      stopping.abort('SIGTERM')
       throw new Error('the machine stops')
     }
-    // It waits for control in vain, and is stopped meanwhile.
-    const failed = new Promise<void>((resolve) => {
-      adopting.adopt({ adopt: (...call) => adopt(...call).finally(resolve) }).catch(() => undefined)
-    })
-    await failed
+    await expect(adopting.adopt({ adopt }, stopping.signal)).rejects.toBe('SIGTERM')
     const again = await machine('copy')
     await again.adopt()
     expect([await living.standing(), await again.standing()]).toEqual(['node_adopted', 'accepted'])

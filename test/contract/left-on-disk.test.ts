@@ -110,6 +110,49 @@ test('a released id: the disk corrects what was last reported', async () => {
   expect(await losses()).toMatchObject([{ id: loss.id, cause: 'left_on_disk', segments: 3, records: 25, last_segment_seq: 4 }])
 })
 
+test('an adoption is a loss of what was reported, until the copy has delivered it', async () => {
+  const { endpoint, node, losses, commit, adopt } = await inhabited()
+  await node.snapshot()
+  const hold = (records: number) =>
+    node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 1, records, first_seq: 1, last_seq: 1 })] })
+  await hold(10)
+  await adopt()
+  expect(await losses()).toMatchObject([{ cause: 'node_adopted', state: 'open', segments: 1, records: 10 }])
+  await commit(1)
+  expect(await losses()).toMatchObject([{ state: 'recovered' }])
+  await node.heartbeat({}, { lag: [] })
+  const others = await inhabited()
+  await others.node.snapshot()
+  const lag = aLag(others.endpoint.id, { undelivered_segments: 1, records: 23, first_seq: 1, last_seq: 1 })
+  await others.node.heartbeat({}, { lag: [lag] })
+  await others.adopt()
+  await others.commit(1)
+  expect(await others.reasons()).toContain('were not delivered when another machine adopted its log at')
+  expect(await others.losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 1, records: 10 } }])
+})
+
+test('a machine with the log of another one uses no seq that the other may have used, also of endpoints that were never reported', async () => {
+  const { endpoint, node, commit, adopt } = await inhabited()
+  const committed = async () => (await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id]
+  await adopt()
+  expect(await committed()).toBe(999)
+  await commit(1_004)
+  await adopt()
+  expect(await committed()).toBe(2_004)
+})
+
+test('a loss that is told twice is one loss', async () => {
+  const { endpoint, node, left, losses, report } = await inhabited()
+  await node.snapshot()
+  const hold = () =>
+    node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 1, records: 1, first_seq: 1, last_seq: 1 })] })
+  await hold()
+  expect((await operator().delete(`/v1/nodes/${node.id}?force=true`)).status).toBe(200)
+  expect((await operator().delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)).status).toBe(204)
+  expect(await report([left(1, 1)])).toMatchObject({ status: 200, body: { losses: 1 } })
+  expect(await losses()).toMatchObject([{ cause: 'left_on_disk', records: 1, state: 'open' }])
+})
+
 test('401 with any other credential, 403 in the name of another node, 422', async () => {
   const { node, left, adopt, report } = await inhabited()
   expect(await report([left(1, 1)])).toMatchObject({ status: 401 })

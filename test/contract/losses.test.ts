@@ -69,7 +69,7 @@ describe('GET /v1/losses', () => {
     await hold(1, 3)
     await commit(1, 2)
     const deleted = newId()
-    await node.heartbeat({}, { lag: [aLag(deleted), aLag(endpoint.id, { records: 9, first_seq: 1, last_seq: 3 })] })
+    await node.heartbeat({}, { lag: [aLag(deleted), aLag(endpoint.id, { records: 29, first_seq: 1, last_seq: 3 })] })
     expect((await remove(node.id)).body).toMatchObject({ endpoints: 2, losses: 1 })
     expect(await losses()).toMatchObject([{ segments: 1, records: 9 }])
     const whole = await inhabited()
@@ -291,7 +291,7 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
 describe('a disk that comes back', () => {
   test('makes the loss recovered once its segments are delivered, and receipts wait meanwhile', async () => {
     const { account, node, losses, reasons, receipt, hold, commit } = await inhabited()
-    await hold(2, 3)
+    await hold(2, 3, { records: 20 })
     await remove(node.id)
     await node.join()
     expect(await losses()).toMatchObject([{ state: 'open', is_node_back: true }])
@@ -313,7 +313,7 @@ describe('a disk that comes back', () => {
 
   test('leaves the loss open if it has not all of it, and a confirmed one is recovered all the same', async () => {
     const { account, node, losses, receipt, hold, commit } = await inhabited()
-    await hold(2, 3)
+    await hold(2, 3, { records: 20 })
     await remove(node.id)
     await node.join()
     await commit(3)
@@ -325,6 +325,35 @@ describe('a disk that comes back', () => {
     await commit(2)
     expect(await losses()).toMatchObject([{ state: 'recovered', confirmed_by: `key:${account.key_id}` }])
   })
+})
+
+test('an older copy of the disk does not recover what the node had reported beyond it', async () => {
+  const { node, losses, hold, commit } = await inhabited()
+  await hold(2, 2, { records: 23 })
+  await remove(node.id)
+  await node.join()
+  await commit(2)
+  expect(await losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 1, records: 10 } }])
+})
+
+test('a segment in quarantine is a loss of unknown records, and one only, however often the node is removed', async () => {
+  const { endpoint, node, losses, reasons } = await inhabited()
+  const quarantine = {
+    undelivered_segments: 0,
+    quarantined_segments: 1,
+    undelivered_bytes: 600,
+    records: 0,
+    first_seq: null,
+    last_seq: null,
+  }
+  for (let removals = 0; removals < 2; removals += 1) {
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, quarantine)] })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([{ state: 'open', segments: 1, records: null, bytes: 600 }])
+    expect(await reasons()).toContain('600 bytes of acknowledged records of node')
+    await node.join()
+  }
+  expect(await reasons()).toContain('what is in quarantine needs a person')
 })
 
 test('an id that is released for another disk records the loss, and its seqs are not used again', async () => {

@@ -23,6 +23,7 @@ const exempt: readonly string[] = [
   'has not closed the log yet',
   'the node is back, and delivers what it still has',
   // Six lost nodes are too many.
+  'another machine adopted its log',
   'more losses are not confirmed',
   // Nobody leads for two minutes.
   'was last checked at',

@@ -919,8 +919,8 @@ readonly node_name: string | null
 readonly region: string
 /** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it */
 readonly state: "open" | "recovered" | "confirmed"
-/** `node_removed`, `node_released`: what the node had last reported then; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so */
-readonly cause: "node_removed" | "node_released" | "left_on_disk"
+/** `node_removed`, `node_released`, `node_adopted`: what the node had last reported then, also if another machine adopted its log, until that has delivered it; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so */
+readonly cause: "node_removed" | "node_released" | "node_adopted" | "left_on_disk"
 /** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say: then only `confirmed` ends the loss */
 readonly first_segment_seq: number | null
 /** the last segment that the node reported; null if it did not say */
@@ -933,7 +933,7 @@ readonly records: number | null
 readonly bytes: number
 /** when the node last reported what its disk held */
 readonly reported_at: string
-/** when the node was removed or its id released, or its disk first reported */
+/** when the node was removed, its id released or its log adopted, or its disk first reported */
 readonly recorded_at: string
 /** whether the node joined again, as when its disk was adopted: it delivers what it still has */
 readonly is_node_back: boolean

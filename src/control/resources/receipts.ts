@@ -93,6 +93,7 @@ async function explainUndelivered(
   const loss = isCovered ? found : undefined
   const lost = (reason: string): Undelivered => ({ state: 'lost', reason, loss_id: loss?.id ?? null })
   const waiting = { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null } as const
+  if (loss?.state === 'open' && loss.cause === 'left_on_disk') return lost(describeLoss(loss))
   if (node === 'registered' && reported_at === undefined) return waiting
   if (loss !== undefined && loss.state !== 'recovered') return lost(describeLoss(loss))
   const { before, after } = await findNeighbours(db, endpoint_id, segment)
@@ -121,7 +122,11 @@ function mayExist(
 function describeLoss({ cause, recorded_at }: FoundLoss): string {
   if (cause === 'left_on_disk')
     return 'the records are only on the disk of a machine that lost its place to another one, before it delivered the segment'
-  const what = cause === 'node_released' ? 'the id of the node was released' : 'the node was removed'
+  const what = {
+    node_removed: 'the node was removed',
+    node_released: 'the id of the node was released',
+    node_adopted: 'another machine adopted the log of the node',
+  }[cause]
   return `${what} at ${recorded_at}, before it delivered the segment`
 }
 

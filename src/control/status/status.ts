@@ -155,13 +155,17 @@ function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
     : [...reasons, `${losses.length - lossReasonsMax} more losses are not confirmed`]
 }
 
-function describeLoss({ cause, recorded_at, is_node_back }: OpenLoss): string {
+function describeLoss({ cause, recorded_at, is_node_back, records }: OpenLoss): string {
   if (cause === 'left_on_disk')
     return 'are only on the disk of a machine that lost its place to another one: bring them in from there (docs/fencing.md)'
   const advice = is_node_back
-    ? 'the node is back, and delivers what it still has'
+    ? `the node is back, and delivers what it still has${records === null ? '; what is in quarantine needs a person (docs/operations.md)' : ''}`
     : 'bring its disk back (inlet node --adopt DIR --join-token TOKEN)'
-  const when = cause === 'node_released' ? 'its id was released' : 'it was removed'
+  const when = {
+    node_removed: 'it was removed',
+    node_released: 'its id was released',
+    node_adopted: 'another machine adopted its log',
+  }[cause]
   return `were not delivered when ${when} at ${recorded_at}: ${advice}`
 }
 

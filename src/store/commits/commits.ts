@@ -162,17 +162,36 @@ export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record
 /** Segments that a node may have begun after its last report. */
 export const seqsSkipped = 1_000
 
-/** Has a node continue each log so far above what it reported to hold, as if that was committed. */
+/**
+ * Has a node continue each log so far above what it reported, as if that was committed: the machine before may have gone on. Logs of which
+ * nothing is known are those of all endpoints of its region.
+ */
 export async function skipSeqs(db: Tx, node_id: string): Promise<void> {
+  const region = db.selectFrom('nodes').select('nodes.region').where('nodes.id', '=', node_id)
   await db
     .insertInto('committed_seqs')
     .columns(['node_id', 'endpoint_id', 'seq'])
     .expression(({ selectFrom }) =>
-      selectFrom('endpoint_lags')
-        .select(['node_id', 'endpoint_id'])
-        .select(sql<number>`last_seq + cast(${seqsSkipped} as bigint)`.as('seq'))
-        .where('node_id', '=', node_id)
-        .where('last_seq', 'is not', null),
+      selectFrom('endpoints')
+        .leftJoin('committed_seqs as committed', (join) =>
+          join.onRef('committed.endpoint_id', '=', 'endpoints.id').on('committed.node_id', '=', node_id),
+        )
+        .leftJoin('endpoint_lags as held', (join) =>
+          join.onRef('held.endpoint_id', '=', 'endpoints.id').on('held.node_id', '=', node_id),
+        )
+        .select(sql<string>`cast(${node_id} as text)`.as('node_id'))
+        .select('endpoints.id as endpoint_id')
+        .select(
+          sql<number>`case when coalesce(held.last_seq, -1) > coalesce(committed.seq, -1) then held.last_seq
+            else coalesce(committed.seq, -1) end + cast(${seqsSkipped} as bigint)`.as('seq'),
+        )
+        .where(({ eb, and, or }) =>
+          or([
+            eb('committed.seq', 'is not', null),
+            eb('held.last_seq', 'is not', null),
+            and([eb('endpoints.region', '=', region), eb('endpoints.deleted_at', 'is', null)]),
+          ]),
+        ),
     )
     .onConflict((conflict) =>
       conflict

@@ -11,6 +11,7 @@ import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
 import type { Db, Tx } from '../store.ts'
+import { findOpenOverlap } from './losses.ts'
 
 /** A machine by the credential that control refuses. */
 export type FormerMachine = { readonly node_id: string; readonly region: string | null; readonly credential_hash: string }
@@ -156,12 +157,13 @@ async function upsertLoss(
 ): Promise<boolean> {
   const id = machineLossId(machine, owner.endpoint_id)
   const cause: LossCause = 'left_on_disk'
-  const known = await db.selectFrom('losses').selectAll().where('id', '=', id).executeTakeFirst()
+  const { node_id, region } = machine
+  const own = await db.selectFrom('losses').selectAll().where('id', '=', id).executeTakeFirst()
+  const known = own ?? (await findOpenOverlap(db, { node_id, endpoint_id: owner.endpoint_id, ...seqs }))
   if (known === undefined) {
     const { name = null } = (await findName(db, machine.node_id)) ?? {}
     const figures = { ...seqs, segments, segments_missing: segments, records, bytes, records_recovered: 0, bytes_recovered: 0 }
     const times = { reported_at: now, recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
-    const { node_id, region } = machine
     const row = { id, ...owner, node_id, node_name: name, region: region ?? '', cause, ...figures, ...times }
     await db.insertInto('losses').values(row).execute()
     return true
@@ -187,7 +189,7 @@ async function upsertLoss(
     recovered_at: null,
     ...state,
   }
-  await db.updateTable('losses').set(change).where('id', '=', id).execute()
+  await db.updateTable('losses').set(change).where('id', '=', known.id).execute()
   return isMore
 }
 

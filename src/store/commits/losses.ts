@@ -1,9 +1,9 @@
 /**
  * The ledger of loss: what was acknowledged and not delivered when a node lost its place.
  *
- * Owns: the rows, from the removal until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts), and what a
- * machine says later of its disk (left-on-disk.ts).
- * Law: a row is an upper bound as of the last report of the node. A segment counts as missing until its commit is recorded, whoever
+ * Owns: the rows, until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts), the adoption
+ * (nodes/node-credentials.ts), and what a machine says later of its disk (left-on-disk.ts).
+ * Law: a row is an upper bound as of the last report of the node, and no segment is in two open ones. A segment counts as missing until its commit is recorded, whoever
  * delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers. A loss whose segments are not known is never
  * recovered: only its account ends it. Neither is one of which a commit has fewer records than the disk.
  */
@@ -26,45 +26,98 @@ type LossRow = Database['losses']
 export type Losing = { readonly cause: LossCause; readonly idOf: (endpoint_id: string) => string }
 
 /**
- * Records what the removal of a node loses, and tells the accounts in their audit trails. Call it before the node is deleted. Logs whose
- * endpoint was deleted or is unknown have no owner to tell. Returns the number of losses.
+ * Records what the removal, the release or the adoption of a node may lose, and tells the accounts in their audit trails. Call it before the node
+ * is deleted. Logs whose endpoint was deleted or is unknown have no owner to tell. Returns the number of losses.
  */
 export async function recordLosses(db: Tx, node_id: string, { cause, idOf }: Losing, now: number): Promise<number> {
-  const held = await listHeld(db, node_id)
   const delivered = await countDelivered(db, node_id)
-  const rows = held.flatMap(({ node_region, open_segments, undelivered_segments, parked_segments, ...log }): LossRow[] => {
-    const { endpoint_id, account_id, node_name, first_seq, last_seq, records, quarantined_segments, last_seen_at } = log
-    const held = open_segments + undelivered_segments + parked_segments
-    // Some may have been delivered after the report. Each seq is that of one segment.
-    const range = first_seq === null || last_seq === null ? held : last_seq - first_seq + 1 - (delivered.get(endpoint_id) ?? 0)
-    const segments = Math.max(0, Math.min(held, range)) + quarantined_segments
-    if (segments === 0) return []
-    const bounds = { first_seq, last_seq, segments, segments_missing: segments, records, bytes: log.undelivered_bytes }
-    const times = { reported_at: last_seen_at ?? now, recorded_at: now, recovered_at: null, confirmed_at: null }
-    const recovered = { records_recovered: 0, bytes_recovered: 0 }
-    return [
-      {
-        id: idOf(endpoint_id),
-        account_id,
-        endpoint_id,
-        node_id,
-        node_name,
-        region: node_region,
-        cause,
-        ...bounds,
-        ...recovered,
-        ...times,
-        confirmed_by: null,
-      },
-    ]
-  })
-  for (const some of inChunks(rows)) await db.insertInto('losses').values(some).execute()
-  for (const account_id of new Set(rows.map((row) => row.account_id))) {
+  const accounts = new Set<string>()
+  let losses = 0
+  for (const held of await listHeld(db, node_id)) {
+    const { endpoint_id, account_id, node_name, node_region: region, last_seen_at } = held
+    const bounds = boundsOf(held, delivered.get(endpoint_id), cause)
+    if (bounds === undefined) continue
+    losses += 1
+    const times = {
+      reported_at: last_seen_at ?? now,
+      recorded_at: now,
+      recovered_at: null,
+      confirmed_at: null,
+      confirmed_by: null,
+    }
+    const owner = { id: idOf(endpoint_id), account_id, endpoint_id, node_id, node_name, region }
+    const recovered = { segments_missing: bounds.segments, records_recovered: 0, bytes_recovered: 0 }
+    if (await addLoss(db, { ...owner, cause, ...bounds, ...recovered, ...times })) accounts.add(account_id)
+  }
+  for (const account_id of accounts) {
     const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: node_id } as const
     await insertAuditEvent(db, eventOutsideApi(event, now))
   }
-  return rows.length
+  return losses
 }
+
+/** Returns what of a log was not delivered; undefined for nothing. */
+function boundsOf(
+  { open_segments, undelivered_segments, parked_segments, quarantined_segments, ...log }: HeldLog,
+  delivered: Delivered | undefined,
+  cause: LossCause,
+) {
+  const { first_seq, last_seq, undelivered_bytes } = log
+  // The machine that adopts a disk has its quarantine, too.
+  const quarantined = cause === 'node_adopted' ? 0 : quarantined_segments
+  const held = open_segments + undelivered_segments + parked_segments
+  // Some may have been delivered after the report. Each seq is that of one segment.
+  const range = first_seq === null || last_seq === null ? held : last_seq - first_seq + 1 - (delivered?.seqs ?? 0)
+  const segments = Math.max(0, Math.min(held, range)) + quarantined
+  if (segments === 0) return undefined
+  // Reports do not count the records in quarantine.
+  const records = log.records === null || quarantined > 0 ? null : Math.max(0, log.records - (delivered?.records ?? 0))
+  return { first_seq, last_seq, segments, records, bytes: Math.max(0, undelivered_bytes - (delivered?.bytes ?? 0)) }
+}
+
+/** Adds a loss, or what it has more than an open one of the same segments: a node may lose its place twice. Returns whether there is more. */
+async function addLoss(db: Tx, row: LossRow): Promise<boolean> {
+  const known = await findOpenOverlap(db, row)
+  if (known === undefined) {
+    await db.insertInto('losses').values(row).execute()
+    return true
+  }
+  const isMore = row.segments > known.segments || (row.records ?? 0) > (known.records ?? 0)
+  const records = row.records === null || known.records === null ? null : Math.max(row.records, known.records)
+  const change = {
+    segments: Math.max(row.segments, known.segments),
+    segments_missing: Math.max(row.segments_missing, known.segments_missing),
+    records,
+    bytes: Math.max(row.bytes, known.bytes),
+    first_seq: known.first_seq === null || row.first_seq === null ? null : Math.min(row.first_seq, known.first_seq),
+    last_seq: known.last_seq === null || row.last_seq === null ? null : Math.max(row.last_seq, known.last_seq),
+    reported_at: row.reported_at,
+  }
+  await db.updateTable('losses').set(change).where('id', '=', known.id).execute()
+  return isMore
+}
+
+/** Returns the open loss of a node and an endpoint that may be of some of these segments. */
+export async function findOpenOverlap(
+  db: Db,
+  { node_id, endpoint_id, first_seq, last_seq }: Pick<LossRow, 'node_id' | 'endpoint_id' | 'first_seq' | 'last_seq'>,
+): Promise<LossRow | undefined> {
+  return db
+    .selectFrom('losses')
+    .selectAll()
+    .where(({ and }) => and({ node_id, endpoint_id }))
+    .where('recovered_at', 'is', null)
+    .where('confirmed_at', 'is', null)
+    .$if(first_seq !== null && last_seq !== null, (query) =>
+      query.where(({ eb, and, or }) =>
+        or([eb('first_seq', 'is', null), and([eb('first_seq', '<=', last_seq ?? 0), eb('last_seq', '>=', first_seq ?? 0)])]),
+      ),
+    )
+    .orderBy('recorded_at', 'desc')
+    .executeTakeFirst()
+}
+
+type HeldLog = Awaited<ReturnType<typeof listHeld>>[number]
 
 /** Returns the logs of the node with segments, whose endpoints exist. */
 function listHeld(db: Db, node_id: string) {
@@ -84,8 +137,10 @@ function listHeld(db: Db, node_id: string) {
     .execute()
 }
 
+type Delivered = { readonly seqs: number; readonly records: number; readonly bytes: number }
+
 /** Returns how many of the seqs that the node reported have a commit, by endpoint. */
-async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<string, number>> {
+async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<string, Delivered>> {
   const rows = await db
     .selectFrom('endpoint_lags')
     .innerJoin('commits', (join) =>
@@ -97,10 +152,17 @@ async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<stri
     )
     .select('endpoint_lags.endpoint_id')
     .select(({ fn }) => fn.count<number>('commits.seq').distinct().as('seqs'))
+    .select(sql<number>`cast(sum(commits.records) as bigint)`.as('records'))
+    .select(sql<number>`cast(sum(commits.wal_bytes) as bigint)`.as('bytes'))
     .where('endpoint_lags.node_id', '=', node_id)
     .groupBy('endpoint_lags.endpoint_id')
     .execute()
-  return new Map(rows.map(({ endpoint_id, seqs }) => [endpoint_id, Number(seqs)]))
+  return new Map(
+    rows.map(({ endpoint_id, seqs, records, bytes }) => [
+      endpoint_id,
+      { seqs: Number(seqs), records: Number(records), bytes: Number(bytes) },
+    ]),
+  )
 }
 
 /**
@@ -115,9 +177,9 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
       segments_missing: subtractFrom(ref('segments_missing'), 1),
       records_recovered: addTo(ref('records_recovered'), val(records)),
       bytes_recovered: addTo(ref('bytes_recovered'), val(wal_bytes)),
-      // A machine said how many records are on its disk, so fewer than those are not all.
+      // Fewer records than the disk had are not all.
       recovered_at: sql<number | null>`case when segments_missing <= 1
-        and (cause <> 'left_on_disk' or records is null or records_recovered + cast(${records} as bigint) >= records)
+        and (records is null or records_recovered + cast(${records} as bigint) >= records)
         then cast(${now} as bigint) else null end`,
     }))
     .where(({ and }) => and({ endpoint_id, node_id }))

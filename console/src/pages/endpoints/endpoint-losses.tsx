@@ -19,6 +19,7 @@ export function EndpointLosses({ account, endpoint }: EndpointLossesProps) {
 const happened: Readonly<Record<Loss['cause'], string>> = {
   node_removed: 'was removed',
   node_released: 'lost its id, which was released',
+  node_adopted: 'had its log adopted by another machine',
   left_on_disk: 'said what it holds',
 }
 
