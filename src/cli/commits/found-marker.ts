@@ -15,6 +15,9 @@ import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 /** The reason, for the operator. */
 export type Rejected = { readonly rejected: string }
 
+/** `expired`: older than commits are kept. */
+export type Outcome = 'recorded' | 'known' | 'expired' | Rejected
+
 export type FoundMarker =
   | { readonly type: 'segment'; readonly commit: SegmentCommit }
   /** Artifacts that a backfill or a re-drive added. */

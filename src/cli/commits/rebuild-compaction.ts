@@ -21,7 +21,7 @@ import {
   publishCompaction,
 } from '#store/jobs/compactions.ts'
 import { readConsistently, type Store, type Tx, transact } from '#store/store.ts'
-import type { Rejected } from './found-marker.ts'
+import type { Outcome, Rejected } from './found-marker.ts'
 
 export type RebuildCompactionOptions = {
   readonly store: Store
@@ -30,8 +30,6 @@ export type RebuildCompactionOptions = {
   readonly keptMs: number
   readonly dryRun: boolean
 }
-
-type Outcome = 'recorded' | 'known' | 'expired' | Rejected
 
 export async function rebuildCompaction(
   key: string,

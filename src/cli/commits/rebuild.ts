@@ -16,7 +16,7 @@ import { listKnownCommits, listViewsOfOthers, type MarkerFolder } from '#store/c
 import { findDestination } from '#store/endpoints/destinations.ts'
 import { findVersionId } from '#store/endpoints/views.ts'
 import { type Store, transact } from '#store/store.ts'
-import { type FoundMarker, type Rejected, readMarker } from './found-marker.ts'
+import { type FoundMarker, type Outcome, type Rejected, readMarker } from './found-marker.ts'
 import { rebuildCompaction } from './rebuild-compaction.ts'
 
 /** Markers per database lookup. */
@@ -124,8 +124,6 @@ async function read(store: ObjectStore, folder: MarkerFolder, { key, bytes }: En
   const body = await store.get(key)
   return body === undefined ? { rejected: 'removed in the meantime' } : readMarker(key, body, folder)
 }
-
-type Outcome = 'recorded' | 'known' | 'expired' | Rejected
 
 async function record(marker: FoundMarker, folder: MarkerFolder, options: RebuildOptions): Promise<Outcome> {
   const { views, artifacts } = marker.type === 'segment' ? marker.commit : marker.addition
