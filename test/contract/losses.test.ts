@@ -336,6 +336,22 @@ test('an older copy of the disk does not recover what the node had reported beyo
   expect(await losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 1, records: 10 } }])
 })
 
+test('a node that is removed twice adds to its loss what it has more, and keeps what was recovered', async () => {
+  const { node, losses, hold, commit } = await inhabited()
+  await hold(2, 3, { records: 20 })
+  await remove(node.id)
+  await node.join()
+  await commit(2)
+  await hold(3, 5, { records: 30 })
+  await remove(node.id)
+  const recovered = { segments: 1, records: 10 }
+  const seqs = { first_segment_seq: 2, last_segment_seq: 5 }
+  expect(await losses()).toMatchObject([{ state: 'open', ...seqs, segments: 4, records: 40, recovered }])
+  await node.join()
+  await commit(3, 4, 5)
+  expect(await losses()).toMatchObject([{ state: 'recovered', recovered: { segments: 4, records: 40 } }])
+})
+
 test('a segment in quarantine is a loss of unknown records, and one only, however often the node is removed', async () => {
   const { endpoint, node, losses, reasons } = await inhabited()
   const quarantine = {

@@ -164,8 +164,8 @@ async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<C
   const beginsToRefuse = kept_position !== undefined && before?.isRefusing !== true
   if (lost === 0 && !beginsToRefuse) return recorded ?? {}
   const since = before?.last_seen_at ?? 0
-  // A node that refuses the configuration may be right about more than commits: an operator decides.
   const region = await getNodeRegion(db, node_id)
+  // A node that refuses the configuration may be right about more than commits: an operator decides.
   await noteMissingCommits(db, region, since, now, { isAutomatic: kept_position === undefined })
   const isAutomatic = (await findMissing(db, [region])).get(region)?.isAutomatic
   return {

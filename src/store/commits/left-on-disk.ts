@@ -11,7 +11,7 @@ import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
 import type { Db, Tx } from '../store.ts'
-import { findOpenOverlap } from './losses.ts'
+import { listOpenOf, overlaps } from './losses.ts'
 
 /** A machine by the credential that control refuses. */
 export type FormerMachine = { readonly node_id: string; readonly region: string | null; readonly credential_hash: string }
@@ -43,12 +43,13 @@ export async function recordLeftOnDisk(
   await lockMachine(db, machine)
   const logs = Map.groupBy(left, ({ endpoint_id }) => endpoint_id)
   const accounts = new Set<string>()
+  const open = await listOpenOf(db, machine.node_id)
   let losses = 0
   for (const { id: endpoint_id, account_id } of await listOwners(db, machine, [...logs.keys()])) {
     const bounds = await findMissing(db, machine.node_id, endpoint_id, logs.get(endpoint_id) ?? [])
     if (bounds === undefined) continue
     losses += 1
-    if (await upsertLoss(db, machine, { endpoint_id, account_id }, bounds, now)) accounts.add(account_id)
+    if (await upsertLoss(db, { machine, open, now }, { endpoint_id, account_id }, bounds)) accounts.add(account_id)
   }
   for (const account_id of accounts) {
     const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: machine.node_id } as const
@@ -150,16 +151,16 @@ function addBounds(one: Bounds, other: Bounds): Bounds {
 /** Returns whether the loss is new, or larger than before. One that was confirmed is open again then. */
 async function upsertLoss(
   db: Tx,
-  machine: FormerMachine,
+  { machine, open, now }: { readonly machine: FormerMachine; readonly open: readonly LossRow[]; readonly now: number },
   owner: { readonly endpoint_id: string; readonly account_id: string },
   { segments, records, bytes, ...seqs }: Bounds,
-  now: number,
 ): Promise<boolean> {
   const id = machineLossId(machine, owner.endpoint_id)
   const cause: LossCause = 'left_on_disk'
   const { node_id, region } = machine
   const own = await db.selectFrom('losses').selectAll().where('id', '=', id).executeTakeFirst()
-  const known = own ?? (await findOpenOverlap(db, { node_id, endpoint_id: owner.endpoint_id, ...seqs }))
+  const isOf = (loss: LossRow) => loss.endpoint_id === owner.endpoint_id && overlaps(loss, seqs)
+  const known = own ?? open.find(isOf)
   if (known === undefined) {
     const { name = null } = (await findName(db, machine.node_id)) ?? {}
     const figures = { ...seqs, segments, segments_missing: segments, records, bytes, records_recovered: 0, bytes_recovered: 0 }

@@ -3,9 +3,9 @@
  *
  * Owns: the rows, until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts), the adoption
  * (nodes/node-credentials.ts), and what a machine says later of its disk (left-on-disk.ts).
- * Law: a row is an upper bound as of the last report of the node, and no segment is in two open ones. A segment counts as missing until its commit is recorded, whoever
- * delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers. A loss whose segments are not known is never
- * recovered: only its account ends it. Neither is one of which a commit has fewer records than the disk.
+ * Law: a row is an upper bound as of the last report of the node. No segment is in two open rows. It counts as missing until its commit is
+ * recorded, whoever delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers. A loss whose segments are not known
+ * is never recovered: only its account ends it. Neither is one of which commits have fewer records than were reported.
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
@@ -31,24 +31,28 @@ export type Losing = { readonly cause: LossCause; readonly idOf: (endpoint_id: s
  */
 export async function recordLosses(db: Tx, node_id: string, { cause, idOf }: Losing, now: number): Promise<number> {
   const delivered = await countDelivered(db, node_id)
+  const open = Map.groupBy(await listOpenOf(db, node_id), (loss) => loss.endpoint_id)
   const accounts = new Set<string>()
+  const added: LossRow[] = []
   let losses = 0
   for (const held of await listHeld(db, node_id)) {
     const { endpoint_id, account_id, node_name, node_region: region, last_seen_at } = held
     const bounds = boundsOf(held, delivered.get(endpoint_id), cause)
     if (bounds === undefined) continue
     losses += 1
-    const times = {
-      reported_at: last_seen_at ?? now,
-      recorded_at: now,
-      recovered_at: null,
-      confirmed_at: null,
-      confirmed_by: null,
+    const reported_at = last_seen_at ?? now
+    const known = open.get(endpoint_id)?.find((loss) => overlaps(loss, bounds))
+    if (known !== undefined) {
+      if (await growLoss(db, known, { ...bounds, reported_at })) accounts.add(account_id)
+      continue
     }
     const owner = { id: idOf(endpoint_id), account_id, endpoint_id, node_id, node_name, region }
     const recovered = { segments_missing: bounds.segments, records_recovered: 0, bytes_recovered: 0 }
-    if (await addLoss(db, { ...owner, cause, ...bounds, ...recovered, ...times })) accounts.add(account_id)
+    const times = { reported_at, recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
+    added.push({ ...owner, cause, ...bounds, ...recovered, ...times })
+    accounts.add(account_id)
   }
+  for (const some of inChunks(added)) await db.insertInto('losses').values(some).execute()
   for (const account_id of accounts) {
     const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: node_id } as const
     await insertAuditEvent(db, eventOutsideApi(event, now))
@@ -56,12 +60,15 @@ export async function recordLosses(db: Tx, node_id: string, { cause, idOf }: Los
   return losses
 }
 
-/** Returns what of a log was not delivered; undefined for nothing. */
+type Seqs = Pick<LossRow, 'first_seq' | 'last_seq'>
+type Bounds = Seqs & Pick<LossRow, 'segments' | 'records' | 'bytes'>
+
+/** Returns the bounds of what a log has not delivered; undefined for nothing. */
 function boundsOf(
   { open_segments, undelivered_segments, parked_segments, quarantined_segments, ...log }: HeldLog,
   delivered: Delivered | undefined,
   cause: LossCause,
-) {
+): Bounds | undefined {
   const { first_seq, last_seq, undelivered_bytes } = log
   // The machine that adopts a disk has its quarantine, too.
   const quarantined = cause === 'node_adopted' ? 0 : quarantined_segments
@@ -75,46 +82,47 @@ function boundsOf(
   return { first_seq, last_seq, segments, records, bytes: Math.max(0, undelivered_bytes - (delivered?.bytes ?? 0)) }
 }
 
-/** Adds a loss, or what it has more than an open one of the same segments: a node may lose its place twice. Returns whether there is more. */
-async function addLoss(db: Tx, row: LossRow): Promise<boolean> {
-  const known = await findOpenOverlap(db, row)
-  if (known === undefined) {
-    await db.insertInto('losses').values(row).execute()
-    return true
+/** A node may lose its place twice with the same segments: adds what it has more now. Returns whether that is more. */
+async function growLoss(
+  db: Tx,
+  known: LossRow,
+  { reported_at, ...now }: Bounds & Pick<LossRow, 'reported_at'>,
+): Promise<boolean> {
+  const recovered = known.segments - known.segments_missing
+  const segments = Math.max(known.segments, now.segments + recovered)
+  const held = now.records === null ? null : now.records + known.records_recovered
+  const records = combine(Math.max, known.records, held)
+  const seqs = {
+    first_seq: combine(Math.min, known.first_seq, now.first_seq),
+    last_seq: combine(Math.max, known.last_seq, now.last_seq),
   }
-  const isMore = row.segments > known.segments || (row.records ?? 0) > (known.records ?? 0)
-  const records = row.records === null || known.records === null ? null : Math.max(row.records, known.records)
-  const change = {
-    segments: Math.max(row.segments, known.segments),
-    segments_missing: Math.max(row.segments_missing, known.segments_missing),
-    records,
-    bytes: Math.max(row.bytes, known.bytes),
-    first_seq: known.first_seq === null || row.first_seq === null ? null : Math.min(row.first_seq, known.first_seq),
-    last_seq: known.last_seq === null || row.last_seq === null ? null : Math.max(row.last_seq, known.last_seq),
-    reported_at: row.reported_at,
-  }
+  const bytes = Math.max(known.bytes, now.bytes + known.bytes_recovered)
+  const change = { ...seqs, segments, segments_missing: segments - recovered, records, bytes, reported_at }
   await db.updateTable('losses').set(change).where('id', '=', known.id).execute()
-  return isMore
+  return segments > known.segments || (records ?? 0) > (known.records ?? 0)
 }
 
-/** Returns the open loss of a node and an endpoint that may be of some of these segments. */
-export async function findOpenOverlap(
-  db: Db,
-  { node_id, endpoint_id, first_seq, last_seq }: Pick<LossRow, 'node_id' | 'endpoint_id' | 'first_seq' | 'last_seq'>,
-): Promise<LossRow | undefined> {
+/** Null if one of them is not known. */
+function combine(choose: (one: number, other: number) => number, one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : choose(one, other)
+}
+
+/** Whether a loss may be of some of these segments. */
+export function overlaps(loss: Seqs, { first_seq, last_seq }: Seqs): boolean {
+  if (loss.first_seq === null || loss.last_seq === null || first_seq === null || last_seq === null) return true
+  return loss.first_seq <= last_seq && loss.last_seq >= first_seq
+}
+
+/** Returns the losses of a node that are neither recovered nor confirmed, the newest first. */
+export async function listOpenOf(db: Db, node_id: string): Promise<readonly LossRow[]> {
   return db
     .selectFrom('losses')
     .selectAll()
-    .where(({ and }) => and({ node_id, endpoint_id }))
+    .where('node_id', '=', node_id)
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
-    .$if(first_seq !== null && last_seq !== null, (query) =>
-      query.where(({ eb, and, or }) =>
-        or([eb('first_seq', 'is', null), and([eb('first_seq', '<=', last_seq ?? 0), eb('last_seq', '>=', first_seq ?? 0)])]),
-      ),
-    )
     .orderBy('recorded_at', 'desc')
-    .executeTakeFirst()
+    .execute()
 }
 
 type HeldLog = Awaited<ReturnType<typeof listHeld>>[number]

@@ -72,7 +72,9 @@ async function replace(cluster: Cluster, name: NodeName, rescuer: NodeName): Pro
   const losses = await cluster.lossesOf(nodeId)
   for (const [id, held] of readHeld(disk)) {
     const sent = await sendRest(cluster, { id, nodeId, rescuer, held })
-    const told = losses.filter(({ endpoint_id }) => endpoint_id === id).reduce((sum, { records }) => sum + (records ?? 0), 0)
+    const told = losses
+      .filter(({ endpoint_id }) => endpoint_id === id)
+      .reduce((sum, { records }) => sum + (records ?? Infinity), 0)
     if (told < sent) throw new Error(`${sent} records of endpoint ${id} were only on the disk, and the ledger has ${told}`)
   }
   await cluster.confirmLosses(nodeId)
