@@ -1,5 +1,6 @@
 /** The services of control for nodes, composed as production does, on a database in memory. */
 import { Registry } from 'prom-client'
+import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
 import { JobLeases } from '#control/fleet/job-leases.ts'
 import { leftOnDiskService } from '#control/fleet/left-on-disk.ts'
 import { nodeAccess } from '#control/fleet/node-access.ts'
@@ -9,10 +10,13 @@ import { scrubService } from '#control/fleet/scrubs.ts'
 import { Snapshots } from '#control/fleet/snapshots.ts'
 import { DeliveredMetrics } from '#control/metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from '#control/metrics/delivery-processes.ts'
+import { createCommitRecovery } from '#control/upkeep/lost-commits.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
 import { EpochFeed } from '#store/cluster/epoch-feed.ts'
+import { createLeadership } from '#store/cluster/leadership.ts'
 import type { Store } from '#store/store.ts'
 import { keyring } from '../support/keyring.ts'
 
@@ -21,7 +25,8 @@ const keptMs = 365 * 86_400_000
 
 export type ControlServices = ReturnType<typeof composeServices>
 
-export function composeServices(store: Store, clock: Clock) {
+/** `stores` are the buckets as control reads them. */
+export function composeServices(store: Store, clock: Clock, stores: ObjectStores) {
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const delivered = new DeliveredMetrics(new Registry(), { byView: false, clock })
   const access = nodeAccess({ store, joinSecret: 'unused', registry: new Registry(), clock, logger })
@@ -37,6 +42,10 @@ export function composeServices(store: Store, clock: Clock) {
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),
+    commitRecovery: createCommitRecovery({
+      ...{ store, stores, clock, keptMs, logger, rebuild: rebuildRegion },
+      leadership: createLeadership(store, { clock, logger }),
+    }),
     /** Lets a node have its id, as its first start does. */
     join: (node_id: string, secret: string) =>
       access.join({ token_id: null }, { node_id, region: 'loc', secret, previous_secret: null, ...register }),

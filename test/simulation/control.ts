@@ -3,12 +3,15 @@ import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import type { NodeIdentity } from '#control/fleet/node-access.ts'
 import { AppError, errorTable } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
+import type { Files } from '#lib/files.ts'
 import { type ArtifactFile, listKeys, type SegmentCommit } from '#model/commit.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
 import { inNewEpoch } from '#store/cluster/epoch.ts'
+import { listMissingCommits } from '#store/commits/missing-commits.ts'
 import { detachBinding } from '#store/endpoints/bindings.ts'
 import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import type { Store } from '#store/store.ts'
+import type { Buckets } from './bucket.ts'
 import { accountId, bindings, openDatabase } from './control-database.ts'
 import { type ControlServices, composeServices } from './control-services.ts'
 import { type Delays, type Kernel, Life } from './kernel.ts'
@@ -24,6 +27,7 @@ export class SimulatedControl {
   /** Machines that do not reach it. */
   readonly cutOff = new Set<string>()
   readonly #store: Store
+  readonly #buckets: Buckets
   /** By machine. */
   readonly #secrets = new Map<string, string>()
   readonly #kernel: Kernel
@@ -36,23 +40,31 @@ export class SimulatedControl {
   #process: Life
   #services: Promise<ControlServices>
 
-  private constructor(store: Store, kernel: Kernel, delays: Delays, fault: () => NetworkFault | undefined) {
+  private constructor(store: Store, buckets: Buckets, kernel: Kernel, delays: Delays, fault: () => NetworkFault | undefined) {
     this.#store = store
+    this.#buckets = buckets
     this.#kernel = kernel
     this.#delays = delays
     this.#fault = fault
     ;[this.#process, this.#services] = this.#start()
   }
 
-  static async open(kernel: Kernel, delays: Delays, fault: () => NetworkFault | undefined): Promise<SimulatedControl> {
-    return new SimulatedControl(await openDatabase(), kernel, delays, fault)
+  static async open(...rest: readonly [Buckets, Kernel, Delays, () => NetworkFault | undefined]): Promise<SimulatedControl> {
+    return new SimulatedControl(await openDatabase(), ...rest)
   }
 
   #start(): [Life, Promise<ControlServices>] {
     this.#starts += 1
     const life = new Life(`control-${this.#starts}`, this.#kernel)
-    const services = composeServices(this.#store, life.clock)
-    return [life, services.feed.start().then(() => services)]
+    // It reads markers, and uploads nothing.
+    const stores = this.#buckets.storesFor(life, {} as Files)
+    const services = composeServices(this.#store, life.clock, stores)
+    const started = async () => {
+      await services.feed.start()
+      await services.commitRecovery.start()
+      return services
+    }
+    return [life, started()]
   }
 
   /** Ends the process, with all that is not in the database, and starts it again. What it was asked gets no answer. */
@@ -192,8 +204,10 @@ export class SimulatedControl {
     await inNewEpoch(this.#store, (db) => detachBinding(db, accountId, next.endpoint_id, next.id, now))
   }
 
-  async hasRunningJobs(): Promise<boolean> {
+  /** Whether a job runs, or waits until control has read what commits the buckets have. */
+  async hasWork(): Promise<boolean> {
     const { db } = this.#store
+    if ((await listMissingCommits(db)).length > 0) return true
     return (await db.selectFrom('jobs').select('id').where('status', '=', 'running').executeTakeFirst()) !== undefined
   }
 
@@ -203,7 +217,7 @@ export class SimulatedControl {
     return rows.flatMap(({ file }) => (file === null ? [] : [(JSON.parse(file) as ArtifactFile).key]))
   }
 
-  /** Whether the database has each commit as it was first reported. Returns those that differ, in words. */
+  /** Compares the commits of the database with those that were reported. Returns what is wrong, in words. */
   async findWrongCommits(): Promise<readonly string[]> {
     const rows = await this.#store.db.selectFrom('commits').select(['id', 'records', 'artifacts']).execute()
     const stored = new Map(rows.map((row) => [row.id, row]))
@@ -211,10 +225,12 @@ export class SimulatedControl {
       const row = stored.get(id)
       return row?.records !== records || listKeys(JSON.parse(row.artifacts)).join() !== listKeys(artifacts).join()
     })
-    const unknown = rows.filter(({ id }) => !this.commits.has(id))
+    // Control reads commits from their markers, too.
+    const keys = [...this.#buckets.objects.keys()]
+    const unknown = rows.filter(({ id }) => !this.commits.has(id) && !keys.some((key) => key.endsWith(`/${id}.json`)))
     return [
       ...wrong.map(({ id }) => `the database has another commit ${id}`),
-      ...unknown.map(({ id }) => `the database has the commit ${id}, which no node reported`),
+      ...unknown.map(({ id }) => `the database has the commit ${id}, which nobody reported or wrote`),
     ]
   }
 

@@ -108,6 +108,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
   })
   const control = await SimulatedControl.open(
+    buckets,
     kernel,
     { draw: kernel.draw('network'), meanMs: 5 },
     faults.of('network', world.networkFaults, ['cut', 'answer lost'] as const),
@@ -150,7 +151,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   stopSending()
   stopCompacting()
   const isDelivered = await untilDelivered(kernel, async () => {
-    return problems.length > 0 || (checkLaws(state()).isDelivered && !(await control.hasRunningJobs()))
+    return problems.length > 0 || (checkLaws(state()).isDelivered && !(await control.hasWork()))
   })
   const broken = [
     ...checkLaws(state()).broken,
@@ -268,7 +269,7 @@ function scheduleClient(node: SimulatedNode, kernel: Kernel, world: World, sent:
     log
       .append(endpoint, {
         layout: 'lines',
-        receivedAtMicros: Math.round(kernel.timeMs * 1000),
+        receivedAtMicros: node.now() * 1000,
         recordCount: ids.length,
         envelope,
         payload: [Buffer.from(lines.join('\n'))],

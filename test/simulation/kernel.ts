@@ -142,7 +142,7 @@ export class Life {
   constructor(name: string, kernel: Kernel, aheadMs: () => number = () => 0) {
     this.name = name
     this.kernel = kernel
-    const now = () => Math.floor(startMs + kernel.timeMs + aheadMs())
+    const now = () => timeOf(kernel, aheadMs)
     this.clock = {
       now,
       monotonic: () => kernel.timeMs,
@@ -203,6 +203,11 @@ export class Life {
 
 /** When histories begin. */
 export const startMs = Date.UTC(2026, 10, 20)
+
+/** Returns what a clock shows that is so far off, epoch ms. */
+export function timeOf({ timeMs }: Kernel, aheadMs: () => number): number {
+  return Math.floor(startMs + timeMs + aheadMs())
+}
 
 /** A heap: the earliest event is first. */
 function push(heap: Event[], event: Event): void {

@@ -47,7 +47,7 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
   const [own, adopted] = state.disks
   const disk = adopted ?? own
   const broken: string[] = []
-  const { markers, counts, listed } = readBucket(buckets, broken)
+  const { markers, counts, listed } = readBucket(buckets, adopted !== undefined, broken)
   const known = new Set([...sent.values()].flatMap(({ lines }) => lines))
   for (const [row, count] of counts) {
     if (count > 1) broken.push(`record ${row} is in ${count} rows`)
@@ -58,7 +58,7 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
     if (contents.size > 1 && control.commits.size > 0) brokenMarker(key, state, broken)
   for (const id of control.conflicts) broken.push(`the commit ${id} was reported with another content`)
   const left = leftIn(disk)
-  broken.push(...skipped(left, markers))
+  broken.push(...skipped(left, markers, adopted && own))
   // A machine that is fenced cannot report what it delivered before.
   const isRecorded = markers.every(
     (marker) =>
@@ -85,7 +85,7 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
 }
 
 /** Reads everything as docs/readers.md says. `counts`: rows by record. `listed`: the keys that markers list. */
-function readBucket({ objects }: Buckets, broken: string[]) {
+function readBucket({ objects }: Buckets, isAdopted: boolean, broken: string[]) {
   const all = [...objects].flatMap(([key, body]) =>
     isMarker(key) ? [JSON.parse(body.toString()) as Marker | CompactionMarker] : [],
   )
@@ -93,6 +93,8 @@ function readBucket({ objects }: Buckets, broken: string[]) {
   const compactions = all.filter((marker) => 'compacted' in marker)
   const counts = new Map<string, number>()
   const listed = new Set<string>()
+  // Two machines with one log may have sealed a segment on different days: then it has two markers with one id, of which a reader takes one.
+  const readOf = new Map<string, ReadonlySet<string>>()
   const moved = new Map<string, Source & { readonly file: ListedFile }>()
   const readListed = (id: string, { key, sha256 }: ListedFile): readonly string[] => {
     const body = objects.get(key)
@@ -113,7 +115,9 @@ function readBucket({ objects }: Buckets, broken: string[]) {
     const rows = place === undefined ? parquet && readListed(id, parquet) : readListed(id, place.file)
     const ids = place === undefined ? (rows ?? []) : (rows ?? []).slice(place.first_row, place.first_row + place.rows)
     if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
-    for (const each of ids) counts.set(each, (counts.get(each) ?? 0) + 1)
+    const others = isAdopted ? (readOf.get(id) ?? new Set<string>()) : new Set<string>()
+    for (const each of ids) if (!others.has(each)) counts.set(each, (counts.get(each) ?? 0) + 1)
+    readOf.set(id, new Set([...others, ...ids]))
   }
   return { markers, counts, listed }
 }
@@ -144,15 +148,16 @@ function mustBeListed(key: string, { disks }: State): boolean {
 /** The key of a file of an adoption. A machine that is fenced in the middle of a delivery leaves one of its own. */
 const adoptedKey = /-[0-9a-f]{8}\.parquet$/
 
-/** Sealed segments whose log has a commit of a later one. */
-function skipped(left: readonly string[], markers: readonly Marker[]): readonly string[] {
+/** Sealed segments whose log has a commit of a later one. Another machine with the log may have set its damaged copy aside, and gone on. */
+function skipped(left: readonly string[], markers: readonly Marker[], others: Disk | undefined): readonly string[] {
   const committed = new Set(markers.map(({ id }) => id))
   const last = new Map<string, number>()
   for (const { endpoint_id: log, seq } of markers) last.set(log, Math.max(seq, last.get(log) ?? -1))
   return left.flatMap((name) => {
     const [, log = '', seq = '', incarnation] = /^(.+)\/(\d{12})-(.+)\.wal$/.exec(name) ?? []
     const isCommitted = [...committed].some((id) => id.endsWith(`-${incarnation}-${seq}`))
-    return log === '' || isCommitted || Number(seq) >= (last.get(log) ?? -1) ? [] : [`${name} was passed over`]
+    const isSetAside = others?.list(`${wal}/${log}`).some((file) => file.name === `${seq}-${incarnation}.quarantine`) === true
+    return log === '' || isCommitted || isSetAside || Number(seq) >= (last.get(log) ?? -1) ? [] : [`${name} was passed over`]
   })
 }
 

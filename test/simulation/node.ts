@@ -21,7 +21,7 @@ import type { Buckets } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
 import { type ConversionFault, SimulatedConversions } from './conversions.ts'
 import type { Disk } from './disk.ts'
-import { type Kernel, Life } from './kernel.ts'
+import { type Kernel, Life, timeOf } from './kernel.ts'
 
 export type NodeOptions = {
   readonly name: string
@@ -70,6 +70,12 @@ export class SimulatedNode {
 
   get disk(): Disk {
     return this.#options.disk
+  }
+
+  /** The time of the machine, epoch ms. */
+  now(): number {
+    const { kernel, aheadMs } = this.#options
+    return timeOf(kernel, aheadMs)
   }
 
   /** Whether the process runs, or must not run yet. */
