@@ -79,9 +79,9 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
   await segment.close()
   const stores = new FaultyStores(join(directory, 'buckets'))
   const { key } = unit.source.artifact
-  await stores.open(unit.target).putFile(key, packed, { contentType: '', metadata: {} })
-  stores.done.length = 0
   const { bytes, sha256 } = await describeFile(packed, never)
+  await stores.open(unit.target).putFile(key, packed, { contentType: '', metadata: {}, sha256 })
+  stores.done.length = 0
   const source = { ...unit.source, artifact: { key, bytes, rows: records, sha256 } }
   const options = {
     memoryBytes: 256 * MiB,
