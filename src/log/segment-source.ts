@@ -60,8 +60,8 @@ export interface SegmentSource {
   has(ref: SegmentRef): Promise<boolean>
   /**
    * Salvages a sealed segment whose `open` or `frames` threw SegmentError: its intact frames become a sealed segment with the same ref, and the
-   * original is kept as quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was. Throws SegmentError if the
-   * segment is of a format version that this program cannot read.
+   * original is kept as quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was, or salvaged. Throws
+   * SegmentError if the segment is of a format version that this program cannot read.
    */
   salvage(ref: SegmentRef): Promise<Salvage>
   /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */

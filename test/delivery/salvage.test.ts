@@ -11,23 +11,7 @@ test('a commit counts the records of a salvaged segment, also if a view is detac
   const endpoint = anEndpointTo(aDestination(), { views: [view], output_formats: ['parquet', 'parquet_views'] })
   await using node = await DeliveryNode.create(endpoint)
   await node.sealFrames(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
-  const directory = join(node.config.paths.wal, endpoint.id)
-  const damage = async () => {
-    const name = (await readdir(directory)).find((each) => each.endsWith('.wal')) ?? ''
-    const bytes = await readFile(join(directory, name))
-    bytes.write('4', bytes.indexOf('"n":3') + 4)
-    await writeFile(join(directory, name), bytes)
-  }
-  let isDamaged = false
-  node.conversionPool = {
-    pids: [],
-    async run(task, options) {
-      if (!isDamaged) await damage()
-      isDamaged = true
-      return await conversionPool.run(task, options)
-    },
-    stop: async () => undefined,
-  }
+  damageAtConversion(node, endpoint.id)
   node.files = {
     ...systemFiles,
     async rename(from, to) {
@@ -43,6 +27,27 @@ test('a commit counts the records of a salvaged segment, also if a view is detac
   await until('the commit', () => node.commits.length === 1)
   expect(node.log.join('')).toContain('damaged segment salvaged')
   expect(node.commits[0]).toMatchObject({ records: 2, artifacts: { parquet: { rows: 2 } } })
+})
+
+test('a commit counts the records of a segment that was replaced by a salvage that failed', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  await node.sealFrames(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
+  damageAtConversion(node, endpoint.id)
+  let isReplaced = false
+  node.files = {
+    ...systemFiles,
+    async rename(from, to) {
+      await systemFiles.rename(from, to)
+      if (!from.endsWith('.salvage')) return
+      isReplaced = true
+      throw Object.assign(new Error('EIO: i/o error, rename'), { code: 'EIO' })
+    },
+  }
+  await node.start()
+  await until('the commit', () => node.commits.length === 1)
+  expect(isReplaced).toBe(true)
+  expect(node.commits[0]).toMatchObject({ records: 2, records_damaged: 1, artifacts: { parquet: { rows: 2 } } })
 })
 
 test('a segment that is misread again and again is not parked: it is intact', async () => {
@@ -96,3 +101,24 @@ test('a built file that is damaged before it is uploaded is built again', async 
   await until('the commit', () => node.commits.length === 1)
   expect(node.log.join('')).toContain('built files were removed or damaged')
 })
+
+/** Changes the third record of the segment right before it is converted for the first time. */
+function damageAtConversion(node: DeliveryNode, logName: string): void {
+  const directory = join(node.config.paths.wal, logName)
+  const damage = async () => {
+    const name = (await readdir(directory)).find((each) => each.endsWith('.wal')) ?? ''
+    const bytes = await readFile(join(directory, name))
+    bytes.write('4', bytes.indexOf('"n":3') + 4)
+    await writeFile(join(directory, name), bytes)
+  }
+  let isDamaged = false
+  node.conversionPool = {
+    pids: [],
+    async run(task, options) {
+      if (!isDamaged) await damage()
+      isDamaged = true
+      return await conversionPool.run(task, options)
+    },
+    stop: async () => undefined,
+  }
+}

@@ -8,15 +8,17 @@
  * and the views of the endpoint stay as they are, only the first segment of its log is tried again, and only in a slot that no other segment wants.
  */
 import { once } from 'node:events'
+import { isDeepStrictEqual } from 'node:util'
 import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { SlotOwner } from '#lib/slot-schedule.ts'
-import type { SegmentSource } from '#log/segment-source.ts'
+import { SegmentError } from '#log/segment-error.ts'
 import { keepRecords } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
 import type { Endpoints } from '../segments/endpoints.ts'
+import { type FactsOptions, readFacts } from '../segments/read-facts.ts'
 import type { KeyWindows } from '../windows/key-windows.ts'
 import { viewsAt } from './bound-views.ts'
 import { firstLine, RequiredViewFailed } from './build/failures.ts'
@@ -35,22 +37,22 @@ import { buildShadows } from './shadow-build.ts'
 import type { ShadowRests } from './shadow-rests.ts'
 import { isDetached } from './view-progress.ts'
 
-export type ConversionOptions = CarryOutOptions & {
-  readonly segments: SegmentSource
-  readonly conversions: Conversions
-  /** For one conversion. */
-  readonly memoryBytes: number
-  /** Where conversions run. */
-  readonly builds: FairSlots
-  readonly endpoints: Endpoints
-  readonly configuration: ConfigurationCheck
-  readonly expensive: ExpensiveViews
-  readonly rests: ShadowRests
-  readonly held: HeldLogs
-  /** Keys of earlier segments, for views with `dedupe_within`. */
-  readonly windows?: KeyWindows
-  readonly clock: Clock
-}
+export type ConversionOptions = CarryOutOptions &
+  FactsOptions & {
+    readonly conversions: Conversions
+    /** For one conversion. */
+    readonly memoryBytes: number
+    /** Where conversions run. */
+    readonly builds: FairSlots
+    readonly endpoints: Endpoints
+    readonly configuration: ConfigurationCheck
+    readonly expensive: ExpensiveViews
+    readonly rests: ShadowRests
+    readonly held: HeldLogs
+    /** Keys of earlier segments, for views with `dedupe_within`. */
+    readonly windows?: KeyWindows
+    readonly clock: Clock
+  }
 
 export class Conversion implements Work<BuiltArtifacts> {
   readonly #options: ConversionOptions
@@ -62,6 +64,8 @@ export class Conversion implements Work<BuiltArtifacts> {
   #build: SegmentBuild | undefined
   #order: number | undefined
   #attempts = 0
+  /** A salvage that fails may have replaced the segment: a disk can fail after it has done what was asked. */
+  #mayBeReplaced = false
   /** The views of the endpoint when the last attempt began. */
   #views = ''
   /** The views with which a required view failed, if the segment rests since. */
@@ -102,6 +106,7 @@ export class Conversion implements Work<BuiltArtifacts> {
       this.#build ??= this.#plan()
       const built = await this.#build.attempt(this.#lentSlots, signal)
       if (built === undefined) return { kind: 'unfinished' }
+      if (this.#mayBeReplaced && (await this.#isReplaced())) return { kind: 'salvaged' }
       await this.#proveFailures(built, signal)
       const result = await this.#windows.register(built)
       this.#build = undefined
@@ -134,6 +139,10 @@ export class Conversion implements Work<BuiltArtifacts> {
     this.#options.held.release(this.#facts.id, this.#run.segment.logName)
     this.#windows.end()
     await this.#discard()
+  }
+
+  async #isReplaced(): Promise<boolean> {
+    return !isDeepStrictEqual(await readFacts(this.#options, this.#run.segment), this.#facts)
   }
 
   /** Waits for the turn of a segment whose views have a window. Returns an outcome if what it is compared with is not ready. */
@@ -226,6 +235,7 @@ export class Conversion implements Work<BuiltArtifacts> {
 
   async #examine(error: unknown, tookMs: number, signal: AbortSignal): Promise<Outcome> {
     const { segment } = this.#run
+    this.#mayBeReplaced ||= error instanceof SegmentError
     const probe = () => this.#options.conversions.probe(signal)
     if (!(error instanceof RequiredViewFailed))
       return examineSegment(error, { ...this.#options, segment, id: this.#facts.id, probe })

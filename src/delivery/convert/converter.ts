@@ -3,10 +3,9 @@
  *
  * Owns: what all conversions share. Does not own: one conversion (conversion.ts), how it is repeated (settle.ts), and what its failures mean (policy.ts).
  */
-import { isoTimestamp } from '#lib/clock.ts'
-import type { SegmentRef } from '#log/segment-source.ts'
 import { commitId } from '#model/commit.ts'
 import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
+import { readFacts } from '../segments/read-facts.ts'
 import { carryOut } from './carry-out.ts'
 import { Conversion, type ConversionOptions, ownerOf } from './conversion.ts'
 import { examineSegment } from './examination.ts'
@@ -16,14 +15,10 @@ import type { BuiltArtifacts } from './segment-build.ts'
 import { settle } from './settle.ts'
 import { ShadowRests } from './shadow-rests.ts'
 
-export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'rests' | 'held'> & {
-  readonly nodeId: string
-  /** Id of the adoption of the log, if there was one. */
-  readonly adoption?: string | undefined
-}
+export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'rests' | 'held'>
 
 export class Converter {
-  readonly #options: ConversionOptions & ConverterOptions
+  readonly #options: ConversionOptions
 
   constructor(options: ConverterOptions) {
     this.#options = { ...options, expensive: new ExpensiveViews(), rests: new ShadowRests(), held: new HeldLogs(options) }
@@ -40,7 +35,7 @@ export class Converter {
       attempt: async () => {
         updated = endpoints.nextUpdate()
         try {
-          const result = await this.#readFacts(id, segment)
+          const result = await readFacts(this.#options, segment)
           run.report(null)
           return { kind: 'done', result }
         } catch (error) {
@@ -57,25 +52,5 @@ export class Converter {
   /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */
   convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     return settle(new Conversion(this.#options, facts, run))
-  }
-
-  async #readFacts(id: string, segment: SegmentRef): Promise<SegmentFacts> {
-    const { segments, nodeId, adoption } = this.#options
-    const { logName, incarnation, seq } = segment
-    const reader = await segments.open(segment)
-    try {
-      const { firstReceivedAtMicros, sealedAtMicros, records, damagedRecords } = reader.footer
-      return {
-        id,
-        name: { endpointId: logName, nodeId, incarnation, seq, sealedAtMicros, adoption },
-        records,
-        recordsDamaged: damagedRecords,
-        walBytes: reader.bytes,
-        firstReceivedAt: isoTimestamp(Math.floor(firstReceivedAtMicros / 1000)),
-        sealedAt: isoTimestamp(Math.floor(sealedAtMicros / 1000)),
-      }
-    } finally {
-      await reader.close()
-    }
   }
 }

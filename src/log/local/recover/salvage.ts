@@ -5,7 +5,7 @@
  * Owns: the order of these steps, and what a salvage leaves behind. Does not own: when a segment counts as damaged (read/segment-reader.ts),
  * which file is recovered otherwise (recover-segment.ts).
  * Law: at every moment the name holds either the original or the complete copy. A damaged original is kept as `.quarantine` before it is
- * replaced. Every step can be repeated after a crash, and after a failure the original is as it was.
+ * replaced. Every step can be repeated after a crash or a failure.
  */
 import { dirname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
@@ -19,7 +19,7 @@ import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, segmentName } f
 import { type Inspection, inspectSegment } from './inspection.ts'
 import { keepOriginal, readQuarantineNote } from './quarantine.ts'
 
-/** Throws if the disk fails or is full. The segment is then as it was. Throws SegmentError for a segment of another format version. */
+/** Throws if the disk fails or is full. The segment is then as it was, or salvaged. Throws SegmentError for one of another format version. */
 export async function salvageSegment(files: Files, clock: Clock, walDirectory: string, segment: SegmentRef): Promise<Salvage> {
   const directory = join(walDirectory, segment.logName)
   const path = join(directory, segmentName(segment, 'wal'))
