@@ -287,7 +287,7 @@ function judgeSharedSecret(read: (data: string) => Promise<string>): Judge {
 export const judgeNodeToken = judgeSharedSecret((data) => readOrCreateNodeToken(system, dataPaths(data).nodeToken))
 export const judgeOperatorToken = judgeSharedSecret((data) => readOrCreateOperatorToken(system, dataPaths(data).operatorToken))
 
-/** With another key, markers of before are no longer known as own: their segments are delivered again, under the same names. */
+/** Damage is refused. Without the file there is another key: markers of before are no longer known as own: their segments are delivered again, under the same names. */
 export const judgeMarkerKey: Judge = async ({ data, populated }) =>
   refusedOr(async () => {
     const content = { id: 'x' }

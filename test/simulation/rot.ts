@@ -31,6 +31,7 @@ export type Taken = {
 /** Small files that may be damaged at any place, and those that are not, with the reason. */
 const spared: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/\/adoption$/, 'it has no checksum: an id with a flipped bit is another id, and files of it stay without a marker'],
+  [/\/marker-key\b/, 'delivery refuses a damaged one until a person restores it'],
   [/\.quarantine(\.json)?$/, 'for people: nothing is delivered from it'],
 ]
 

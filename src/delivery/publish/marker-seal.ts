@@ -2,15 +2,19 @@
  * The signature by which a node recognizes its own markers.
  *
  * Law: the bucket belongs to the customer, who can write any marker, but not one with a valid signature. So a signed marker is the commit of
- * its segment, whatever is bound to the endpoint by now. The key is random and never leaves the node.
+ * its segment, whatever is bound to the endpoint by now. The key is random and never leaves the node. One that is damaged is refused: with
+ * another key, a node would not recognize what it has committed, and deliver it again.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import type { Files } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
-import { readOrCreateSecret, readTrimmed } from '#lib/read-or-create.ts'
+import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
 import type { System } from '#lib/system.ts'
+import { UserError } from '#lib/user-error.ts'
 
-const keyChars = 43
+/** The checksum is part of the key. Earlier releases made keys without one. */
+const keyPattern = /^([\w-]{43})(?:\.([0-9a-f]{8}))?$/
 
 export class MarkerSeal {
   readonly #key: string
@@ -20,8 +24,12 @@ export class MarkerSeal {
   }
 
   /** Reads the node's key. The first start creates it. */
-  static async open(system: Pick<System, 'files' | 'random'>, path: string): Promise<MarkerSeal> {
-    return sealOf(path, await readOrCreateSecret(system, path))
+  static async open({ files, random }: Pick<System, 'files' | 'random'>, path: string): Promise<MarkerSeal> {
+    const create = () => {
+      const secret = random.bytes(32).toString('base64url')
+      return `${secret}.${checkOf(secret)}`
+    }
+    return sealOf(path, await readOrCreate(files, path, create))
   }
 
   /** The same for a reader that creates nothing. Returns undefined if there is no key. */
@@ -46,7 +54,14 @@ export class MarkerSeal {
 }
 
 function sealOf(path: string, key: string): MarkerSeal {
-  if (key.length < keyChars)
-    throw new Error(`${path} is damaged: it has fewer than ${keyChars} characters; delete it to create a new one`)
+  const [, secret = '', check] = keyPattern.exec(key) ?? []
+  if (secret === '' || (check !== undefined && check !== checkOf(secret)))
+    throw new UserError(
+      `${path} is damaged: restore it from a backup; without one, delete it: a segment that was delivered and not reported is then delivered again`,
+    )
   return new MarkerSeal(key)
+}
+
+function checkOf(secret: string): string {
+  return crc32(secret).toString(16).padStart(8, '0')
 }
