@@ -287,12 +287,13 @@ export class Disk {
     }
   }
 
-  /** Restores what a person would restore from elsewhere. Returns whether a file of that path was damaged. */
-  restore(path: string): boolean {
+  /** Restores what a person would restore from elsewhere. */
+  restore(path: string): void {
     const node = this.find(path)
-    if (!(node instanceof Inode) || node.flips.size === 0) return false
+    if (!(node instanceof Inode) || node.flips.size === 0) return
     node.flips.clear()
-    return true
+    // The bit may have flipped while the file had another name.
+    this.rot.paths.add(path)
   }
 
   /** Returns a copy of a part of the file, with a bit that is wrong if the disk misreads. */
