@@ -100,6 +100,19 @@ test('says that a node is shutting down, and later when it was shut down', () =>
   expect(reasonsOf(gone)).toEqual([`node ${gone.id} was shut down at ${ago(16)}`])
 })
 
+test('gives a node that has just registered seven seconds for its first heartbeat', () => {
+  const waits = (node: NodeFacts) => computeStatus(anEndpoint(), [node], none, now).reasons
+  const started = { ...aNode(null, null), registered_at: ago(7) }
+  const silence = `node ${started.id} has not sent a heartbeat`
+  expect(waits(started)).toEqual([`${silence} since the node registered at ${ago(7)}`])
+  expect(waits({ ...started, registered_at: ago(8) })).toEqual([`${silence} for 7 s`])
+  const again = { ...started, ingest: aProcess({ leaving: true, last_seen_at: ago(60) }) }
+  expect(waits(again)).toEqual([`${silence} since the node registered at ${ago(7)}`])
+  const ingesting = { ...started, ingest: aProcess() }
+  expect(waits(ingesting)).toEqual([`delivery of ${silence} since the node registered at ${ago(7)}`])
+  expect(waits({ ...ingesting, registered_at: ago(8) })).toEqual([`delivery of ${silence} for 7 s`])
+})
+
 test('says that a node is shut out, however healthy it was a moment ago', () => {
   const [revoked, released] = [aNode(), aNode()]
   const nodes = [

@@ -124,14 +124,15 @@ function listNodeReasons(nodes: readonly NodeFacts[], explain: (node: NodeFacts)
     : [...reasons, `${nodes.length - nodeReasonsMax} more nodes do not serve the endpoint`]
 }
 
-function explainNode({ id, name, credential, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
+function explainNode(facts: NodeFacts, diskCause: string | undefined, nowMs: number): string {
+  const { id, name, credential, ingest } = facts
   const node = `node ${namedId(id, name)}`
   if (credential === 'revoked') return `the credential of ${node} is revoked`
   if (credential === 'none') return `the id of ${node} was released, and no node has joined with it since`
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
-    return ingest?.leaving === true
+    return ingest?.leaving === true && !hasJustRegistered(facts, nowMs)
       ? `${node} was shut down at ${ingest.last_seen_at}`
-      : `${node} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`
+      : explainSilence(node, facts, nowMs)
   if (!ingest.healthy) {
     const cause = diskCause === undefined ? [] : [diskCause]
     return `${node} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
@@ -140,6 +141,17 @@ function explainNode({ id, name, credential, ingest }: NodeFacts, diskCause: str
   if (ingest.kept_position !== null)
     return `${node} keeps its configuration of epoch ${ingest.kept_position.epoch}: the database of control is an older copy or another one, which the operator has to replace or accept`
   return `${node} does not know the endpoint yet`
+}
+
+function explainSilence(who: string, node: NodeFacts, nowMs: number): string {
+  return hasJustRegistered(node, nowMs)
+    ? `${who} has not sent a heartbeat since the node registered at ${node.registered_at}`
+    : `${who} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`
+}
+
+/** A node has as long for its first heartbeat as for each later one. */
+function hasJustRegistered({ registered_at }: NodeFacts, nowMs: number): boolean {
+  return nowMs - Date.parse(registered_at) <= nodeLimits.healthySeconds * 1000
 }
 
 function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
@@ -184,10 +196,10 @@ function listDestinationReasons(status: DestinationStatus | null): readonly stri
   return status === 'valid' ? [] : ['the destination is not validated']
 }
 
-function listDeliveryReasons({ id, name, delivery }: NodeFacts, nowMs: number): readonly string[] {
+function listDeliveryReasons(node: NodeFacts, nowMs: number): readonly string[] {
+  const { id, name, delivery } = node
   const who = `delivery of node ${namedId(id, name)}`
-  if (delivery === null || !hasRecentHeartbeat(delivery, nowMs))
-    return [`${who} has not sent a heartbeat for ${nodeLimits.healthySeconds} s`]
+  if (delivery === null || !hasRecentHeartbeat(delivery, nowMs)) return [explainSilence(who, node, nowMs)]
   return delivery.healthy ? [] : [`${who} is not healthy${formatReasons(delivery.reasons)}`]
 }
 
