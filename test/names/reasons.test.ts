@@ -25,6 +25,9 @@ const exempt: readonly string[] = [
   // Six lost nodes are too many.
   'another machine adopted its log',
   'more losses are not confirmed',
+  '1 more loss is not confirmed',
+  // A minute after the machine was refused.
+  'only on the disk',
   // Nobody leads for two minutes.
   'was last checked at',
   // Twenty nodes are too many.

@@ -1,5 +1,6 @@
 /** `inlet nodes losses`: shows and accepts losses of all accounts, directly in the database. */
 import { lossService } from '#control/resources/losses.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { namedId } from '#lib/named-id.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { pageLimits } from '#model/limits.ts'
@@ -34,7 +35,7 @@ export async function confirmAnyLoss(this: CliContext, flags: JsonFlags, id: str
   const nameCreated = ({ account_id }: Loss) => ({ account_id })
   const what = { operation: 'confirmInstallationLoss', account_id: null, resource_id: id, nameCreated }
   const loss = await audited(store, this.clock, what, () => service.confirmForAccount(id, 'cli'))
-  const count = loss.records === null ? 'records that the node had not counted' : `up to ${loss.records} records`
+  const count = loss.records === null ? 'records that the node had not counted' : `up to ${countNoun(loss.records, 'record')}`
   printResult(
     this,
     flags,

@@ -4,6 +4,8 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { NamingFacts } from '#naming/checks/naming.ts'
 import { servingNodes } from '#naming/serving-nodes.ts'
+import type { OpenLoss } from '#store/commits/losses.ts'
+import type { Missing } from '#store/commits/missing-commits.ts'
 import type { EndpointFacts as StoredFacts } from '#store/endpoints/endpoints.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
 import { aLag } from '../../../test/support/lags.ts'
@@ -157,6 +159,45 @@ test('names a node that has a name beside its id', () => {
     who,
     `up to 2 acknowledged records of ${who}`,
   ])
+})
+
+describe('a loss', () => {
+  const loss: OpenLoss = {
+    ...{ id: 'l', endpoint_id: newId(), node_id: 'n', node_name: null, records: 2, bytes: 9, first_seq: 3 },
+    ...{ cause: 'left_on_disk', recorded_at: ago(9), is_node_back: false },
+  }
+  const reasonsOf = (losses: readonly OpenLoss[], missingCommits?: Missing) =>
+    computeStatus(anEndpoint(), [aNode()], { ...none, losses, missingCommits }, now).reasons.filter((reason) =>
+      /loss/.test(reason),
+    )
+  const machine = 'of a machine that lost its place to another one'
+
+  test('that a machine has on its disk may be in the bucket while commits may be missing', () => {
+    const what = 'up to 2 acknowledged records of node n, from segment 3 on, are'
+    expect(reasonsOf([loss])).toEqual([
+      `${what} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss (inlet losses confirm l)`,
+    ])
+    const doubtful = (next: string) =>
+      `${what} on the disk ${machine}, and may be in the bucket already: ${next}; confirm the loss only after that (inlet losses confirm l)`
+    expect(reasonsOf([loss], { since: now, isAutomatic: true })).toEqual([doubtful('control is reading the markers')])
+    expect(reasonsOf([loss], { since: now, isAutomatic: false })).toEqual([
+      doubtful('the operator has to run inlet commits rebuild'),
+    ])
+  })
+
+  test('of one record, of one byte, and one more', () => {
+    const one = { ...loss, records: 1 }
+    expect(reasonsOf([one])).toEqual([
+      expect.stringContaining(`up to 1 acknowledged record of node n, from segment 3 on, is only on the disk ${machine}`),
+    ])
+    expect(reasonsOf([{ ...one, cause: 'node_removed' }])).toEqual([
+      expect.stringContaining('up to 1 acknowledged record of node n, from segment 3 on, was not delivered when it was removed'),
+    ])
+    const uncounted = { ...loss, records: null, bytes: 1, first_seq: null }
+    expect(reasonsOf([uncounted])).toEqual([expect.stringContaining('1 byte of acknowledged records of node n is only on')])
+    expect(reasonsOf(Array(6).fill(loss)).at(-1)).toBe('1 more loss is not confirmed')
+    expect(reasonsOf(Array(7).fill(loss)).at(-1)).toBe('2 more losses are not confirmed')
+  })
 })
 
 describe('an endpoint with a name that the name servers do not know', () => {

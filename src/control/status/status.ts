@@ -55,7 +55,7 @@ export function computeStatus(
   if (endpoint.desired_state === 'draining')
     return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
   const waiting = new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))
-  const held = [...blockedReasons, ...waiting, ...listLossReasons(losses)]
+  const held = [...blockedReasons, ...waiting, ...listLossReasons(losses, missingCommits)]
   if (endpoint.account_suspended)
     return { status: 'paused', reasons: ['the account is suspended: ask the operator of this installation', ...held] }
   if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused', ...held] }
@@ -154,22 +154,23 @@ function hasJustRegistered({ registered_at }: NodeFacts, nowMs: number): boolean
   return nowMs - Date.parse(registered_at) <= nodeLimits.healthySeconds * 1000
 }
 
-function listLossReasons(losses: readonly OpenLoss[]): readonly string[] {
+function listLossReasons(losses: readonly OpenLoss[], missing: Missing | undefined): readonly string[] {
   const reasons = losses.slice(0, lossReasonsMax).map((loss) => {
     const { id, node_id, node_name, records, bytes, first_seq } = loss
     const what =
-      records === null ? `${bytes} bytes of acknowledged records` : `up to ${countNoun(records, 'acknowledged record')}`
+      records === null
+        ? `${countNoun(bytes, 'byte')} of acknowledged records`
+        : `up to ${countNoun(records, 'acknowledged record')}`
     const from = first_seq === null ? '' : `, from segment ${first_seq} on,`
-    return `${what} of node ${namedId(node_id, node_name)}${from} ${describeLoss(loss)}, or confirm the loss (inlet losses confirm ${id})`
+    return `${what} of node ${namedId(node_id, node_name)}${from} ${describeLoss(loss, missing)} (inlet losses confirm ${id})`
   })
-  return losses.length <= lossReasonsMax
-    ? reasons
-    : [...reasons, `${losses.length - lossReasonsMax} more losses are not confirmed`]
+  const more = losses.length - lossReasonsMax
+  return more <= 0 ? reasons : [...reasons, more === 1 ? '1 more loss is not confirmed' : `${more} more losses are not confirmed`]
 }
 
-function describeLoss({ cause, recorded_at, is_node_back, records }: OpenLoss): string {
-  if (cause === 'left_on_disk')
-    return 'are only on the disk of a machine that lost its place to another one: bring them in from there (docs/fencing.md)'
+function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, missing: Missing | undefined): string {
+  const isOne = (records ?? bytes) === 1
+  if (cause === 'left_on_disk') return describeLeft(isOne ? 'is' : 'are', missing)
   const advice = is_node_back
     ? `the node is back, and delivers what it still has${records === null ? '; what is in quarantine needs a person (docs/operations.md)' : ''}`
     : 'bring its disk back (inlet node --adopt DIR --join-token TOKEN)'
@@ -178,7 +179,16 @@ function describeLoss({ cause, recorded_at, is_node_back, records }: OpenLoss): 
     node_released: 'its id was released',
     node_adopted: 'another machine adopted its log',
   }[cause]
-  return `were not delivered when ${when} at ${recorded_at}: ${advice}`
+  return `${isOne ? 'was' : 'were'} not delivered when ${when} at ${recorded_at}: ${advice}, or confirm the loss`
+}
+
+/** The machine does not know which of its commits control lacks. */
+function describeLeft(are: string, missing: Missing | undefined): string {
+  const machine = 'of a machine that lost its place to another one'
+  if (missing === undefined)
+    return `${are} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss`
+  const reading = missing.isAutomatic ? 'control is reading the markers' : 'the operator has to run inlet commits rebuild'
+  return `${are} on the disk ${machine}, and may be in the bucket already: ${reading}; confirm the loss only after that`
 }
 
 function listMissingReasons(missing: Missing | undefined): readonly string[] {

@@ -43,7 +43,7 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
         {is_node_back
           ? `The node is back, and delivers what it still has: ${formatCount(recovered.records)} records so far.`
           : cause === 'left_on_disk'
-            ? 'Another machine has its place, and they are only on its disk: the operator can bring them in from there.'
+            ? 'Another machine has its place. The operator can bring in what is only on its disk.'
             : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
         {first_segment_seq === null &&
           ' The node did not say which segments it held, so Inlet cannot tell when they are delivered: confirm the loss then.'}
