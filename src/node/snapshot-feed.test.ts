@@ -143,6 +143,19 @@ describe('SnapshotFeed', () => {
       expect(warnings).toEqual(['cut off from control; working with the last configuration'])
     })
 
+    test('does not say so of a node that control refuses', async () => {
+      control.publish(aSnapshot({ epoch: 3 }))
+      const accepted = await open()
+      await until('the first', () => accepted.epochs.length === 1)
+      await accepted.feed.stop()
+      control.fence = 'node_removed'
+      const { feed, warnings } = await open({ clock: fast })
+      await until('a long time without control', () => feed.contact.ageMs > 30_000)
+      await until('some refusals', () => control.fenced > 5)
+      await feed.stop()
+      expect(warnings).toEqual([])
+    })
+
     test('asks again as soon as control answers another call', async () => {
       const backoffMs = 60_000
       const slow: Clock = { ...systemClock, setTimer: (callback) => systemClock.setTimer(callback, backoffMs) }

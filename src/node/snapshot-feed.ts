@@ -167,7 +167,8 @@ export class SnapshotFeed implements Service {
         if (isRefused(error) || (error instanceof ControlError && error.status === 404)) registered = registration === undefined
         this.contact.lost()
         const delayMs = backoff.next()
-        if (!isCutOff && this.contact.ageMs > cutOffMs) {
+        // A node that control refuses is not cut off, and its log says so.
+        if (!isCutOff && fence.reason === undefined && this.contact.ageMs > cutOffMs) {
           isCutOff = true
           this.#logCutOff(error)
         }

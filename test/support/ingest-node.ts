@@ -130,6 +130,8 @@ export class ControlStandIn implements AsyncDisposable {
   outdatedChecks = 0
   /** Why it refuses the credential of the node; undefined if it does not. */
   fence: Fence | undefined
+  /** Calls that it refused because of that. */
+  fenced = 0
   /** Whether it does not know the node. */
   isUnknown = false
   /** Calls with a credential that it did not accept. */
@@ -152,8 +154,10 @@ export class ControlStandIn implements AsyncDisposable {
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString()
       if (this.isAway) request.socket.destroy()
-      else if (this.fence !== undefined) response.writeHead(401).end(JSON.stringify({ detail: 'refused', fence: this.fence }))
-      else if (this.isUnknown || !isKnownNode(request.headers.authorization ?? '')) {
+      else if (this.fence !== undefined) {
+        this.fenced += 1
+        response.writeHead(401).end(JSON.stringify({ detail: 'refused', fence: this.fence }))
+      } else if (this.isUnknown || !isKnownNode(request.headers.authorization ?? '')) {
         this.refused += 1
         response.writeHead(401).end()
       } else if (url.pathname === '/internal/v1/register') {
