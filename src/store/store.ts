@@ -66,11 +66,23 @@ async function openOnPostgres(url: string, options: StoreOptions): Promise<Store
 }
 
 /** Writes that are committed together with the change of a call, such as its audit event. */
-const companions = new AsyncLocalStorage<(db: Tx) => Promise<void>>()
+export type Companion = {
+  readonly write: (db: Tx) => Promise<void>
+  /** Whether the call changed nothing. */
+  isSkipped: boolean
+}
+
+const companions = new AsyncLocalStorage<Companion>()
 
 /** Runs `work`. Each transaction that it makes by `transact` ends with `companion`, so that both are committed or none. */
-export function withCompanion<T>(companion: (db: Tx) => Promise<void>, work: () => T): T {
+export function withCompanion<T>(companion: Companion, work: () => T): T {
   return companions.run(companion, work)
+}
+
+/** Says that this call changes nothing: what it asks for was done before. */
+export function skipCompanion(): void {
+  const companion = companions.getStore()
+  if (companion !== undefined) companion.isSkipped = true
 }
 
 /**
@@ -84,7 +96,7 @@ export async function transact<T>(store: Store, work: (db: Tx) => Promise<T>): P
     store.db.transaction().execute(async (db) => {
       await requireTerm(db, store.dialect)
       const result = await work(db)
-      await companion?.(db)
+      if (companion?.isSkipped === false) await companion.write(db)
       return result
     }),
   )

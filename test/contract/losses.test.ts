@@ -127,7 +127,7 @@ describe('POST /v1/losses/{id}/confirm', () => {
     control().clock.advance(1_000)
     expect((await account.post(`/v1/losses/${id}/confirm`)).body).toEqual(confirmed.body)
     const { items } = (await account.get('/v1/audit-events?operation=confirmLoss')).body
-    expect(items[0]).toMatchObject({ resource_id: id, result: 'succeeded' })
+    expect(items).toMatchObject([{ resource_id: id, result: 'succeeded' }])
     expect((await receipt(0)).body).toMatchObject({ state: 'lost', loss_id: id })
     expect(await isDegraded()).toBe(false)
   })

@@ -4,7 +4,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { lowestUuidAt } from '#lib/uuid.ts'
 import { newId } from '#model/id.ts'
 import { eventOutsideApi, insertAuditEvent, listAuditEvents, removeAuditEventsBeyond } from '#store/accounts/audit-events.ts'
-import { type Db, transact, withCompanion } from '#store/store.ts'
+import { type Db, skipCompanion, transact, withCompanion } from '#store/store.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { anAccount, describeStores, iso, t0 } from './fixtures.ts'
 
@@ -20,17 +20,18 @@ describeStores('audit events', (test) => {
     const event = anEvent(null, t0)
     const change = () => transact(store, async () => undefined)
     const failing = () => transact(store, async () => Promise.reject(new Error('a failed change')))
-    await expect(withCompanion((db) => insertAuditEvent(db, event), failing)).rejects.toThrow('a failed change')
+    const companion = { write: (db: Db) => insertAuditEvent(db, event), isSkipped: false }
+    await expect(withCompanion(companion, failing)).rejects.toThrow('a failed change')
     expect(await timesOf(store.db)).toEqual([])
-    await withCompanion(
-      (db) => insertAuditEvent(db, event),
-      async () => {
-        await change()
-        await change()
-      },
-    )
+    const unchanged = { ...companion, isSkipped: false }
+    await withCompanion(unchanged, () => transact(store, async () => skipCompanion()))
+    expect([await timesOf(store.db), unchanged.isSkipped]).toEqual([[], true])
+    await withCompanion(companion, async () => {
+      await change()
+      await change()
+    })
     expect(await timesOf(store.db)).toEqual([iso(t0)])
-    const broken = () => Promise.reject(new Error('not recorded'))
+    const broken = { write: () => Promise.reject(new Error('not recorded')), isSkipped: false }
     const insert = () => transact(store, (db) => insertAuditEvent(db, anEvent(null, t0 + 1)))
     await expect(withCompanion(broken, insert)).rejects.toThrow('not recorded')
     await change()

@@ -138,7 +138,8 @@ describeStores('inlet nodes', (test) => {
       out: expect.stringMatching(`account ${account}: up to 12 records .* on node ${node}`),
     })
     expect(await sumOpenLosses(store.db)).toMatchObject({ losses: 0 })
-    const { items } = await listAuditEvents(store.db, account, { limit: 1, operation: 'confirmInstallationLoss' })
+    expect(await inlet(store.url, 'confirm-loss', String(loss?.id))).toMatchObject({ code: 0 })
+    const { items } = await listAuditEvents(store.db, account, { limit: 2, operation: 'confirmInstallationLoss' })
     expect(items).toMatchObject([{ operation: 'confirmInstallationLoss', actor: 'cli', resource_id: loss?.id }])
     expect(await inlet(store.url, 'confirm-loss', newId())).toMatchObject({ code: 1, err: 'no such loss\n' })
   })

@@ -1,7 +1,7 @@
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { eventOutsideApi, insertAuditEvent, upsertAuditEvent } from '#store/accounts/audit-events.ts'
-import { type Store, withCompanion } from '#store/store.ts'
+import { type Db, type Store, withCompanion } from '#store/store.ts'
 
 type Subject = {
   /** Null if the command spans accounts. */
@@ -20,9 +20,10 @@ export type Audited<T> = Subject & {
 export async function audited<T>(store: Store, clock: Clock, what: Audited<T>, work: () => Promise<T>): Promise<T> {
   const { nameCreated, ...attempt } = what
   const event = eventOutsideApi({ actor: 'cli', ...attempt }, clock.now())
+  const companion = { write: (db: Db) => insertAuditEvent(db, event), isSkipped: false }
   try {
-    const result = await withCompanion((db) => insertAuditEvent(db, event), work)
-    if (nameCreated !== undefined) await upsertAuditEvent(store.db, { ...event, ...nameCreated(result) })
+    const result = await withCompanion(companion, work)
+    if (nameCreated !== undefined && !companion.isSkipped) await upsertAuditEvent(store.db, { ...event, ...nameCreated(result) })
     return result
   } catch (error) {
     if (error instanceof AppError) await insertAuditEvent(store.db, { ...event, result: 'failed', error: error.code })

@@ -30,7 +30,7 @@ import {
   upsertAuditEvent,
 } from '#store/accounts/audit-events.ts'
 import { findRole } from '#store/accounts/people.ts'
-import { type Db, withCompanion } from '#store/store.ts'
+import { type Companion, type Db, withCompanion } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 import { accountSuspended } from './accounts.ts'
@@ -56,6 +56,7 @@ export type Trace = {
   readonly attempt: Attempt
   /** Whether the call creates access that outlives its token. */
   readonly grantsAccess: boolean
+  companion: Companion | undefined
   written: NewAuditEvent | undefined
 }
 
@@ -79,21 +80,32 @@ export class AuditTrail {
   begin(attempt: Attempt, principal: Principal | undefined, grantsAccess = false): Trace {
     // Later than the event before, so that ids keep the order of calls.
     this.#lastAt = Math.max(this.#options.clock.now(), this.#lastAt + 1)
-    return { id: timeOrderedUuid(this.#lastAt), at: this.#lastAt, principal, attempt, grantsAccess, written: undefined }
+    return {
+      id: timeOrderedUuid(this.#lastAt),
+      at: this.#lastAt,
+      principal,
+      attempt,
+      grantsAccess,
+      companion: undefined,
+      written: undefined,
+    }
   }
 
   /** Runs `work`. Its transactions contain the event, as a success with the status that the call then has. */
   within<T>(trace: Trace, status: () => number, work: () => T): T {
-    return withCompanion(async (db) => {
+    const write = async (db: Db) => {
       await requireActive(db, trace, this.#options.clock.now())
       const event = eventOf(trace, { status: status(), error: null })
       await insertAuditEvent(db, event)
       trace.written = event
-    }, work)
+    }
+    trace.companion = { write, isSkipped: false }
+    return withCompanion(trace.companion, work)
   }
 
-  /** Records what came of the call. Never throws: the change is made, or refused, already. */
+  /** Records what came of the call. Never throws: the change is made, or refused, already. A success that changed nothing is not recorded. */
   async finish(trace: Trace, outcome: Outcome): Promise<void> {
+    if (outcome.error === null && trace.companion?.isSkipped) return
     const account = trace.attempt.account_id ?? ''
     if (outcome.error !== null && trace.written === undefined) {
       // Nothing was changed or refused, and waiting for the database again would only delay the response.

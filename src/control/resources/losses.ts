@@ -2,7 +2,7 @@ import type { InstallationLossesQuery, Loss, LossesQuery } from '#model/loss.ts'
 import type { Page } from '#model/page.ts'
 import type { Principal } from '#model/principal.ts'
 import { confirmLoss, listLosses } from '#store/commits/losses.ts'
-import { transact } from '#store/store.ts'
+import { skipCompanion, transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { actorOf } from './actor.ts'
 
@@ -11,7 +11,12 @@ export type Losses = ReturnType<typeof lossService>
 export function lossService({ store, clock, logger }: Pick<ControlContext, 'store' | 'clock' | 'logger'>) {
   /** `account_id` is undefined for the operator. */
   async function accept(account_id: string | undefined, id: string, by: string): Promise<Loss> {
-    const loss = await transact(store, (db) => confirmLoss(db, account_id, id, by, clock.now()))
+    const { loss, isNew } = await transact(store, async (db) => {
+      const confirmed = await confirmLoss(db, account_id, id, by, clock.now())
+      if (!confirmed.isNew) skipCompanion()
+      return confirmed
+    })
+    if (!isNew) return loss
     const { account_id: owner, endpoint_id, records } = loss
     logger.notice({ account_id: owner, loss_id: id, endpoint_id, records, by }, 'loss confirmed')
     return loss

@@ -213,17 +213,23 @@ export async function listLosses(
 }
 
 /**
- * Accepts a loss, of any account if none is given. One that was confirmed before keeps its time. Throws not_found, and conflict for one that is
- * recovered.
+ * Accepts a loss, of any account if none is given. One that was confirmed before keeps its time, and is not new. Throws not_found, and conflict
+ * for one that is recovered.
  */
-export async function confirmLoss(db: Tx, account_id: string | undefined, id: string, by: string, now: number): Promise<Loss> {
-  await confirmOpen(db, { id, ...(account_id !== undefined && { account_id }) }, by, now)
+export async function confirmLoss(
+  db: Tx,
+  account_id: string | undefined,
+  id: string,
+  by: string,
+  now: number,
+): Promise<{ readonly loss: Loss; readonly isNew: boolean }> {
+  const confirmed = await confirmOpen(db, { id, ...(account_id !== undefined && { account_id }) }, by, now)
   const row = await selectLosses(db).where('losses.id', '=', id).executeTakeFirst()
   if (row === undefined || (account_id ?? row.account_id) !== row.account_id) throw new AppError('not_found', 'no such loss')
   const loss = toLoss(row)
   if (loss.confirmed_at === null)
     throw new AppError('conflict', `the loss was recovered at ${loss.recovered_at}: there is nothing to confirm`)
-  return loss
+  return { loss, isNew: confirmed > 0 }
 }
 
 /** Accepts the open losses of an endpoint that is deleted by force: that gives up what was not delivered. */
@@ -231,19 +237,21 @@ export async function confirmLossesOf(db: Tx, endpoint_id: string, by: string, n
   await confirmOpen(db, { endpoint_id }, by, now)
 }
 
+/** Returns the number of losses. */
 async function confirmOpen(
   db: Tx,
   which: Partial<Pick<LossRow, 'id' | 'account_id' | 'endpoint_id'>>,
   by: string,
   now: number,
-): Promise<void> {
-  await db
+): Promise<number> {
+  const { numUpdatedRows } = await db
     .updateTable('losses')
     .set({ confirmed_at: now, confirmed_by: by })
     .where(({ and }) => and(which))
     .where('confirmed_at', 'is', null)
     .where('recovered_at', 'is', null)
-    .execute()
+    .executeTakeFirstOrThrow()
+  return Number(numUpdatedRows)
 }
 
 /** Loss that neither was recovered nor confirmed. */
