@@ -2,7 +2,7 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { findFirstDelivery, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { applyRestore as apply } from '#store/commits/restored.ts'
 import { newestHeartbeat } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
@@ -31,7 +31,7 @@ export async function noteDamagedLog(
   database: string,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): Promise<void> {
-  const since = (await newestHeartbeat(store.db)) ?? 0
+  const since = (await newestHeartbeat(store.db)) ?? (await findFirstDelivery(store.db))
   await transact(store, (db) => noteMissingCommits(db, null, since, clock.now()))
   logger.error(
     { path: `${database}-wal`, since: isoTimestamp(since) },

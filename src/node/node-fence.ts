@@ -55,9 +55,9 @@ export class NodeFence {
     return this.#fence && reasons[this.#fence]
   }
 
-  /** Whether another machine has, or may get, the place of this one, so that what is here may be nowhere else. */
-  get isReplaced(): boolean {
-    return this.#fence === 'node_adopted' || this.#fence === 'node_released'
+  /** Whether nobody waits for this machine any more, so that what is here may be nowhere else, and never delivered. */
+  get isGivenUp(): boolean {
+    return this.#fence !== undefined && this.#fence !== 'node_revoked'
   }
 
   /** Whether it stays fenced until the process ends. */

@@ -1,18 +1,17 @@
 /** Tables of what nodes present to join, and of the credentials that they had before. Part of schema.ts. */
 export type NodeAccessTables = {
-  /** The id of a removed node belongs to the machine that has its credential. */
-  removed_nodes: { id: string; credential_hash: string; credential_revoked_at: number | null; removed_at: number }
-  /** SHA-256 of the secrets that nodes had before their logs were adopted, or their ids released. */
-  adopted_credentials: {
+  /** SHA-256 of the secrets that nodes had until they lost their place. The id of a removed node belongs to the machine that has its credential. */
+  former_credentials: {
     node_id: string
     credential_hash: string
-    /** When it lost its place, one way or the other. */
-    adopted_at: number
+    ended_at: number
     fence: string
-    /** Null: adopted under an earlier release, or released after a removal. */
+    /** Null: adopted or removed under an earlier release. */
     region: string | null
     /** The machine may have delivered since then what it could not report. Null once that is noted. */
     unreported_since: number | null
+    /** When the credential of a removed node was revoked, before its removal. */
+    revoked_at: number | null
   }
   join_tokens: {
     id: string

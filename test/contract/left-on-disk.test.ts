@@ -1,9 +1,10 @@
 /** A machine that lost its place says what is only on its disk, and may say nothing else. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
 import { clientOf, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { readMarkers } from '../support/read-markers.ts'
 import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit } from '../support/test-node.ts'
 
@@ -31,6 +32,11 @@ async function inhabited() {
       const secret = newNodeSecret()
       expect(await node.call('POST', 'adopt', { secret })).toMatchObject({ status: 204 })
       node.secret = secret
+      await readMarkers(control().store)
+    },
+    async remove() {
+      expect(await operator().delete(`/v1/nodes/${node.id}?force=true`)).toMatchObject({ status: 200 })
+      await readMarkers(control().store)
     },
     report: (segments: readonly object[], node_id = node.id) => node.call('POST', 'left-on-disk', { node_id, segments }, before),
   }
@@ -162,4 +168,48 @@ test('401 with any other credential, 403 in the name of another node, 422', asyn
   expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments: [] }, stranger)).toMatchObject({ status: 401 })
   expect(await report([], newId())).toMatchObject({ status: 403 })
   expect(await report([left(-1, 1)])).toMatchObject({ status: 422 })
+})
+
+describe('a removed machine', () => {
+  test('says exactly what it holds, and the loss ends once it is back and has delivered that', async () => {
+    const { endpoint, node, left, losses, reasons, commit, remove, report } = await inhabited()
+    await node.snapshot()
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 3, records: 30, first_seq: 1, last_seq: 3 })] })
+    control().clock.advance(1_000)
+    await remove()
+    const [loss] = await losses()
+    expect(loss).toMatchObject({ cause: 'node_removed', segments: 3, records: 30 })
+    expect(await report([left(3, 10), left(4, 10)])).toMatchObject({ status: 200, body: { losses: 1 } })
+    const told = { id: loss.id, cause: 'node_removed', segments: 2, records: 20, last_segment_seq: 4 }
+    expect(await losses()).toMatchObject([told])
+    expect(await reasons()).toContain('were not delivered when it was removed at')
+    // Fewer in a later report were moved away by hand.
+    expect(await report([left(3, 10)])).toMatchObject({ status: 200, body: { losses: 1 } })
+    expect(await losses()).toMatchObject([told])
+    await node.join()
+    expect(await report([left(3, 10)])).toMatchObject({ status: 401 })
+    await commit(3, 4)
+    expect(await losses()).toMatchObject([{ id: loss.id, state: 'recovered' }])
+  })
+
+  test('does not repeat a loss that was confirmed, unless it has more', async () => {
+    const { account, endpoint, node, left, losses, remove, report } = await inhabited()
+    await node.snapshot()
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 1, records: 10, first_seq: 1, last_seq: 1 })] })
+    await remove()
+    const [{ id }] = await losses()
+    await account.post(`/v1/losses/${id}/confirm`)
+    await report([left(1, 10)])
+    expect(await losses()).toMatchObject([{ id, state: 'confirmed' }])
+    await report([left(1, 10), left(2, 5)])
+    expect(await losses()).toMatchObject([{ id, state: 'open', records: 15 }])
+  })
+
+  test('says nothing with a credential that was revoked before', async () => {
+    const { node, left, losses, remove, report } = await inhabited()
+    await operator().delete(`/v1/nodes/${node.id}/credential`)
+    await remove()
+    expect(await report([left(1, 10)])).toMatchObject({ status: 401 })
+    expect(await losses()).toEqual([])
+  })
 })

@@ -5,12 +5,19 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { clientOf, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { readMarkers } from '../support/read-markers.ts'
 import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 const operator = () => clientOf(control().call, operatorToken)
-const remove = (id: string) => operator().delete(`/v1/nodes/${id}?force=true`)
+const readAll = () => readMarkers(control().store)
+/** Control has read the markers of what the node may not have reported. */
+async function remove(id: string) {
+  const removed = await operator().delete(`/v1/nodes/${id}?force=true`)
+  await readAll()
+  return removed
+}
 const silence = () => control().clock.advance(16_000)
 
 async function inhabited() {
@@ -380,6 +387,7 @@ test('an id that is released for another disk records the loss, and its seqs are
   expect(await release()).toMatchObject({ status: 409, body: { error: 'conflict', detail } })
   expect(await losses()).toEqual([])
   expect(await release('&force=true')).toMatchObject({ status: 204 })
+  await readAll()
   expect(await losses()).toMatchObject([{ state: 'open', segments: 2, is_node_back: false }])
   expect((await node.join()).body).toMatchObject({ joined: false, reason: 'revoked' })
   node.secret = newNodeSecret()

@@ -11,6 +11,7 @@ import { up as seriesRowsOfAMinute } from '#store/migrations/0029-series-rows-of
 import { up as accessOfRevokedKeys } from '#store/migrations/0036-access-of-revoked-keys.ts'
 import { up as jobsInViewMetrics } from '#store/migrations/0037-jobs-in-view-metrics.ts'
 import { up as listFormOfDrafts } from '#store/migrations/0039-list-form-of-drafts.ts'
+import { up as formerCredentials } from '#store/migrations/0057-former-credentials.ts'
 import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '#store/migrations/migrate.ts'
 import { listEndpointBuckets } from '#store/series/endpoint-series.ts'
 import { openStore, transact } from '#store/store.ts'
@@ -126,6 +127,32 @@ describeStores('migrations', (test, kind) => {
         [later, { counted_at: null, redriven_at: null }],
       ]),
     )
+  })
+
+  test('credentials of removed nodes are kept with those of adopted logs', async ({ store }) => {
+    const { db } = store
+    await db.schema.alterTable('former_credentials').renameTo('adopted_credentials').execute()
+    await db.schema.alterTable('adopted_credentials').renameColumn('ended_at', 'adopted_at').execute()
+    await db.schema.alterTable('adopted_credentials').dropColumn('revoked_at').execute()
+    await sql`create table removed_nodes (id text primary key, credential_hash text, removed_at bigint, credential_revoked_at bigint)`.execute(
+      db,
+    )
+    const [adopted, removed] = [newId(), newId()]
+    await sql`insert into adopted_credentials (node_id, credential_hash, adopted_at, fence) values
+      (${adopted}, 'a', 1, 'node_adopted'), (${removed}, 'b', 2, 'node_adopted')`.execute(db)
+    await sql`insert into removed_nodes values (${removed}, 'b', 3, null), (${removed.toUpperCase()}, 'c', 4, 5)`.execute(db)
+    await transact(store, formerCredentials)
+    const rows = await db
+      .selectFrom('former_credentials')
+      .select(['credential_hash', 'fence', 'ended_at', 'revoked_at'])
+      .where('node_id', 'in', [adopted, removed, removed.toUpperCase()])
+      .orderBy('credential_hash')
+      .execute()
+    expect(rows).toEqual([
+      { credential_hash: 'a', fence: 'node_adopted', ended_at: 1, revoked_at: null },
+      { credential_hash: 'b', fence: 'node_removed', ended_at: 2, revoked_at: null },
+      { credential_hash: 'c', fence: 'node_removed', ended_at: 4, revoked_at: 5 },
+    ])
   })
 
   test('drafts get aligned lists, and published versions keep theirs', async ({ store, account }) => {

@@ -5,7 +5,7 @@ import { UserError } from '#lib/user-error.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
 import { beginGeneration, currentPosition, inNewEpoch } from '#store/cluster/epoch.ts'
 import { type DatabaseProblem, listProblems, listServers } from '#store/cluster/server-problems.ts'
-import { listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { findFirstDelivery, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import type { SurveyedServer } from '#store/engines/postgres.ts'
 import { compare } from '#store/engines/timelines.ts'
 import { listNodeInventories, type NodeInventory } from '#store/nodes/node-inventory.ts'
@@ -95,7 +95,7 @@ export async function acceptDatabase(this: CliContext, { server, ...flags }: Acc
   const accepted = await requireOneServer(store)
   const now = this.clock.now()
   const isEmpty = (await findFirstAccount(store.db)) === undefined
-  const since = (await newestHeartbeat(store.db)) ?? 0
+  const since = (await newestHeartbeat(store.db)) ?? (await findFirstDelivery(store.db))
   const what = { operation: 'acceptDatabase', account_id: null, resource_id: null }
   await audited(store, this.clock, what, () =>
     inNewEpoch(store, async (db) => {

@@ -4,7 +4,7 @@
  * Owns: joining and the verification of credentials. Does not own: the rows (store/nodes/node-credentials.ts, store/nodes/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
- * A machine whose log was adopted, or whose id was released, learns of it once its region is noted as one where commits may be missing.
+ * A machine that lost its place learns of it once its region is noted as one where commits may be missing.
  */
 import type { Registry } from 'prom-client'
 import { parseNodeCredential } from '#auth/node-credential.ts'
@@ -21,7 +21,6 @@ import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.
 import { skipSeqs } from '#store/commits/commits.ts'
 import { type FormerMachine, machineLossId } from '#store/commits/left-on-disk.ts'
 import { recordLosses } from '#store/commits/losses.ts'
-import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
 import {
   type CredentialRow,
@@ -36,7 +35,7 @@ import {
 import { registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
-import { controlLimits } from '../limits.ts'
+import { noteUnreported } from './unreported-commits.ts'
 
 export type NodeAccessOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly registry: Registry
@@ -80,7 +79,9 @@ export function nodeAccess(options: NodeAccessOptions) {
     async adopt({ id }: NodeIdentity, credential: string, { secret }: Adopt): Promise<void> {
       const hash = hashApiKey(parseNodeCredential(credential)?.secret ?? '')
       await transact(store, async (db) => {
-        if (!(await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now()))) throw notValid()
+        const unreported = await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now())
+        if (unreported === undefined) throw notValid()
+        await noteUnreported(db, unreported, clock.now())
         // The adopted copy may be older than what the machine before reported. What the copy has is recovered as it is delivered.
         const idOf = machineLossId.bind(undefined, { node_id: id, credential_hash: hash })
         await recordLosses(db, id, { cause: 'node_adopted', idOf }, clock.now())
@@ -129,17 +130,16 @@ export function nodeAccess(options: NodeAccessOptions) {
  * Notes, once for each credential, that commits may be missing: while control was out of reach, the machine may have written markers, and from
  * now on it cannot report them.
  */
-async function noteUnreported(
+async function noteReturn(
   { store, clock, logger }: Pick<ControlContext, 'store' | 'clock' | 'logger'>,
   [node_id, hash]: readonly [string, string],
   unreported: Unreported | undefined,
 ): Promise<void> {
   if (unreported === undefined) return
   const { region, since } = unreported
-  const now = clock.now()
   const isFirst = await transact(store, async (db) => {
     if (!(await forgetUnreported(db, node_id, hash))) return false
-    await noteMissingCommits(db, region, since, now, { isAutomatic: true, notBefore: now + controlLimits.fencedEndsMs })
+    await noteUnreported(db, unreported, clock.now())
     return true
   })
   if (isFirst)
@@ -164,13 +164,9 @@ function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) 
   /** Returns why a credential that the node had is refused. Undefined if it never had it: a stranger learns nothing about ids. */
   const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
     if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
-    const former = (await readFormer(id)).get(id)
-    const replaced = former?.replaced.get(hash)
-    if (replaced !== undefined) {
-      await noteUnreported({ store, clock, logger }, [id, hash], replaced.unreported)
-      return replaced.fence
-    }
-    return stored === undefined && isSame(hash, former?.removed) ? 'node_removed' : undefined
+    const ended = (await readFormer(id)).get(id)?.get(hash)
+    await noteReturn({ store, clock, logger }, [id, hash], ended?.unreported)
+    return ended?.fence
   }
   const parse = (credential: string): { readonly id: string; readonly hash: string } => {
     const presented = parseNodeCredential(credential)
@@ -186,12 +182,12 @@ function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) 
       return { id, region: stored.region }
     },
 
-    /** Verifies that a machine had this credential until another one got its place. */
+    /** Verifies that a machine had this credential until it lost its place. Nobody trusts one that was revoked. */
     async verifyFormer(credential: string): Promise<FormerMachine> {
       const { id, hash } = parse(credential)
-      const replaced = (await readFormer(id)).get(id)?.replaced.get(hash)
-      if (replaced === undefined) throw refuse()
-      return { node_id: id, region: replaced.region, credential_hash: hash }
+      const ended = (await readFormer(id)).get(id)?.get(hash)
+      if (ended === undefined || ended.isRevoked) throw refuse()
+      return { node_id: id, region: ended.region, credential_hash: hash, isRemoved: ended.fence === 'node_removed' }
     },
   }
 }

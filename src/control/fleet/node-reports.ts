@@ -24,7 +24,7 @@ import { currentPosition } from '#store/cluster/epoch.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { listOwnAccounts } from '#store/cluster/node-scope.ts'
 import { countRecordedCommits } from '#store/commits/commits.ts'
-import { findMissing, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { findFirstDelivery, findMissing, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { findDestinationTarget } from '#store/endpoints/destinations.ts'
 import {
   countHealthyNodes,
@@ -163,7 +163,7 @@ async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<C
   const lost = told != null && told.database === position.database && told.commits > commits ? told.commits - commits : 0
   const beginsToRefuse = kept_position !== undefined && before?.isRefusing !== true
   if (lost === 0 && !beginsToRefuse) return recorded ?? {}
-  const since = before?.last_seen_at ?? 0
+  const since = before?.last_seen_at ?? (await findFirstDelivery(db))
   const region = await getNodeRegion(db, node_id)
   // A node that refuses the configuration may be right about more than commits: an operator decides.
   await noteMissingCommits(db, region, since, now, { isAutomatic: kept_position === undefined })

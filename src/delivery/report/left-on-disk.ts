@@ -1,5 +1,5 @@
 /**
- * Tells control what is on this disk, once another machine has the place of this node: it may be nowhere else.
+ * Tells control what is on this disk, once this node was removed, or another machine has its place: it may be nowhere else.
  *
  * Owns: when this is said, and the counts. Does not own: what of it is delivered, which control knows.
  * Law: nothing is said while control accepts this node.
@@ -21,7 +21,7 @@ const openedParallel = 8
 export type LeftOnDiskOptions = {
   readonly nodeId: string
   readonly control: Pick<Control, 'reportLeftOnDisk'>
-  readonly fence: Pick<NodeFence, 'isReplaced'>
+  readonly fence: Pick<NodeFence, 'isGivenUp'>
   readonly segments: Pick<SegmentSource, 'logNames' | 'readLog' | 'open' | 'openRecords' | 'quarantineNote'>
   readonly clock: Clock
   readonly logger: Logger
@@ -34,7 +34,7 @@ export function leftOnDiskReport({ nodeId: node_id, control, fence, segments, cl
     name: 'report of what is left on the disk',
     intervalMs,
     async run(signal) {
-      if (!fence.isReplaced) return
+      if (!fence.isGivenUp) return
       const left = mergeNeighbours(await listLeft(segments))
       const report = JSON.stringify(left)
       if (report === said) return

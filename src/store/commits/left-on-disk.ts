@@ -11,16 +11,25 @@ import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
 import type { Db, Tx } from '../store.ts'
-import { listOpenOf, overlaps } from './losses.ts'
+import { listUnrecoveredOf, overlaps } from './losses.ts'
 
 /** A machine by the credential that control refuses. */
-export type FormerMachine = { readonly node_id: string; readonly region: string | null; readonly credential_hash: string }
+export type FormerMachine = {
+  readonly node_id: string
+  readonly region: string | null
+  readonly credential_hash: string
+  /** Its node was removed, so no other machine has its place, and it may come back. */
+  readonly isRemoved: boolean
+}
 
 type LossRow = LossTables['losses']
 type Bounds = Pick<LossRow, 'segments' | 'records' | 'bytes'> & { readonly first_seq: number; readonly last_seq: number }
 
 /** Returns the id of the loss of this machine with the endpoint. */
-export function machineLossId({ node_id, credential_hash }: Omit<FormerMachine, 'region'>, endpoint_id: string): string {
+export function machineLossId(
+  { node_id, credential_hash }: Pick<FormerMachine, 'node_id' | 'credential_hash'>,
+  endpoint_id: string,
+): string {
   const digest = createHash('sha256').update(`${node_id} ${credential_hash} ${endpoint_id}`).digest('hex')
   // RFC 9562 §5.8: version 8, made by the application.
   const [a, b, c, d, e] = [
@@ -43,13 +52,13 @@ export async function recordLeftOnDisk(
   await lockMachine(db, machine)
   const logs = Map.groupBy(left, ({ endpoint_id }) => endpoint_id)
   const accounts = new Set<string>()
-  const open = await listOpenOf(db, machine.node_id)
+  const known = await listUnrecoveredOf(db, machine.node_id)
   let losses = 0
   for (const { id: endpoint_id, account_id } of await listOwners(db, machine, [...logs.keys()])) {
     const bounds = await findMissing(db, machine.node_id, endpoint_id, logs.get(endpoint_id) ?? [])
     if (bounds === undefined) continue
     losses += 1
-    if (await upsertLoss(db, { machine, open, now }, { endpoint_id, account_id }, bounds)) accounts.add(account_id)
+    if (await upsertLoss(db, { machine, known, now }, { endpoint_id, account_id }, bounds)) accounts.add(account_id)
   }
   for (const account_id of accounts) {
     const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: machine.node_id } as const
@@ -61,8 +70,8 @@ export async function recordLeftOnDisk(
 /** Reports of one machine are recorded one after another. An update that changes nothing: SQLite has no `for update`. */
 async function lockMachine(db: Tx, { node_id, credential_hash }: FormerMachine): Promise<void> {
   await db
-    .updateTable('adopted_credentials')
-    .set(({ ref }) => ({ adopted_at: ref('adopted_at') }))
+    .updateTable('former_credentials')
+    .set(({ ref }) => ({ ended_at: ref('ended_at') }))
     .where(({ and }) => and({ node_id, credential_hash }))
     .execute()
 }
@@ -151,16 +160,16 @@ function addBounds(one: Bounds, other: Bounds): Bounds {
 /** Returns whether the loss is new, or larger than before. One that was confirmed is open again then. */
 async function upsertLoss(
   db: Tx,
-  { machine, open, now }: { readonly machine: FormerMachine; readonly open: readonly LossRow[]; readonly now: number },
+  { machine, known: losses, now }: { readonly machine: FormerMachine; readonly known: readonly LossRow[]; readonly now: number },
   owner: { readonly endpoint_id: string; readonly account_id: string },
   { segments, records, bytes, ...seqs }: Bounds,
 ): Promise<boolean> {
   const id = machineLossId(machine, owner.endpoint_id)
-  const cause: LossCause = 'left_on_disk'
-  const { node_id, region } = machine
+  const { node_id, region, isRemoved } = machine
+  const cause: LossCause = isRemoved ? 'node_removed' : 'left_on_disk'
   const own = await db.selectFrom('losses').selectAll().where('id', '=', id).executeTakeFirst()
   const isOf = (loss: LossRow) => loss.endpoint_id === owner.endpoint_id && overlaps(loss, seqs)
-  const known = own ?? open.find(isOf)
+  const known = own ?? losses.find(isOf)
   if (known === undefined) {
     const { name = null } = (await findName(db, machine.node_id)) ?? {}
     const figures = { ...seqs, segments, segments_missing: segments, records, bytes, records_recovered: 0, bytes_recovered: 0 }
@@ -175,8 +184,9 @@ async function upsertLoss(
     bytes: bytes + known.bytes_recovered,
   }
   const isMore = total.segments > known.segments || (total.records ?? 0) > (known.records ?? 0)
-  // A release records what the node last reported. Its disk knows better.
-  if (known.cause === cause && !isMore) return false
+  // A removal or a release records what the node reported before. Its disk knows better.
+  const isFirst = known.cause !== cause || known.reported_at < known.recorded_at
+  if (!isFirst && !isMore) return false
   const first_seq = Math.min(seqs.first_seq, known.first_seq ?? seqs.first_seq)
   const last_seq = Math.max(seqs.last_seq, known.last_seq ?? seqs.last_seq)
   const state = isMore ? { confirmed_at: null, confirmed_by: null } : {}

@@ -31,7 +31,11 @@ export type Losing = { readonly cause: LossCause; readonly idOf: (endpoint_id: s
  */
 export async function recordLosses(db: Tx, node_id: string, { cause, idOf }: Losing, now: number): Promise<number> {
   const delivered = await countDelivered(db, node_id)
-  const open = Map.groupBy(await listOpenOf(db, node_id), (loss) => loss.endpoint_id)
+  const unrecovered = await listUnrecoveredOf(db, node_id)
+  const open = Map.groupBy(
+    unrecovered.filter((loss) => loss.confirmed_at === null),
+    (loss) => loss.endpoint_id,
+  )
   const accounts = new Set<string>()
   const added: LossRow[] = []
   let losses = 0
@@ -113,14 +117,14 @@ export function overlaps(loss: Seqs, { first_seq, last_seq }: Seqs): boolean {
   return loss.first_seq <= last_seq && loss.last_seq >= first_seq
 }
 
-/** Returns the losses of a node that are neither recovered nor confirmed, the newest first. */
-export async function listOpenOf(db: Db, node_id: string): Promise<readonly LossRow[]> {
+/** Returns the losses of a node that are not recovered: open ones before those that were confirmed, the newest first. */
+export async function listUnrecoveredOf(db: Db, node_id: string): Promise<readonly LossRow[]> {
   return db
     .selectFrom('losses')
     .selectAll()
     .where('node_id', '=', node_id)
     .where('recovered_at', 'is', null)
-    .where('confirmed_at', 'is', null)
+    .orderBy((eb) => eb.case().when('confirmed_at', 'is', null).then(0).else(1).end())
     .orderBy('recorded_at', 'desc')
     .execute()
 }

@@ -55,6 +55,12 @@ export async function noteMissingCommits(
     .execute()
 }
 
+/** Nothing was delivered before this time (epoch ms). */
+export async function findFirstDelivery(db: Db): Promise<number> {
+  const oldest = db.selectFrom('accounts').select(({ fn }) => fn.min('created_at').as('at'))
+  return (await oldest.executeTakeFirstOrThrow()).at ?? 0
+}
+
 export async function listMissingCommits(db: Db): Promise<readonly MissingCommits[]> {
   return db.selectFrom('missing_commits').selectAll().orderBy('region').execute()
 }

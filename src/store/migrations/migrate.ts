@@ -62,6 +62,7 @@ import * as nodeNames from './0053-node-names.ts'
 import * as unreportedCommits from './0054-unreported-commits.ts'
 import * as releasedCredentials from './0055-released-credentials.ts'
 import * as causesOfLosses from './0056-causes-of-losses.ts'
+import * as formerCredentials from './0057-former-credentials.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -123,6 +124,7 @@ const released: readonly Migration[] = [
   { version: 54, name: 'unreported-commits', up: unreportedCommits.up },
   { version: 55, name: 'released-credentials', up: releasedCredentials.up },
   { version: 56, name: 'causes-of-losses', up: causesOfLosses.up },
+  { version: 57, name: 'former-credentials', up: formerCredentials.up },
 ]
 
 /** An arbitrary number, the same in every release. */

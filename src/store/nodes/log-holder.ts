@@ -1,6 +1,7 @@
 /** Whether a node still has a log of an endpoint, as far as control knows. */
 import { toTime } from '../columns.ts'
 import type { Db } from '../store.ts'
+import { findRemovedCredential } from './node-credentials.ts'
 
 export type LogHolder = {
   /** `removed`: its credential is remembered. */
@@ -46,7 +47,7 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
     .where('nodes.id', '=', node_id)
     .executeTakeFirst()
   if (node === undefined) {
-    const removed = await db.selectFrom('removed_nodes').select('id').where('id', '=', node_id).executeTakeFirst()
+    const removed = await findRemovedCredential(db, node_id)
     const state = removed === undefined ? 'unknown' : 'removed'
     const nothing = { name: null, region: null, reported_at: undefined, held: undefined }
     return { node: state, ...nothing, highest_seq: committed?.seq }

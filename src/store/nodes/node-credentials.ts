@@ -25,15 +25,16 @@ export type CredentialRow = {
   readonly region: string
   readonly credential_hash: string | null
   readonly credential_revoked_at: number | null
+  readonly registered_at: number
 }
 
 /** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
 export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
   const { hash, previousHash, joinTokenId } = claim
   // Before it is refused as former, so that a node whose place is taken keeps the credential that says so.
-  if (await isFormer(db, id, hash)) return (await findNodeCredential(db, id))?.credential_hash == null ? 'revoked' : 'taken'
+  if (await isReplaced(db, id, hash)) return (await findNodeCredential(db, id))?.credential_hash == null ? 'revoked' : 'taken'
   const removed = await findRemovedCredential(db, id)
-  if (removed?.credential_hash === hash && removed.credential_revoked_at !== null) return 'revoked'
+  if (removed?.credential_hash === hash && removed.revoked_at !== null) return 'revoked'
   if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
   const claimed = await db
     .updateTable('nodes')
@@ -62,7 +63,7 @@ export async function listNodeCredentials(db: Db, ids: readonly string[]): Promi
   for (const some of inChunks([...new Set(ids)])) {
     const rows = await db
       .selectFrom('nodes')
-      .select(['id', 'region', 'credential_hash', 'credential_revoked_at'])
+      .select(['id', 'region', 'credential_hash', 'credential_revoked_at', 'registered_at'])
       .where('id', 'in', some)
       .execute()
     for (const { id, ...row } of rows) found.set(id, row)
@@ -77,18 +78,21 @@ export async function findNodeCredential(
 ): Promise<(CredentialRow & { readonly join_token_id: string | null }) | undefined> {
   return db
     .selectFrom('nodes')
-    .select(['region', 'credential_hash', 'credential_revoked_at', 'join_token_id'])
+    .select(['region', 'credential_hash', 'credential_revoked_at', 'registered_at', 'join_token_id'])
     .where('id', '=', id)
     .executeTakeFirst()
 }
 
-/** Gives the id of a node another credential, because its log is on another machine now. Returns false if `hash` is not the one in use. */
+/**
+ * Gives the id of a node another credential, because its log is on another machine now. Returns what the machine before may not have reported;
+ * undefined if `hash` is not the one in use.
+ */
 export async function replaceAdoptedCredential(
   db: Tx,
   id: string,
   hashes: readonly [string, string],
   now: number,
-): Promise<boolean> {
+): Promise<Unreported | undefined> {
   const [credential_hash, newHash] = hashes
   const node = await db
     .updateTable('nodes')
@@ -96,44 +100,45 @@ export async function replaceAdoptedCredential(
     .where('id', '=', id)
     .where('credential_hash', '=', credential_hash)
     .where('credential_revoked_at', 'is', null)
-    .returning('region')
+    .returning(['region', 'registered_at'])
     .executeTakeFirst()
-  if (node === undefined) return false
-  await rememberCredential(db, { node_id: id, credential_hash, region: node.region, fence: 'node_adopted' }, now)
-  return true
+  if (node === undefined) return undefined
+  return rememberEnd(db, id, { ...node, credential_hash }, { fence: 'node_adopted', revoked_at: null }, now)
 }
 
-type FormerCredential = Selectable<Database['adopted_credentials']>
+type FormerCredential = Selectable<Database['former_credentials']>
+type Credential = Pick<CredentialRow, 'region' | 'credential_hash' | 'registered_at'>
+type End = { readonly fence: Fence; readonly revoked_at: number | null }
 
 /** Remembers a credential that opens nothing from now on. The machine that has it may have delivered more since its last report. */
-async function rememberCredential(
-  db: Tx,
-  credential: Pick<FormerCredential, 'node_id' | 'credential_hash' | 'region'> & { readonly fence: Fence },
-  now: number,
-): Promise<void> {
-  const { last_seen_at: unreported_since = 0 } = (await findProcess(db, credential.node_id, 'delivery')) ?? {}
-  const { region, fence } = credential
-  const since = { region, fence, adopted_at: now, unreported_since }
+async function rememberEnd(db: Tx, node_id: string, node: Credential, end: End, now: number): Promise<Unreported | undefined> {
+  const { region, credential_hash, registered_at } = node
+  if (credential_hash === null) return undefined
+  const since = (await findProcess(db, node_id, 'delivery'))?.last_seen_at ?? registered_at
+  const ended = { ...end, region, ended_at: now, unreported_since: since }
   // It is there if an adoption replaced it before, and its machine got the id back after a release.
   await db
-    .insertInto('adopted_credentials')
-    .values({ ...credential, ...since })
-    .onConflict((conflict) => conflict.columns(['node_id', 'credential_hash']).doUpdateSet(since))
+    .insertInto('former_credentials')
+    .values({ node_id, credential_hash, ...ended })
+    .onConflict((conflict) => conflict.columns(['node_id', 'credential_hash']).doUpdateSet(ended))
     .execute()
+  return { region, since }
 }
 
-async function isFormer(db: Db, node_id: string, credential_hash: string): Promise<boolean> {
-  const former = db.selectFrom('adopted_credentials').select('node_id').where('node_id', '=', node_id)
-  return (await former.where('credential_hash', '=', credential_hash).executeTakeFirst()) !== undefined
+/** Whether another machine has, or may get, the place of the one with this credential. */
+async function isReplaced(db: Db, node_id: string, credential_hash: string): Promise<boolean> {
+  const former = db.selectFrom('former_credentials').select('fence').where('node_id', '=', node_id)
+  const found = await former.where('credential_hash', '=', credential_hash).executeTakeFirst()
+  return found !== undefined && found.fence !== removedFence
 }
 
-/** Where and since when (epoch ms) a machine may have delivered what it could not report, because its log was adopted. */
+/** Where and since when (epoch ms) a machine may have delivered what it could not report, because it lost its place. */
 export type Unreported = { readonly region: string; readonly since: number }
 
 /** Forgets what this machine may not have reported. Returns false if another caller did. */
 export async function forgetUnreported(db: Tx, node_id: string, credential_hash: string): Promise<boolean> {
   const { numUpdatedRows } = await db
-    .updateTable('adopted_credentials')
+    .updateTable('former_credentials')
     .set({ unreported_since: null })
     .where((eb) => eb.and({ node_id, credential_hash }))
     .where('unreported_since', 'is not', null)
@@ -141,54 +146,39 @@ export async function forgetUnreported(db: Tx, node_id: string, credential_hash:
   return numUpdatedRows > 0n
 }
 
-export type ReplacedCredential = {
+/** Why a credential opens nothing any more, and what its machine may not have reported. */
+export type EndedCredential = {
   readonly region: string | null
   readonly fence: Fence | undefined
+  readonly isRevoked: boolean
   readonly unreported: Unreported | undefined
 }
 
-/** Hashes of credentials that a node had: before its log was adopted or its id released, with what was not reported, or when it was removed. */
-export type FormerCredentials = {
-  readonly replaced: ReadonlyMap<string, ReplacedCredential>
-  readonly removed: string | undefined
-}
-
-/** Returns the former credentials of these ids, whether or not they are those of a node. */
-export async function listFormerCredentials(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, FormerCredentials>> {
-  const found = new Map<string, FormerCredentials>()
+/** Returns the credentials that these ids had before, by id and hash, whether or not they are those of a node. */
+export async function listFormerCredentials(
+  db: Db,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlyMap<string, EndedCredential>>> {
+  const found = new Map<string, ReadonlyMap<string, EndedCredential>>()
   for (const some of inChunks([...new Set(ids)])) {
-    const replaced = await db.selectFrom('adopted_credentials').selectAll().where('node_id', 'in', some).execute()
-    const removed = await db.selectFrom('removed_nodes').select(['id', 'credential_hash']).where('id', 'in', some).execute()
-    const removedHashes = new Map(removed.map(({ id, credential_hash }) => [id, credential_hash]))
-    const replacedHashes = Map.groupBy(replaced, ({ node_id }) => node_id)
-    for (const id of some) {
-      const own = (replacedHashes.get(id) ?? []).map(
-        ({ credential_hash, fence, ...row }) =>
-          [
-            credential_hash,
-            { region: row.region, fence: isFence(fence) ? fence : undefined, unreported: unreportedOf(row) },
-          ] as const,
-      )
-      found.set(id, { replaced: new Map(own), removed: removedHashes.get(id) })
-    }
+    const rows = await db.selectFrom('former_credentials').selectAll().where('node_id', 'in', some).execute()
+    for (const [id, own] of Map.groupBy(rows, ({ node_id }) => node_id))
+      found.set(id, new Map(own.map((row) => [row.credential_hash, toEnded(row)])))
   }
   return found
 }
 
-function unreportedOf({
-  region,
-  unreported_since: since,
-}: Pick<FormerCredential, 'region' | 'unreported_since'>): Unreported | undefined {
-  return region === null || since === null ? undefined : { region, since }
+function toEnded({ region, fence, revoked_at, unreported_since: since }: FormerCredential): EndedCredential {
+  const unreported = region === null || since === null ? undefined : { region, since }
+  return { region, fence: isFence(fence) ? fence : undefined, isRevoked: revoked_at !== null, unreported }
 }
 
+const removedFence: Fence = 'node_removed'
+
 /** Returns the credential of a node that was removed. */
-async function findRemovedCredential(db: Db, id: string) {
-  return db
-    .selectFrom('removed_nodes')
-    .select(['credential_hash', 'credential_revoked_at'])
-    .where('id', '=', id)
-    .executeTakeFirst()
+export async function findRemovedCredential(db: Db, node_id: string): Promise<FormerCredential | undefined> {
+  const removed = db.selectFrom('former_credentials').selectAll()
+  return removed.where((eb) => eb.and({ node_id, fence: removedFence })).executeTakeFirst()
 }
 
 /** Refuses the credential from now on. Throws not_found. */
@@ -197,35 +187,42 @@ export async function revokeNodeCredential(db: Db, id: string, now: number): Pro
   if ((await revoked.executeTakeFirst()).numUpdatedRows === 0n) throw noSuchNode()
 }
 
-/** Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Throws not_found. */
-export async function releaseNodeCredential(db: Tx, id: string, now: number): Promise<void> {
+/**
+ * Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Returns what it may not have
+ * reported. Throws not_found.
+ */
+export async function releaseNodeCredential(db: Tx, id: string, now: number): Promise<Unreported | undefined> {
+  const fence: Fence = 'node_released'
+  const ofRemoved = { node_id: id, fence: removedFence }
+  const released = await db
+    .updateTable('former_credentials')
+    .set({ fence })
+    .where((eb) => eb.and(ofRemoved))
+    .executeTakeFirst()
   const node = await findNodeCredential(db, id)
-  const removed = await findRemovedCredential(db, id)
-  if (node === undefined && removed === undefined) throw noSuchNode()
-  const released = { credential_hash: null, credential_revoked_at: null }
-  await db.updateTable('nodes').set(released).where('id', '=', id).execute()
-  await forgetRemovedNode(db, id)
-  const credential_hash = node?.credential_hash ?? removed?.credential_hash
-  if (credential_hash == null) return
-  await rememberCredential(db, { node_id: id, credential_hash, region: node?.region ?? null, fence: 'node_released' }, now)
+  if (node === undefined && released.numUpdatedRows === 0n) throw noSuchNode()
+  await db.updateTable('nodes').set({ credential_hash: null, credential_revoked_at: null }).where('id', '=', id).execute()
+  return node && rememberEnd(db, id, node, { fence, revoked_at: null }, now)
 }
 
 function noSuchNode(): AppError {
   return new AppError('not_found', 'there is no such node')
 }
 
-/** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
-export async function deleteNode(db: Tx, id: string, now: number): Promise<void> {
-  const removed = await db
-    .deleteFrom('nodes')
-    .where('id', '=', id)
-    .returning(['credential_hash', 'credential_revoked_at'])
-    .executeTakeFirst()
-  if (removed?.credential_hash == null) return
-  const { credential_hash, credential_revoked_at } = removed
-  await db.insertInto('removed_nodes').values({ id, credential_hash, credential_revoked_at, removed_at: now }).execute()
+/** Removes a node with everything that it reported. Its id stays with whoever has its credential. Returns what it may not have reported. */
+export async function deleteNode(db: Tx, id: string, now: number): Promise<Unreported | undefined> {
+  const node = await findNodeCredential(db, id)
+  // Before its reports are gone.
+  const unreported =
+    node && (await rememberEnd(db, id, node, { fence: removedFence, revoked_at: node.credential_revoked_at }, now))
+  await db.deleteFrom('nodes').where('id', '=', id).execute()
+  return unreported
 }
 
-async function forgetRemovedNode(db: Db, id: string): Promise<void> {
-  await db.deleteFrom('removed_nodes').where('id', '=', id).execute()
+async function forgetRemovedNode(db: Db, node_id: string): Promise<void> {
+  const removed = { node_id, fence: removedFence }
+  await db
+    .deleteFrom('former_credentials')
+    .where((eb) => eb.and(removed))
+    .execute()
 }
