@@ -15,7 +15,7 @@ const dayMs = 86_400_000
 async function aNode(store: TestStore, region: string): Promise<string> {
   const node_id = newId()
   await registerNode(store.db, { node_id, region, ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
-  await transact(store, (db) => recordSnapshotsSent(db, [{ node_id, region, epoch: 1 }]))
+  await transact(store, (db) => recordSnapshotsSent(db, store.dialect, [{ node_id, region, epoch: 1 }]))
   return node_id
 }
 

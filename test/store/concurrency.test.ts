@@ -7,7 +7,8 @@ import { listCommits, recordCommit } from '#store/commits/commits.ts'
 import { claimValidation, insertDestination, removeDestination, updateDestination } from '#store/endpoints/destinations.ts'
 import { drainEndpoint, getEndpoint, removeDrainingEndpoint } from '#store/endpoints/endpoints.ts'
 import { insertView, removeDraft } from '#store/endpoints/views.ts'
-import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
+import { deleteNode } from '#store/nodes/node-credentials.ts'
+import { listNodesOnceIn, recordHeartbeat, recordSnapshotsSent, registerNode } from '#store/nodes/nodes.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
 import { getViewQuality } from '#store/series/view-quality.ts'
 import { transact } from '#store/store.ts'
@@ -188,5 +189,49 @@ describeStores('concurrent callers', (test) => {
     const { items } = await listCommits(store.db, endpoint, { limit: 200 })
     expect(new Set(items.map(({ uploaded_at }) => uploaded_at)).size).toBe(45)
     expect(new Set(items.map(({ seq }) => seq)).size).toBe(45)
+  })
+
+  test('record what the same nodes received, and wait for each other in one order: the highest epoch counts', async ({
+    store,
+  }) => {
+    const nodes = times(50, async () => {
+      const node_id = newId()
+      await registerNode(store.db, { node_id, region: 'fra', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
+      return node_id
+    })
+    const ids = await Promise.all(nodes)
+    for (let round = 1; round <= rounds; round += 1) {
+      // Each has the regions of a node that moved in another order. Not `transact`, which repeats what collides.
+      const send = (index: number) =>
+        store.db.transaction().execute((db) =>
+          recordSnapshotsSent(
+            db,
+            store.dialect,
+            ids.flatMap((node_id) => [
+              { node_id, region: 'loc', epoch: round * 10 + index },
+              { node_id, region: 'fra', epoch: round * 10 + 9 - index },
+            ]),
+          ),
+        )
+      expect(await outcomes(times(8, send))).toEqual(Array(8).fill(undefined))
+      const found = await listNodesOnceIn(store.db, ['loc', 'fra'], [])
+      const highest = new Map(Object.entries({ loc: round * 10 + 7, fra: round * 10 + 9 }))
+      expect(found.map(({ received }) => received)).toEqual(ids.map(() => highest))
+    }
+  })
+
+  test('remove a node while it receives its configuration: that of the others is recorded', async ({ store }) => {
+    for (let round = 0; round < 4 * rounds; round += 1) {
+      const ids = [newId(), newId()].toSorted()
+      for (const node_id of ids)
+        await registerNode(store.db, { node_id, region: 'fra', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
+      const sent = ids.map((node_id) => ({ node_id, region: 'loc', epoch: 1 }))
+      const results = await outcomes([
+        transact(store, (db) => recordSnapshotsSent(db, store.dialect, sent)),
+        transact(store, async (db) => void (await deleteNode(db, String(ids[0]), t0))),
+      ])
+      expect(results).toEqual([undefined, undefined])
+      expect((await listNodesOnceIn(store.db, ['loc'], [])).filter(({ id }) => ids.includes(id))).toMatchObject([{ id: ids[1] }])
+    }
   })
 })

@@ -57,6 +57,7 @@ describeStores('nodes', (test, kind) => {
       transact(store, (db) =>
         recordSnapshotsSent(
           db,
+          store.dialect,
           sent.map(([region, epoch]) => ({ node_id: moved, region, epoch })),
         ),
       )
@@ -68,9 +69,9 @@ describeStores('nodes', (test, kind) => {
     ])
     // A node that is removed while its snapshot is on its way, beside one that is there.
     const both = [newId(), other].map((node_id) => ({ node_id, region: 'nil', epoch: 1 }))
-    await transact(store, (db) => recordSnapshotsSent(db, both))
+    await transact(store, (db) => recordSnapshotsSent(db, store.dialect, both))
     expect((await listNodesOnceIn(store.db, ['nil'], [])).map(({ id }) => id)).toEqual([other])
-    await transact(store, (db) => recordSnapshotsSent(db, both.slice(0, 1)))
+    await transact(store, (db) => recordSnapshotsSent(db, store.dialect, both.slice(0, 1)))
     const found = await listNodesOnceIn(store.db, [], [other])
     expect(found).toMatchObject([{ id: other }])
     expect(await listNodesOnceIn(store.db, ['zrh'], [])).toEqual([])

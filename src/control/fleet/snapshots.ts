@@ -81,7 +81,7 @@ export class Snapshots {
   readonly #collected = new WeakMap<Difference, Collected>()
   /** One transaction for the many nodes that receive the same change. */
   readonly #recordSent = batchCalls((sent: readonly Sent[]) =>
-    transact(this.#options.store, (db) => recordSnapshotsSent(db, sent)),
+    transact(this.#options.store, (db) => recordSnapshotsSent(db, this.#options.store.dialect, sent)),
   )
   /** Long polls by node. */
   readonly #waiting = new Map<string, number>()

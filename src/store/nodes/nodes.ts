@@ -8,7 +8,7 @@ import { fromFlag, fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../col
 import { translateErrors } from '../engines/database-error.ts'
 import { countRows } from '../page.ts'
 import type { Database } from '../schema.ts'
-import type { Db, Tx } from '../store.ts'
+import type { Db, Store, Tx } from '../store.ts'
 import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
 
 /** The last heartbeat of one process of a node. */
@@ -206,16 +206,21 @@ export async function listNodesOnceIn(
 
 /**
  * Records that nodes are about to receive the configuration of a region. From then on they may hold data of every endpoint in it.
- * A restored database may have an older epoch: the highest counts.
+ * A restored database may have an older epoch: the highest counts. Control processes that record for the same nodes lock rows in the same order.
  */
-export async function recordSnapshotsSent(db: Tx, sent: readonly Database['node_snapshots'][]): Promise<void> {
+export async function recordSnapshotsSent(
+  db: Tx,
+  dialect: Store['dialect'],
+  sent: readonly Database['node_snapshots'][],
+): Promise<void> {
   const highest = new Map<string, Database['node_snapshots']>()
-  // In the order of the nodes, so that two control processes lock the rows in the same order.
-  for (const row of sent.toSorted((a, b) => (a.node_id < b.node_id ? -1 : a.node_id > b.node_id ? 1 : a.epoch - b.epoch)))
-    highest.set(`${row.node_id} ${row.region}`, row)
-  for (const some of inChunks([...highest.values()])) {
+  for (const row of sent.toSorted((a, b) => a.epoch - b.epoch)) highest.set(`${row.node_id} ${row.region}`, row)
+  const inOrder = [...highest].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+  for (const some of inChunks(inOrder)) {
     const ids = some.map(({ node_id }) => node_id)
-    const found = await db.selectFrom('nodes').select('id').where('id', 'in', ids).execute()
+    const nodes = db.selectFrom('nodes').select('id').where('id', 'in', ids).orderBy('id')
+    // Nobody removes these nodes before the transaction ends.
+    const found = await (dialect === 'postgres' ? nodes.forKeyShare() : nodes).execute()
     const present = new Set(found.map(({ id }) => id))
     // A node may be removed meanwhile: it is told so with its next call.
     const rows = some.filter(({ node_id }) => present.has(node_id))
