@@ -112,6 +112,8 @@ describe('an adoption', () => {
     )
     expect([await living.standing(), await adopting.standing()]).toEqual(['node_adopted', 'accepted'])
     await release()
+    // A start does not help, although it has the join secret.
+    await expect(living.start()).rejects.toMatchObject({ fence: 'node_adopted' })
     await old.adopt()
     expect([await living.standing(), await adopting.standing(), await old.standing()]).toEqual([
       ...['node_adopted', 'node_released'],
