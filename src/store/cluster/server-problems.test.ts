@@ -31,6 +31,16 @@ test('an older one that takes writes: which, and what to do; the note for everyb
   expect(problem?.note).not.toContain('db-')
 })
 
+test('an older one: only an acceptance that it does not know is named as the reason', () => {
+  const messageOf = (before: number, now: number) => {
+    const returned = { ...older, standing: { system: 'one', timeline: 1, generation: before } }
+    const accepted = { ...used, standing: { system: 'one', timeline: 2, generation: now } }
+    return listProblems([returned, accepted])[0]?.message
+  }
+  expect(messageOf(0, 5_000)).toContain('is older than db-2:5432 (timeline 2), which was accepted since: control uses')
+  expect(messageOf(5_000, 5_000)).toContain('is older than db-2:5432 (timeline 2): control uses')
+})
+
 test('two of one timeline: an operator has to know which is right', () => {
   const [problem] = listProblems([server('db-1:5432', {}), used])
   expect(problem?.message).toBe(

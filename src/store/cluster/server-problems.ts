@@ -31,7 +31,7 @@ function describeTwo(servers: readonly SurveyedServer[]): DatabaseProblem | unde
   if (writable.length === 1 && used !== undefined)
     return {
       ...common,
-      message: `${listServers(older)} ${older.length === 1 ? 'takes writes, and is' : 'take writes, and are'} older than ${nameOf(used)}: control uses only ${used.host}`,
+      message: `${listServers(older)} ${older.length === 1 ? 'takes writes, and is' : 'take writes, and are'} older than ${nameOf(used)}${isAcceptedSince(older, used) ? ', which was accepted since' : ''}: control uses only ${used.host}`,
       remedy: `stop ${older.map(({ host }) => host).join(' and ')}, and make it a standby of ${used.host} (pg_rewind, or a new copy)`,
     }
   return {
@@ -40,6 +40,11 @@ function describeTwo(servers: readonly SurveyedServer[]): DatabaseProblem | unde
     remedy:
       'stop the wrong one, and make it a standby of the other one (pg_rewind, or a new copy); until then: inlet database accept --server HOST:PORT, with the right one',
   }
+}
+
+/** Whether an acceptance makes these servers older: one that they know, too, does not. Otherwise it is their timelines. */
+function isAcceptedSince(older: readonly SurveyedServer[], { standing: newest }: SurveyedServer): boolean {
+  return older.every(({ standing }) => standing !== undefined && newest !== undefined && standing.generation < newest.generation)
 }
 
 /** A server that confirms a change before another one has it may lose it in a failover. */

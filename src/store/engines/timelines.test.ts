@@ -32,6 +32,9 @@ test('what an operator accepted counts more than the timeline', async () => {
   await known.observe(at(2, 5_000))
   await expect(known.observe(at(3))).rejects.toThrow('another one was accepted since')
   await known.observe(at(3, 5_000))
+  // Both have the database that was accepted, so that is not the reason.
+  await expect(known.observe(at(2, 5_000))).rejects.toThrow('a primary from before a failover')
+  await expect(known.observe(at(2))).rejects.toThrow('another one was accepted since')
 })
 
 test('whoever observes a newer timeline waits until it is remembered, and users of an older one are told at once', async () => {

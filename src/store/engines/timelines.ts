@@ -32,9 +32,9 @@ const noMemory: TimelineMemory = { read: async () => [], write: async () => unde
 export class OlderServerError extends Error {
   readonly code = olderServerCode
 
-  constructor({ timeline }: Standing, newest: Standing) {
+  constructor({ timeline, generation }: Standing, newest: Standing) {
     super(
-      newest.generation > 0 && newest.timeline <= timeline
+      newest.generation > generation
         ? `the server has timeline ${timeline}, and another one was accepted since: it is out of date`
         : `the server has timeline ${timeline}, and this installation has used timeline ${newest.timeline}: it is a primary from before a failover`,
     )
