@@ -108,6 +108,9 @@ export type IngestPlane = {
   readonly http: HttpServer
   readonly mqtt: MqttServer
   readonly departure: Departure
+  /** The handlers of both protocols call it. So may another one. */
+  readonly gate: Gate
+  readonly nodeRoom: NodeRoom
 }
 
 export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestPlane {
@@ -173,7 +176,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
       ...optional(certificate),
       ...[http, mqtt, report, blockedFile],
     ],
-    ...{ http, mqtt, departure },
+    ...{ http, mqtt, departure, gate, nodeRoom },
   }
 }
 

@@ -2,6 +2,7 @@
 import { Kysely, sql } from 'kysely'
 import type { AutomaticCompaction } from '#model/compaction.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
+import { insertApiKey } from '#store/accounts/api-keys.ts'
 import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
 import { insertBinding } from '#store/endpoints/bindings.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
@@ -11,6 +12,7 @@ import { openSqlite } from '#store/engines/sqlite.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import type { Database } from '#store/schema.ts'
 import type { Store } from '#store/store.ts'
+import { aKey } from '../support/ingest-node.ts'
 import { startMs } from './kernel.ts'
 
 export const accountId = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
@@ -21,11 +23,22 @@ const destinationId = '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f'
 /** The statements that make a database with all that a history begins with. */
 let statements: readonly string[] | undefined
 
+/** Settings that differ from history to history. */
+export type Settings = {
+  readonly segmentBytes: number
+  readonly segmentMaxAgeSeconds: number
+  readonly recordsPerSecond: number
+}
+
 /** Opens a copy of its own. */
-export async function openDatabase(): Promise<Store> {
+export async function openDatabase({ segmentBytes, segmentMaxAgeSeconds, recordsPerSecond }: Settings): Promise<Store> {
   statements ??= await dump(await furnish(openMemory()))
   const store = openMemory()
   for (const statement of statements) await sql.raw(statement).execute(store.db)
+  const settings = { segment_bytes: segmentBytes, segment_max_age_seconds: segmentMaxAgeSeconds }
+  await store.db.updateTable('endpoints').set(settings).execute()
+  const quotas = JSON.stringify({ records_per_second: recordsPerSecond })
+  await store.db.updateTable('accounts').set({ quotas }).execute()
   return store
 }
 
@@ -72,6 +85,9 @@ async function furnish(store: Store): Promise<Store> {
     await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, output_formats, ...kept }, startMs))
   }
   for (const binding of bindings) await inNewEpoch(store, (db) => attachView(db, binding))
+  const { id, hash, name = '', scopes } = aKey()
+  const key = { id, hash, name, scopes, prefix: 'ing_live_aaaa', account_id: accountId, endpoint_ids: null, origins: null }
+  await inNewEpoch(store, (db) => insertApiKey(db, key, startMs))
   return store
 }
 

@@ -10,6 +10,7 @@ import { scrubService } from '#control/fleet/scrubs.ts'
 import { Snapshots } from '#control/fleet/snapshots.ts'
 import { DeliveredMetrics } from '#control/metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from '#control/metrics/delivery-processes.ts'
+import { receiptService } from '#control/resources/receipts.ts'
 import { createCommitRecovery } from '#control/upkeep/lost-commits.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -39,6 +40,7 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
       ...{ issuer: 'http://control.test', baseDomain: null },
     }),
     commits: reportedCommits({ store, clock, delivered }),
+    receipts: receiptService({ store }),
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),

@@ -5,6 +5,8 @@ import { AppError, errorTable } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { type ArtifactFile, listKeys, type SegmentCommit } from '#model/commit.ts'
+import type { Principal } from '#model/principal.ts'
+import type { ReceiptOutcome } from '#model/receipt.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
 import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { listMissingCommits } from '#store/commits/missing-commits.ts'
@@ -12,7 +14,7 @@ import { detachBinding } from '#store/endpoints/bindings.ts'
 import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import type { Store } from '#store/store.ts'
 import type { Buckets } from './bucket.ts'
-import { accountId, bindings, openDatabase } from './control-database.ts'
+import { accountId, bindings, openDatabase, type Settings } from './control-database.ts'
 import { type ControlServices, composeServices } from './control-services.ts'
 import { type Delays, type Kernel, Life } from './kernel.ts'
 
@@ -49,8 +51,11 @@ export class SimulatedControl {
     ;[this.#process, this.#services] = this.#start()
   }
 
-  static async open(...rest: readonly [Buckets, Kernel, Delays, () => NetworkFault | undefined]): Promise<SimulatedControl> {
-    return new SimulatedControl(await openDatabase(), ...rest)
+  static async open(
+    settings: Settings,
+    ...rest: readonly [Buckets, Kernel, Delays, () => NetworkFault | undefined]
+  ): Promise<SimulatedControl> {
+    return new SimulatedControl(await openDatabase(settings), ...rest)
   }
 
   #start(): [Life, Promise<ControlServices>] {
@@ -144,6 +149,12 @@ export class SimulatedControl {
         return lines && Buffer.concat(lines)
       },
       checkSnapshot: (request, signal) => call('check of the snapshot', signal, ({ snapshots }) => snapshots.isCurrent(request)),
+      establishTrust: async () => undefined,
+      register: (node, signal) => call('registration', signal, async ({ nodes }, own) => (await nodes.register(own, node)).epoch),
+      reportUsage: (report, signal) => call('usage', signal, ({ nodes }) => nodes.reportUsage(copyOf(report))),
+      reportKeyUse: (report, signal) => call('key use', signal, ({ nodes }) => nodes.reportKeyUse(copyOf(report))),
+      reportSeries: (report, signal) =>
+        call('series', signal, async ({ nodes }) => void (await nodes.reportSeries(copyOf(report)))),
       fetchCommittedSeqs: (id, signal) => call('committed seqs', signal, ({ snapshots }) => snapshots.committedSeqs(id)),
       fetchLastHeartbeat: (id, signal) => call('last heartbeat', signal, ({ nodes }) => nodes.lastHeartbeat(id)),
       sendHeartbeat: (heartbeat, signal) => call('heartbeat', signal, ({ nodes }) => nodes.heartbeat(heartbeat)),
@@ -232,6 +243,17 @@ export class SimulatedControl {
       ...wrong.map(({ id }) => `the database has another commit ${id}`),
       ...unknown.map(({ id }) => `the database has the commit ${id}, which nobody reported or wrote`),
     ]
+  }
+
+  /** Returns what the API says of a receipt of the node; undefined if it knows nothing of it. */
+  async followReceipt(endpointId: string, seq: number): Promise<ReceiptOutcome | undefined> {
+    const { receipts } = await this.#services
+    const [commit] = this.commits.values()
+    const principal = { account_id: accountId } as Principal
+    return await receipts.get(principal, endpointId, `${commit?.node_id}-${seq}`).catch((error: unknown) => {
+      if (!(error instanceof AppError)) throw error
+      return undefined
+    })
   }
 
   close(): Promise<void> {

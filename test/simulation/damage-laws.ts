@@ -23,8 +23,9 @@ export function miscounted([own, adopted]: Disks, markers: readonly Counting[]):
   return markers.flatMap((marker) => {
     const { id, records, records_damaged: damaged, adoption } = marker
     const { rot } = (adoption === undefined ? undefined : adopted) ?? own
-    const { records: taken = new Set(), total } = rot.taken.get(segmentOf(marker)) ?? {}
-    if (damaged > taken.size) return [`${id}: ${damaged} records are damaged, but ${taken.size} can be`]
+    const { records: taken = new Map<string, number>(), total } = rot.taken.get(segmentOf(marker)) ?? {}
+    const most = taken.values().reduce((sum, copies) => sum + copies, 0)
+    if (damaged > most) return [`${id}: ${damaged} records are damaged, but ${most} can be`]
     // Exact as long as the footer tells how many there were.
     return total === undefined || records + damaged === total
       ? []
@@ -37,7 +38,7 @@ export function shownAsDamaged(disks: Disks, markers: readonly Counting[]): Read
   const counting = new Set(markers.flatMap((marker) => (marker.records_damaged > 0 ? [segmentOf(marker)] : [])))
   const isShown = (segment: string) => counting.has(segment) || disks.some((disk) => has(disk, segment, 'quarantine'))
   const taken = disks.flatMap((disk) => [...(disk?.rot.taken ?? [])])
-  return new Set(taken.flatMap(([segment, { records }]) => (isShown(segment) ? [...records] : [])))
+  return new Set(taken.flatMap(([segment, { records }]) => (isShown(segment) ? [...records.keys()] : [])))
 }
 
 /** The report of a commit was damaged, and of its segment nothing is left to make it from again. */

@@ -89,6 +89,7 @@ const needsSpace = /^(write|open to create|link|copy|make directory|rename)/
 export class Disk {
   readonly #root = new Folder()
   readonly #options: DiskOptions
+  readonly #failedPaths = new Set<string>()
 
   constructor(options: DiskOptions) {
     this.#options = options
@@ -96,6 +97,11 @@ export class Disk {
 
   get rot(): Rot {
     return this.#options.rot
+  }
+
+  /** Whether a call failed whose path has this in it. */
+  hasFailedIn(part: string): boolean {
+    return this.#failedPaths.values().some((path) => path.includes(part))
   }
 
   get draw(): Draw {
@@ -112,6 +118,7 @@ export class Disk {
         if (fault === undefined || fault === 'stuck' || (fault === 'full' && !needsSpace.test(operation))) return act()
         if (half !== undefined) half()
         else if (fault === 'fails' && draw.chance(0.3)) act()
+        this.#failedPaths.add(path)
         throw fileError(fault === 'full' ? 'ENOSPC' : 'EIO', path)
       })
     }

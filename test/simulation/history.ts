@@ -1,16 +1,16 @@
 /** One history: a world and a schedule of faults that a seed draws, and the laws that must hold. */
 import { dataPaths } from '#config/data-paths.ts'
-import { encodeEnvelope } from '#model/record-envelope.ts'
 import './abort-signals.ts'
 import { Buckets } from './bucket.ts'
+import { Clients } from './clients.ts'
 import { SimulatedControl } from './control.ts'
-import { endpointIds } from './control-database.ts'
+import { endpointIds, type Settings } from './control-database.ts'
 import { Disk } from './disk.ts'
 import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
-import { checkLaws, findWrongCompactions, type Sent } from './laws.ts'
-import { SimulatedNode } from './node.ts'
+import { checkLaws, findWrongCompactions, findWrongReceipts, type State } from './laws.ts'
+import { type NodeBounds, SimulatedNode } from './node.ts'
 import { Rot } from './rot.ts'
 
 export type Plan = { readonly seed: number; readonly steps: number; readonly kept?: readonly string[] | undefined }
@@ -38,8 +38,11 @@ type World = {
   readonly powerEveryMs: number
   readonly sendEveryMs: number
   readonly compactEveryMs: number
-  readonly segmentBytes: number
-  readonly segmentMaxAgeMs: number
+  /** The share of requests and answers of clients that get lost. */
+  readonly clientFaults: number
+  readonly settings: Settings
+  readonly bounds: NodeBounds
+  readonly recoveryWaitMs: number
   readonly diskMs: number
   /** When the node is cut off from control, and how long after that a copy of its disk is adopted; undefined: never. */
   readonly adoption: { readonly cutMs: number; readonly copyMs: number } | undefined
@@ -60,8 +63,18 @@ function drawWorld(draw: Draw): World {
     powerEveryMs: draw.pick([500, 5_000, 50_000]),
     sendEveryMs: draw.pick([2, 20, 200]),
     compactEveryMs: draw.pick([100, 1_000, 10_000]),
-    segmentBytes: draw.pick([300, 2_000, 20_000]),
-    segmentMaxAgeMs: draw.pick([50, 1_000, 10_000]),
+    clientFaults: share(),
+    settings: {
+      segmentBytes: draw.pick([300, 2_000, 20_000]),
+      segmentMaxAgeSeconds: draw.pick([0, 1, 10]),
+      recordsPerSecond: draw.pick([20, 1e6, 1e6]),
+    },
+    bounds: {
+      diskBudgetBytes: draw.pick([50_000, 1e9, 1e9]),
+      maxInFlightBytes: draw.pick([20_000, 1e6]),
+      idempotencyKeysMax: draw.pick([20, 1e6, 1e6]),
+    },
+    recoveryWaitMs: draw.pick([0, 1_000]),
     diskMs: draw.pick([0.05, 0.5, 5]),
     adoption: draw.chance(0.4) ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000) } : undefined,
     rot: draw.chance(0.5) ? { everyMs: draw.pick([20, 200, 2_000]), misreads: draw.pick([0, 0.001, 0.02]) } : undefined,
@@ -89,110 +102,140 @@ export function runHistory(plan: Plan): Promise<History> {
 }
 
 async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<History> {
-  const draw = kernel.draw('world')
-  const world = drawWorld(draw)
+  const world = drawWorld(kernel.draw('world'))
   const faults = new Faults(kernel, kept)
-  const newDisk = (name: string) => {
-    const misread = faults.of(`${name} reads`, world.rot?.misreads ?? 0, ['misread'] as const)
-    return new Disk({
-      draw: kernel.draw(name),
-      rot: new Rot(kernel.draw('rot')),
-      rotDraw: kernel.draw(`rot of ${name}`),
-      misreads: () => misread() !== undefined,
-      meanMs: world.diskMs,
-      fault: faults.of(name, world.diskFaults, ['fails', 'full', 'stuck'] as const),
-    })
-  }
+  const setting = { kernel, world, faults }
   const buckets = new Buckets({
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
     fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
   })
   const control = await SimulatedControl.open(
-    buckets,
-    kernel,
-    { draw: kernel.draw('network'), meanMs: 5 },
+    ...([world.settings, buckets, kernel, { draw: kernel.draw('network'), meanMs: 5 }] as const),
     faults.of('network', world.networkFaults, ['cut', 'answer lost'] as const),
   )
   const conversionFault = faults.of('conversion', world.conversionFaults, ['exits', 'hangs', 'fails'] as const)
   const problems: string[] = []
   const addMachine = (name: string, disk: Disk, adopts: boolean) => {
-    const aheadMs = scheduleJumps(name, kernel, faults, world)
-    const node = new SimulatedNode({ name, kernel, disk, buckets, control, aheadMs, conversionFault, adopts })
-    keepRunning(node, { kernel, world, control, problems })
-    scheduleFaults(node, faults, world)
+    const aheadMs = scheduleJumps(name, setting)
+    const { bounds, recoveryWaitMs } = world
+    const node = new SimulatedNode({
+      ...{ name, kernel, disk, buckets, control, bounds, recoveryWaitMs, aheadMs, conversionFault, adopts },
+    })
+    keepRunning(node, kernel, problems)
+    scheduleFaults(node, setting)
     return node
   }
-  const node = addMachine('node', newDisk('disk'), false)
-  const sent = new Map<string, Sent>()
+  const node = addMachine('node', newDisk('disk', setting), false)
+  const { disk } = node
+  const mayLackKeys = () => disk.hasFailedIn('/stored-requests') || disk.rot.paths.size > 0
+  const clients = new Clients({
+    ...{ node, kernel, faults, endpoints: endpointIds, everyMs: world.sendEveryMs, lost: world.clientFaults, mayLackKeys },
+    // Segments in quarantine take room until a person removes them.
+    mayLackRoom: () => world.bounds.idempotencyKeysMax < 1_000 || disk.rot.taken.size > 0,
+  })
   faults.repeat(world.killEveryMs * 5, 'restart of control', () => control.restart())
   faults.repeat(world.compactEveryMs, 'a view is detached', () => void control.detach())
   const stopCompacting = scheduleCompactions(kernel, world, control)
-  const stopSending = scheduleClient(node, kernel, world, sent)
   let adopter: SimulatedNode | undefined
-  const { adoption } = world
-  if (adoption !== undefined) {
-    kernel.after(adoption.cutMs, 'cut off', () => faults.next('cut off') && control.cutOff.add('node'))
-    kernel.after(adoption.cutMs + adoption.copyMs, 'adoption', () => {
-      if (!faults.next('adoption')) return
-      const copy = newDisk('disk of the adopter')
-      node.disk.copyTo(copy)
-      adopter = addMachine('adopter', copy, true)
-    })
-  }
-  const state = () => ({ disks: [node.disk, adopter?.disk] as const, buckets, control, sent })
+  scheduleAdoption(setting, control, () => {
+    const copy = newDisk('disk of the adopter', setting)
+    disk.copyTo(copy)
+    adopter = addMachine('adopter', copy, true)
+  })
+  const state = (): State => ({
+    ...{ disks: [disk, adopter?.disk], buckets, control },
+    ...{ sent: clients.sent, mayLackKeys: mayLackKeys() },
+  })
   const look = () => {
-    problems.push(...checkLaws(state()).broken)
+    problems.push(...checkLaws(state()).broken, ...clients.problems, ...clients.findHeldMemory(world.bounds.maxInFlightBytes))
     kernel.after(lawsMs, 'laws', look)
   }
   look()
   await kernel.runUntil(() => kernel.events >= steps || problems.length > 0, 3_600_000)
   faults.end()
   control.cutOff.clear()
-  stopSending()
+  clients.end()
   stopCompacting()
-  const isDelivered = await untilDelivered(kernel, async () => {
-    return problems.length > 0 || (checkLaws(state()).isDelivered && !(await control.hasWork()))
-  })
-  const broken = [
-    ...checkLaws(state()).broken,
-    ...(await control.findWrongCommits()),
-    ...(isDelivered ? findWrongCompactions(buckets, await control.listMergedFiles()) : []),
-  ]
+  const broken = await findBrokenAtEnd({ kernel, clients, problems, state, machines: () => [node, adopter] })
   await control.close()
-  const left = [node, adopter].flatMap((each) => each?.reasons ?? [])
   return {
     ...{ seed, faults: faults.happened, digest: kernel.digest(), events: kernel.events, last: kernel.last },
-    acknowledged: [...sent.values()].filter(({ isAcknowledged }) => isAcknowledged).length,
-    broken: [...problems, ...broken, ...(isDelivered ? [] : [`not everything was delivered in time: ${left.join('; ')}`])],
+    acknowledged: clients.sent.filter(({ isAcknowledged }) => isAcknowledged).length,
+    broken: [...problems, ...broken],
   }
 }
 
+type Setting = { readonly kernel: Kernel; readonly world: World; readonly faults: Faults }
+
+function newDisk(name: string, { kernel, world, faults }: Setting): Disk {
+  const misread = faults.of(`${name} reads`, world.rot?.misreads ?? 0, ['misread'] as const)
+  return new Disk({
+    draw: kernel.draw(name),
+    rot: new Rot(kernel.draw('rot')),
+    rotDraw: kernel.draw(`rot of ${name}`),
+    misreads: () => misread() !== undefined,
+    meanMs: world.diskMs,
+    fault: faults.of(name, world.diskFaults, ['fails', 'full', 'stuck'] as const),
+  })
+}
+
+/** Cuts the node off from control, and lets another machine adopt its log later. */
+function scheduleAdoption({ kernel, world, faults }: Setting, control: SimulatedControl, adopt: () => void): void {
+  if (world.adoption === undefined) return
+  const { cutMs, copyMs } = world.adoption
+  kernel.after(cutMs, 'cut off', () => faults.next('cut off') && control.cutOff.add('node'))
+  kernel.after(cutMs + copyMs, 'adoption', () => faults.next('adoption') && adopt())
+}
+
+type End = {
+  readonly kernel: Kernel
+  readonly clients: Clients
+  readonly problems: readonly string[]
+  readonly state: () => State
+  readonly machines: () => readonly (SimulatedNode | undefined)[]
+}
+
+/** Waits until nothing is left to do, and checks the laws of the end. */
+async function findBrokenAtEnd({ kernel, clients, problems, state, machines }: End): Promise<readonly string[]> {
+  const { buckets, control } = state()
+  const left = async () => [
+    ...(clients.areIdle ? [] : ['answers for clients']),
+    ...checkLaws(state()).left,
+    ...((await control.hasWork()) ? ['a job, or commits that control must read'] : []),
+  ]
+  const isOver = await untilOver(kernel, async () => problems.length > 0 || (await left()).length === 0)
+  const ofEnd = async () => [
+    ...findWrongCompactions(buckets, await control.listMergedFiles()),
+    ...(await findWrongReceipts(state())),
+  ]
+  const leftOver = async () => [
+    `left in the end: ${(await left()).join(', ')}`,
+    ...machines().flatMap((machine) => machine?.reasons ?? []),
+  ]
+  return [
+    ...clients.problems,
+    ...(clients.areIdle ? clients.findHeldMemory(0) : []),
+    ...checkLaws(state()).broken,
+    ...(await control.findWrongCommits()),
+    ...(await (isOver ? ofEnd() : leftOver())),
+  ]
+}
+
 /** Looks each second: what is left is counted from the disk. */
-async function untilDelivered(kernel: Kernel, isDelivered: () => Promise<boolean>): Promise<boolean> {
+async function untilOver(kernel: Kernel, isOver: () => Promise<boolean>): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < calmMs; waitedMs += 1_000) {
-    if (await isDelivered()) return true
+    if (await isOver()) return true
     await kernel.runUntil(() => false, 1_000)
   }
   return false
 }
 
-type Running = {
-  readonly kernel: Kernel
-  readonly world: World
-  readonly control: SimulatedControl
-  readonly problems: string[]
-}
-
-/** Starts what does not run, as a supervisor does. A machine that control refuses takes no more data. */
-function keepRunning(node: SimulatedNode, { kernel, world, control, problems }: Running): void {
-  const logs = endpointIds
-  const start = (process: 'ingest' | 'delivery') =>
-    process === 'ingest' ? node.startIngest(logs, world.segmentBytes, world.segmentMaxAgeMs) : node.startDelivery()
+/** Starts what does not run, as a supervisor does. */
+function keepRunning(node: SimulatedNode, kernel: Kernel, problems: string[]): void {
+  const start = (process: 'ingest' | 'delivery') => (process === 'ingest' ? node.startIngest(endpointIds) : node.startDelivery())
   const look = () => {
-    const isRefused = control.refuses(node.name) && !control.cutOff.has(node.name)
-    if (isRefused) node.kill('ingest', 'fenced')
     for (const process of ['ingest', 'delivery'] as const) {
-      if (node.lives(process) || (isRefused && process === 'ingest')) continue
+      if (node.lives(process)) continue
       start(process).catch((error: unknown) => {
         node.kill(process, 'did not start')
         if (!isDiskFault(error) && !wasRepaired(node, error as Error))
@@ -218,7 +261,7 @@ function isDiskFault(error: unknown): boolean {
   return code === 'EIO' || code === 'ENOSPC' || (cause !== undefined && isDiskFault(cause))
 }
 
-function scheduleFaults(node: SimulatedNode, faults: Faults, world: World): void {
+function scheduleFaults(node: SimulatedNode, { faults, world }: Setting): void {
   for (const process of ['ingest', 'delivery'] as const)
     faults.repeat(2 * world.killEveryMs, `${node.name}: kill of ${process}`, () => node.kill(process))
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
@@ -226,7 +269,7 @@ function scheduleFaults(node: SimulatedNode, faults: Faults, world: World): void
 }
 
 /** Returns how far the clock of the machine is off. */
-function scheduleJumps(name: string, kernel: Kernel, faults: Faults, { jumpEveryMs }: World): () => number {
+function scheduleJumps(name: string, { kernel, faults, world: { jumpEveryMs } }: Setting): () => number {
   const draw = kernel.draw(`clock of ${name}`)
   let aheadMs = 0
   if (jumpEveryMs !== undefined)
@@ -246,42 +289,6 @@ function scheduleCompactions(kernel: Kernel, world: World, control: SimulatedCon
     void control.compact(draw.pick(endpointIds))
   }
   kernel.after(draw.delay(world.compactEveryMs), 'compaction', compact)
-  return () => {
-    isOver = true
-  }
-}
-
-/** Sends records that can be told apart. Returns a function that ends it. */
-function scheduleClient(node: SimulatedNode, kernel: Kernel, world: World, sent: Map<string, Sent>): () => void {
-  const draw = kernel.draw('client')
-  const envelope = encodeEnvelope({ protocol: 'http' })
-  let isOver = false
-  const send = () => {
-    if (isOver) return
-    kernel.after(draw.delay(world.sendEveryMs), 'client', send)
-    const { log } = node
-    if (log === undefined) return
-    const endpoint = draw.pick(endpointIds)
-    const ids = Array.from({ length: draw.between(1, 4) }, () => `${sent.size}-${draw.between(0, 1e9)}`)
-    const lines = ids.map((id) => `{"id":"${id}","endpoint":"${endpoint}","pad":"${'x'.repeat(draw.between(0, 200))}"}`)
-    const record: Sent = { endpoint, ids, lines, isAcknowledged: false }
-    sent.set(ids[0] ?? '', record)
-    log
-      .append(endpoint, {
-        layout: 'lines',
-        receivedAtMicros: node.now() * 1000,
-        recordCount: ids.length,
-        envelope,
-        payload: [Buffer.from(lines.join('\n'))],
-      })
-      .then(
-        () => {
-          record.isAcknowledged = true
-        },
-        () => undefined,
-      )
-  }
-  kernel.after(500, 'client', send)
   return () => {
     isOver = true
   }

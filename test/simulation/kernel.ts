@@ -205,7 +205,7 @@ export class Life {
 export const startMs = Date.UTC(2026, 10, 20)
 
 /** Returns what a clock shows that is so far off, epoch ms. */
-export function timeOf({ timeMs }: Kernel, aheadMs: () => number): number {
+function timeOf({ timeMs }: Kernel, aheadMs: () => number): number {
   return Math.floor(startMs + timeMs + aheadMs())
 }
 

@@ -1,5 +1,6 @@
 /** Laws that hold in every history. */
 import { dataPaths } from '#config/data-paths.ts'
+import type { Receipt } from '#ingest/gate/receipt.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
@@ -10,7 +11,13 @@ export type Sent = {
   readonly endpoint: string
   readonly ids: readonly string[]
   readonly lines: readonly string[]
+  /** Under which it may be repeated. */
+  readonly key: string | undefined
+  /** How often it came so far that the node appended it, or looked for its key. */
+  appends: number
   isAcknowledged: boolean
+  /** One for each acknowledgement that has one. */
+  readonly receipts: Receipt[]
 }
 
 export type State = {
@@ -18,7 +25,9 @@ export type State = {
   readonly disks: readonly [Disk, Disk | undefined]
   readonly buckets: Buckets
   readonly control: SimulatedControl
-  readonly sent: ReadonlyMap<string, Sent>
+  readonly sent: readonly Sent[]
+  /** Whether a disk failed so that a node may have forgotten keys, as docs/ingest.md says. */
+  readonly mayLackKeys: boolean
 }
 
 type ListedFile = { readonly key: string; readonly sha256: string; readonly rows: number }
@@ -41,35 +50,31 @@ type CompactionMarker = { readonly id: string; readonly compacted: ListedFile & 
 
 const { wal } = dataPaths('/data')
 
-/** `isDelivered`: nothing is left to do. `broken`: laws that hold at any time, and those of the end. */
-export function checkLaws(state: State): { readonly isDelivered: boolean; readonly broken: readonly string[] } {
+/** `left`: what is still to do. `broken`: laws that hold at any time, and those of the end if nothing is left. */
+export function checkLaws(state: State): { readonly left: readonly string[]; readonly broken: readonly string[] } {
   const { buckets, control, sent } = state
   const [own, adopted] = state.disks
   const disk = adopted ?? own
   const broken: string[] = []
   const { markers, counts, listed } = readBucket(buckets, adopted !== undefined, broken)
-  const known = new Set([...sent.values()].flatMap(({ lines }) => lines))
-  for (const [row, count] of counts) {
-    if (count > 1) broken.push(`record ${row} is in ${count} rows`)
-    if (!known.has(row)) broken.push(`record ${row} was never sent`)
-  }
+  broken.push(...storedTooOften(counts, state))
   broken.push(...miscounted(state.disks, markers))
   for (const [key, contents] of buckets.markers)
     if (contents.size > 1 && control.commits.size > 0) brokenMarker(key, state, broken)
   for (const id of control.conflicts) broken.push(`the commit ${id} was reported with another content`)
-  const left = leftIn(disk)
-  broken.push(...skipped(left, markers, adopted && own))
+  const segments = leftIn(disk)
+  broken.push(...skipped(segments, markers, adopted && own))
   // A machine that is fenced cannot report what it delivered before.
-  const isRecorded = markers.every(
+  const unrecorded = markers.filter(
     (marker) =>
-      control.commits.has(marker.id) ||
-      (adopted !== undefined && marker.adoption === undefined) ||
-      isSetAside(marker, state.disks),
+      !control.commits.has(marker.id) &&
+      (adopted === undefined || marker.adoption !== undefined) &&
+      !isSetAside(marker, state.disks),
   )
-  const isDelivered = left.length === 0 && isRecorded
-  if (isDelivered) {
+  const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
+  if (left.length === 0) {
     const damaged = shownAsDamaged(state.disks, markers)
-    for (const { ids, lines, isAcknowledged } of sent.values())
+    for (const { ids, lines, isAcknowledged } of sent)
       for (const [at, id] of ids.entries())
         if (
           isAcknowledged &&
@@ -81,7 +86,46 @@ export function checkLaws(state: State): { readonly isDelivered: boolean; readon
     for (const key of buckets.objects.keys())
       if (!isMarker(key) && !isMerged(key) && !listed.has(key) && mustBeListed(key, state)) broken.push(`no marker lists ${key}`)
   }
-  return { isDelivered, broken }
+  return { left, broken }
+}
+
+/** A request is stored as often as it was sent without a key, and once with one: of those with the same key, one is. */
+function storedTooOften(counts: ReadonlyMap<string, number>, { sent, mayLackKeys }: State): readonly string[] {
+  const broken: string[] = []
+  const known = new Set(sent.flatMap(({ lines }) => lines))
+  for (const row of counts.keys()) if (!known.has(row)) broken.push(`record ${row} was never sent`)
+  const holders = new Map<string, string>()
+  for (const { endpoint, lines, key, appends } of sent) {
+    const most = key === undefined || mayLackKeys ? appends : 1
+    for (const row of lines) {
+      const count = counts.get(row) ?? 0
+      if (count > most) broken.push(`record ${row}, sent ${appends} times, is in ${count} rows`)
+    }
+    const [first = ''] = lines
+    if (key === undefined || mayLackKeys || !counts.has(first)) continue
+    const other = holders.get(`${endpoint} ${key}`)
+    if (other !== undefined) broken.push(`records ${other} and ${first} were stored under one key`)
+    holders.set(`${endpoint} ${key}`, first)
+  }
+  return broken
+}
+
+/** Follows each receipt, once all is delivered: it must lead to the commit that has the records. */
+export async function findWrongReceipts({ disks: [own, adopted], buckets, control, sent }: State): Promise<readonly string[]> {
+  // Records that a machine acknowledged before it lost its place may be on its disk only. Others may be damaged.
+  if (adopted !== undefined || own.rot.taken.size > 0) return []
+  const { rows } = readBucket(buckets, false, [])
+  const commits = new Map<string, string | null | undefined>()
+  const broken: string[] = []
+  for (const { endpoint, ids, lines, receipts } of sent) {
+    for (const { seq } of receipts) {
+      const name = `${endpoint} ${seq}`
+      if (!commits.has(name)) commits.set(name, (await control.followReceipt(endpoint, seq))?.commit_id)
+      const found = rows.get(commits.get(name) ?? '') ?? []
+      if (!lines.every((line) => found.includes(line))) broken.push(`the receipt of ${ids[0]} leads to ${commits.get(name)}`)
+    }
+  }
+  return broken
 }
 
 /** Reads everything as docs/readers.md says. `counts`: rows by record. `listed`: the keys that markers list. */
@@ -108,18 +152,20 @@ function readBucket({ objects }: Buckets, isAdopted: boolean, broken: string[]) 
       moved.set(source.id, { ...source, file })
     }
   }
+  const rows = new Map<string, readonly string[]>()
   for (const { id, records, artifacts } of markers) {
     for (const { key } of Object.values(artifacts)) listed.add(key)
     const place = moved.get(id)
     const { parquet } = artifacts
-    const rows = place === undefined ? parquet && readListed(id, parquet) : readListed(id, place.file)
-    const ids = place === undefined ? (rows ?? []) : (rows ?? []).slice(place.first_row, place.first_row + place.rows)
+    const all = place === undefined ? parquet && readListed(id, parquet) : readListed(id, place.file)
+    const ids = place === undefined ? (all ?? []) : (all ?? []).slice(place.first_row, place.first_row + place.rows)
     if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
     const others = isAdopted ? (readOf.get(id) ?? new Set<string>()) : new Set<string>()
     for (const each of ids) if (!others.has(each)) counts.set(each, (counts.get(each) ?? 0) + 1)
     readOf.set(id, new Set([...others, ...ids]))
+    rows.set(id, ids)
   }
-  return { markers, counts, listed }
+  return { markers, counts, listed, rows }
 }
 
 function isMerged(key: string): boolean {

@@ -1,5 +1,5 @@
 /** One node: its disk, and its two processes as long as they live. Production code runs on simulated ports. */
-
+import { Registry } from 'prom-client'
 import { readConfig } from '#config/config.ts'
 import { dataPaths } from '#config/data-paths.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
@@ -7,21 +7,33 @@ import { composeDelivery } from '#delivery/plane.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import type { Backlog } from '#delivery/segments/backlog.ts'
 import type { KeyIndexes } from '#delivery/windows/thread.ts'
+import type { Gate } from '#ingest/gate/gate.ts'
+import type { NodeRoom } from '#ingest/gate/node-room.ts'
+import { composeIngest, type IngestConfig } from '#ingest/plane.ts'
 import { sleep } from '#lib/clock.ts'
 import { startAll } from '#lib/service.ts'
 import type { System } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
+import type { Register } from '#model/node-protocol.ts'
 import { beginAdoption, endAdoption, readAdoption } from '#node/adoption.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
+import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { NodeFence } from '#node/node-fence.ts'
+import { Registration } from '#node/registration.ts'
 import type { Buckets } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
 import { type ConversionFault, SimulatedConversions } from './conversions.ts'
 import type { Disk } from './disk.ts'
-import { type Kernel, Life, timeOf } from './kernel.ts'
+import { type Kernel, Life } from './kernel.ts'
+
+/** Resources of a node, and how many idempotency keys it remembers. */
+export type NodeBounds = Pick<IngestConfig, 'diskBudgetBytes' | 'maxInFlightBytes' | 'idempotencyKeysMax'>
+
+/** A process that takes data. */
+export type Ingest = { readonly life: Life; readonly gate: Gate; readonly nodeRoom: NodeRoom }
 
 export type NodeOptions = {
   readonly name: string
@@ -30,6 +42,9 @@ export type NodeOptions = {
   readonly buckets: Buckets
   readonly control: SimulatedControl
   readonly conversionFault: () => ConversionFault | undefined
+  readonly bounds: NodeBounds
+  /** How long a start waits for the recovery of its log. */
+  readonly recoveryWaitMs: number
   /** How far the clock of the machine is off. */
   readonly aheadMs: () => number
   /** Whether it delivers a copy of the disk of another machine, and takes no data. */
@@ -39,8 +54,12 @@ export type NodeOptions = {
 const logger = createLogger('simulation', 'silent')
 const paths = dataPaths('/data')
 const config = { ...readConfig({ INLET_DATA_DIR: '/data', INLET_LOG_LEVEL: 'silent' }), paths }
+/** Each machine tells control this. */
+const description: Register = { region: 'loc', ipv4: [], ipv6: [], ingest_address: '127.0.0.1:1' }
 /** No view has a window. */
 const keyIndexes = {} as KeyIndexes
+
+type Begun = Pick<System, 'files' | 'random'> & { readonly life: Life }
 
 export class SimulatedNode {
   readonly #options: NodeOptions
@@ -49,7 +68,7 @@ export class SimulatedNode {
   #hasTakenOver = false
   #backlog: () => Backlog | undefined = () => undefined
   /** Undefined until ingest has started, and for a machine that adopts. */
-  log: LocalLogWriter | undefined
+  ingest: Ingest | undefined
 
   constructor(options: NodeOptions) {
     this.#options = options
@@ -72,33 +91,53 @@ export class SimulatedNode {
     return this.#options.disk
   }
 
-  /** The time of the machine, epoch ms. */
-  now(): number {
-    const { kernel, aheadMs } = this.#options
-    return timeOf(kernel, aheadMs)
-  }
-
   /** Whether the process runs, or must not run yet. */
   lives(process: 'ingest' | 'delivery'): boolean {
     return this.#lives.has(process) || (process === 'delivery' && this.#options.adopts && !this.#hasTakenOver)
   }
 
-  async startIngest(logs: readonly string[], segmentBytes: number, maxAgeMs: number): Promise<void> {
-    const { life, files, random } = this.#begin('ingest')
-    const nodeId = await readOrCreateNodeId(paths, { files, random })
+  async startIngest(logs: readonly string[]): Promise<void> {
+    const begun = this.#begin('ingest')
+    const nodeId = await readOrCreateNodeId(paths, begun)
     this.#options.disk.rot.areIdsKept = true
-    if (this.#options.adopts) await this.#takeOver(life, nodeId, { files, random })
-    else await endAdoption(files, paths.nodeAdoption)
+    if (this.#options.adopts) await this.#adopt(logs, nodeId, begun)
+    else await this.#serve(nodeId, begun)
+  }
+
+  async #adopt(logs: readonly string[], nodeId: string, { life, files, random }: Begun): Promise<void> {
+    await this.#takeOver(life, nodeId, { files, random })
     const log = new LocalLogWriter({ directory: paths.wal, files, clock: life.clock, random, logger })
     await log.start()
-    if (this.#options.adopts) {
-      this.#hasTakenOver = true
-      for (const logName of logs) void log.end(logName, 'adopted')
-      return
-    }
-    for (const logName of logs)
-      log.configure(logName, { segmentBytes, segmentMaxAgeMs: maxAgeMs, seqAbove: this.#options.control.committedSeq(logName) })
-    this.log = log
+    this.#hasTakenOver = true
+    for (const logName of logs) void log.end(logName, 'adopted')
+  }
+
+  /** As app.ts of src/ingest does, but nothing listens: clients come through the gate. */
+  async #serve(nodeId: string, { life, files, random }: Begun): Promise<void> {
+    const { name, control, bounds, recoveryWaitMs } = this.#options
+    await endAdoption(files, paths.nodeAdoption)
+    const client = control.clientFor(life, name, nodeId)
+    const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
+    const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
+    const { services, http, mqtt, gate, nodeRoom } = composeIngest(
+      { ...config, ...bounds },
+      {
+        ...{ nodeId, control: client, files, clock, machine: life.clock, random, logger },
+        registration: new Registration({ client, credential, joinSecret: null, node: description, logger }),
+        fence: await NodeFence.open({ path: paths.nodeFence, files, logger }),
+        openLog: (hooks) =>
+          new LocalLogWriter({ directory: paths.wal, files, clock, random, logger, limits: { recoveryWaitMs }, ...hooks }),
+        startThread: () => {
+          throw new Error('nobody exports logs')
+        },
+        addresses: { http: { host: '127.0.0.1', port: 0 }, mqtt: null },
+        ownBaseUrl: 'http://control.test',
+        registry: new Registry(),
+        ...{ certificate: undefined, handed: undefined, supervisorPid: undefined, tracer: undefined, traces: undefined },
+      },
+    )
+    await startAll(services.filter((service) => service !== http && service !== mqtt))
+    if (life.isAlive) this.ingest = { life, gate, nodeRoom }
   }
 
   /** As `takeOver` of src/ingest/adopted does: nothing of the log is touched before control knows. */
@@ -147,7 +186,7 @@ export class SimulatedNode {
   kill(process: 'ingest' | 'delivery', how = 'killed'): void {
     this.#lives.get(process)?.end(how)
     this.#lives.delete(process)
-    if (process === 'ingest') this.log = undefined
+    if (process === 'ingest') this.ingest = undefined
   }
 
   losePower(): void {
@@ -155,7 +194,7 @@ export class SimulatedNode {
     this.#options.disk.losePower()
   }
 
-  #begin(process: 'ingest' | 'delivery') {
+  #begin(process: 'ingest' | 'delivery'): Begun {
     const { name, kernel, disk, aheadMs } = this.#options
     this.#starts += 1
     const life = new Life(`${name}/${process}-${this.#starts}`, kernel, aheadMs)

@@ -23,7 +23,8 @@ export type Rotting = {
 
 /** Losses that the damage of one segment can explain. */
 export type Taken = {
-  readonly records: Set<string>
+  /** By id: how often the segment has it. A client that sends again without a key stores a record twice. */
+  readonly records: Map<string, number>
   /** How many records are in rows or counted as damaged. Undefined if the footer does not tell any more. */
   total: number | undefined
 }
@@ -32,6 +33,7 @@ export type Taken = {
 const spared: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/\/adoption$/, 'it has no checksum: an id with a flipped bit is another id, and files of it stay without a marker'],
   [/\/marker-key\b/, 'delivery refuses a damaged one until a person restores it'],
+  [/\/scratch\/job-[^/]+\/\d+\.parquet$/, 'a merge reads it again after its checksum was compared'],
   [/\.quarantine(\.json)?$/, 'for people: nothing is delivered from it'],
 ]
 
@@ -50,7 +52,7 @@ export class Rot {
 
   /** Knows what another one knows, of a disk that was copied. */
   copyTo(other: Rot): void {
-    for (const [segment, { records, total }] of this.taken) other.taken.set(segment, { records: new Set(records), total })
+    for (const [segment, { records, total }] of this.taken) other.taken.set(segment, { records: new Map(records), total })
     for (const path of this.paths) other.paths.add(path)
     other.areIdsKept = this.areIdsKept
   }
@@ -78,10 +80,13 @@ export class Rot {
     file.damaged.add(part.start)
     const segment = `${logName}/${parsed.seq}-${parsed.incarnation}`
     const known = this.taken.get(segment)
-    const taken = known ?? { records: new Set(), total: layout.total }
+    const taken = known ?? { records: new Map(), total: layout.total }
     this.taken.set(segment, taken)
     if (part.kind === 'footer' || !isSealed) taken.total = undefined
-    for (const id of part.ids) taken.records.add(id)
+    for (const id of part.ids) {
+      const copies = layout.parts.filter(({ ids }) => ids.includes(id)).length
+      taken.records.set(id, Math.max(copies, taken.records.get(id) ?? 0))
+    }
     return true
   }
 }
