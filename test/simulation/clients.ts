@@ -160,7 +160,9 @@ export class Clients {
     const who = `request ${sent.ids[0]}${sent.key === undefined ? '' : ` with the key ${sent.key}`}`
     if (outcome instanceof Rejection) {
       const isReuse = outcome.outcome === 'idempotency_key_reused' && this.#hasRival(sent)
-      if (!passing.has(outcome.outcome) && !isReuse)
+      // The log ended while it was written to.
+      const isFenced = outcome.outcome === 'failed' && outcome.message.startsWith('this node has just lost its place')
+      if (!passing.has(outcome.outcome) && !isReuse && !isFenced)
         this.problems.push(`${who} was refused: ${outcome.outcome}, ${outcome.message}`)
       return
     }
