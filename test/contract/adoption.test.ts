@@ -139,7 +139,7 @@ describe('an adoption', () => {
       const again = await machine('copy')
       await again.adopt()
       expect([await living.standing(), await adopting.standing(), await again.standing()]).toEqual([
-        ...['node_adopted', { removed: 'node_adopted', revoked: 401 }[what] ?? 'node_released'],
+        ...['node_adopted', { removed: 'node_adopted', revoked: 'node_revoked' }[what] ?? 'node_released'],
         'accepted',
       ])
     },

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { clientOf, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { readMarkers } from '../support/read-markers.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'inlet-login-'))
@@ -271,6 +272,7 @@ test('what was lost with a node is listed and confirmed, and its receipt says so
   await operator.patch(`/v1/nodes/${node.id}`, { name: 'fra-1' })
   expect((await control().call('GET', '/metrics')).body).toMatch(`node_id="${node.id}",node_name="fra-1"`)
   await operator.delete(`/v1/nodes/${node.id}?force=true`)
+  await readMarkers(control().store)
   const { out } = await user.inlet(['losses', 'list', '--endpoint', 'till'])
   expect(out).toMatch(new RegExp(` open +node_removed +till +fra-1 \\(${node.id}\\) +3 +1 +12 `))
   expect((await user.inlet(['receipts', 'show', 'till', `${node.id}-3`])).out).toContain('state: lost')

@@ -1,5 +1,5 @@
 /** How a node gets its credential, keeps it, and loses it. */
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -320,9 +320,13 @@ test('a credential that was revoked before its node was removed opens nothing wh
   const node = await machine()
   await node.register()
   const leaked = printNodeCredential(node.nodeId, node.credential.secret)
+  await cp(join(directory, 'node'), join(directory, 'copy'), { recursive: true })
   await revoke(node.nodeId)
   expect((await operator().delete(`/v1/nodes/${node.nodeId}?force=true`)).status).toBe(200)
   await node.register()
   expect(await node.works()).toBe(true)
   expect(node.credential.token).not.toBe(leaked)
+  // A machine with a copy of the disk learns that it lost its place.
+  const copy = await machine({ nodeId: node.nodeId, folder: 'copy' })
+  await expect(copy.client.fetchCommittedSeqs(node.nodeId, signal)).rejects.toMatchObject({ fence: 'node_revoked' })
 })

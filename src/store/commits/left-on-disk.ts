@@ -52,13 +52,14 @@ export async function recordLeftOnDisk(
   await lockMachine(db, machine)
   const logs = Map.groupBy(left, ({ endpoint_id }) => endpoint_id)
   const accounts = new Set<string>()
-  const known = await listUnrecoveredOf(db, machine.node_id)
+  const known = Map.groupBy(await listUnrecoveredOf(db, machine.node_id), (loss) => loss.endpoint_id)
   let losses = 0
   for (const { id: endpoint_id, account_id } of await listOwners(db, machine, [...logs.keys()])) {
     const bounds = await findMissing(db, machine.node_id, endpoint_id, logs.get(endpoint_id) ?? [])
     if (bounds === undefined) continue
     losses += 1
-    if (await upsertLoss(db, { machine, known, now }, { endpoint_id, account_id }, bounds)) accounts.add(account_id)
+    if (await upsertLoss(db, { machine, known: known.get(endpoint_id) ?? [], now }, { endpoint_id, account_id }, bounds))
+      accounts.add(account_id)
   }
   for (const account_id of accounts) {
     const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: machine.node_id } as const
@@ -168,8 +169,7 @@ async function upsertLoss(
   const { node_id, region, isRemoved } = machine
   const cause: LossCause = isRemoved ? 'node_removed' : 'left_on_disk'
   const own = await db.selectFrom('losses').selectAll().where('id', '=', id).executeTakeFirst()
-  const isOf = (loss: LossRow) => loss.endpoint_id === owner.endpoint_id && overlaps(loss, seqs)
-  const known = own ?? losses.find(isOf)
+  const known = own ?? losses.find((loss) => overlaps(loss, seqs))
   if (known === undefined) {
     const { name = null } = (await findName(db, machine.node_id)) ?? {}
     const figures = { ...seqs, segments, segments_missing: segments, records, bytes, records_recovered: 0, bytes_recovered: 0 }

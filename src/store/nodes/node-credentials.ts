@@ -6,7 +6,7 @@
  * id. This holds for the ids of removed nodes, too, and a revoked credential stays revoked. The commits of a node count as known under its
  * id, so whoever took the id over could make it drop records.
  */
-import type { Selectable } from 'kysely'
+import { expressionBuilder, type Selectable } from 'kysely'
 import { AppError, type Fence, isFence } from '#errors.ts'
 import { inChunks } from '../chunks.ts'
 import type { Database } from '../schema.ts'
@@ -36,6 +36,7 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
   const removed = await findRemovedCredential(db, id)
   if (removed?.credential_hash === hash && removed.revoked_at !== null) return 'revoked'
   if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
+  const before = await findNodeCredential(db, id)
   const claimed = await db
     .updateTable('nodes')
     .set({ credential_hash: hash, credential_revoked_at: null, join_token_id: joinTokenId })
@@ -49,12 +50,13 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
     )
     .returning('id')
     .executeTakeFirst()
-  if (claimed !== undefined) {
-    if (removed !== undefined) await forgetRemovedNode(db, id)
-    return 'claimed'
-  }
-  const { credential_hash } = (await findNodeCredential(db, id)) ?? {}
-  return credential_hash === hash ? 'revoked' : 'taken'
+  if (claimed === undefined) return before?.credential_hash === hash ? 'revoked' : 'taken'
+  if (removed !== undefined) await endRemoval(db, removed)
+  // Another machine may have the revoked one: it must learn that it lost its place.
+  const revoked_at = before?.credential_revoked_at ?? null
+  if (before !== undefined && revoked_at !== null)
+    await rememberEnd(db, id, before, { fence: 'node_revoked', revoked_at }, revoked_at)
+  return 'claimed'
 }
 
 /** Returns the credentials of these nodes by their ids. */
@@ -219,10 +221,10 @@ export async function deleteNode(db: Tx, id: string, now: number): Promise<Unrep
   return unreported
 }
 
-async function forgetRemovedNode(db: Db, node_id: string): Promise<void> {
-  const removed = { node_id, fence: removedFence }
-  await db
-    .deleteFrom('former_credentials')
-    .where((eb) => eb.and(removed))
-    .execute()
+/** A removed node is back. Its credential opens again, unless it was revoked. */
+async function endRemoval(db: Db, { node_id, credential_hash, revoked_at }: FormerCredential): Promise<void> {
+  const revoked: Fence = 'node_revoked'
+  const own = expressionBuilder<Database, 'former_credentials'>().and({ node_id, credential_hash })
+  if (revoked_at === null) await db.deleteFrom('former_credentials').where(own).execute()
+  else await db.updateTable('former_credentials').set({ fence: revoked }).where(own).execute()
 }
