@@ -67,6 +67,12 @@ class Folder {
 
 type Node = Inode | Folder
 
+/** A power loss may bring the earlier name of a file back, as long as the rename is not durable. */
+function nameAfterPowerLoss({ durable }: Folder, name: string, node: Inode): string {
+  if (durable.get(name) === node) return name
+  return durable.entries().find(([, other]) => other === node)?.[0] ?? name
+}
+
 export type DiskOptions = {
   readonly draw: Draw
   /** Mean of a call, in milliseconds. */
@@ -317,9 +323,8 @@ export class Disk {
     const all: { readonly path: string; readonly inode: Inode }[] = []
     const visit = (folder: Folder, at: string): void => {
       for (const [name, node] of folder.entries) {
-        const path = `${at}/${name}`
-        if (node instanceof Folder) visit(node, path)
-        else all.push({ path, inode: node })
+        if (node instanceof Folder) visit(node, `${at}/${name}`)
+        else all.push({ path: `${at}/${nameAfterPowerLoss(folder, name, node)}`, inode: node })
       }
     }
     visit(this.#root, '')
