@@ -21,6 +21,7 @@ import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.
 import { skipSeqs } from '#store/commits/commits.ts'
 import { type FormerMachine, machineLossId } from '#store/commits/left-on-disk.ts'
 import { recordLosses } from '#store/commits/losses.ts'
+import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
 import {
   type CredentialRow,
@@ -35,7 +36,7 @@ import {
 import { registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
-import { noteUnreported } from './unreported-commits.ts'
+import { controlLimits } from '../limits.ts'
 
 export type NodeAccessOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
   readonly registry: Registry
@@ -79,9 +80,7 @@ export function nodeAccess(options: NodeAccessOptions) {
     async adopt({ id }: NodeIdentity, credential: string, { secret }: Adopt): Promise<void> {
       const hash = hashApiKey(parseNodeCredential(credential)?.secret ?? '')
       await transact(store, async (db) => {
-        const unreported = await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now())
-        if (unreported === undefined) throw notValid()
-        await noteUnreported(db, unreported, clock.now())
+        if (!(await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now()))) throw notValid()
         // The adopted copy may be older than what the machine before reported. What the copy has is recovered as it is delivered.
         const idOf = machineLossId.bind(undefined, { node_id: id, credential_hash: hash })
         await recordLosses(db, id, { cause: 'node_adopted', idOf }, clock.now())
@@ -130,16 +129,17 @@ export function nodeAccess(options: NodeAccessOptions) {
  * Notes, once for each credential, that commits may be missing: while control was out of reach, the machine may have written markers, and from
  * now on it cannot report them.
  */
-async function noteReturn(
+async function noteUnreported(
   { store, clock, logger }: Pick<ControlContext, 'store' | 'clock' | 'logger'>,
   [node_id, hash]: readonly [string, string],
   unreported: Unreported | undefined,
 ): Promise<void> {
   if (unreported === undefined) return
   const { region, since } = unreported
+  const now = clock.now()
   const isFirst = await transact(store, async (db) => {
     if (!(await forgetUnreported(db, node_id, hash))) return false
-    await noteUnreported(db, unreported, clock.now())
+    await noteMissingCommits(db, region, since, now, { isAutomatic: true, notBefore: now + controlLimits.fencedEndsMs })
     return true
   })
   if (isFirst)
@@ -165,7 +165,7 @@ function credentialCheck({ store, registry, clock, logger }: NodeAccessOptions) 
   const findFence = async (id: string, hash: string, stored: CredentialRow | undefined): Promise<Fence | undefined> => {
     if (isSame(hash, stored?.credential_hash)) return 'node_revoked'
     const ended = (await readFormer(id)).get(id)?.get(hash)
-    await noteReturn({ store, clock, logger }, [id, hash], ended?.unreported)
+    await noteUnreported({ store, clock, logger }, [id, hash], ended?.unreported)
     return ended?.fence
   }
   const parse = (credential: string): { readonly id: string; readonly hash: string } => {

@@ -10,7 +10,6 @@ import { getNodeInventory, listNodeInventories, listNodeLogs, type NodeInventory
 import { findReleaseObstacle, planRemoval, releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
 import { findNodeNamed, getNodeRegion, type ProcessFacts, renameNode } from '#store/nodes/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
-import { noteUnreported } from './unreported-commits.ts'
 
 export type Inventory = ReturnType<typeof inventoryService>
 
@@ -56,11 +55,7 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
 
     /** Removes a node, and says what that abandons. Throws not_found, and conflict without `force` if it may abandon something. */
     async remove(node_id: string, force: boolean): Promise<NodeRemoval> {
-      const removal = await transact(store, async (db) => {
-        const removed = await removeNode(db, node_id, force, clock.now())
-        await noteUnreported(db, removed.unreported, clock.now())
-        return removed.removal
-      })
+      const removal = await transact(store, (db) => removeNode(db, node_id, force, clock.now()))
       const { logs, ...abandoned } = removal
       logger.notice({ force, ...abandoned }, 'node removed')
       return removal
@@ -79,11 +74,7 @@ export function inventoryService({ store, clock, logger }: InventoryOptions) {
 
     /** Returns the losses that a release records. Throws not_found, and conflict without `force` if the node runs. */
     async release(node_id: string, force: boolean): Promise<number> {
-      const losses = await transact(store, async (db) => {
-        const released = await releaseNodeId(db, node_id, force, clock.now())
-        await noteUnreported(db, released.unreported, clock.now())
-        return released.losses
-      })
+      const losses = await transact(store, (db) => releaseNodeId(db, node_id, force, clock.now()))
       logger.notice({ node_id, force, losses }, 'node id released')
       return losses
     },

@@ -8,6 +8,7 @@
  */
 import { expressionBuilder, type Selectable } from 'kysely'
 import { AppError, type Fence, isFence } from '#errors.ts'
+import { nodeLimits } from '#model/limits.ts'
 import { inChunks } from '../chunks.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
@@ -85,16 +86,13 @@ export async function findNodeCredential(
     .executeTakeFirst()
 }
 
-/**
- * Gives the id of a node another credential, because its log is on another machine now. Returns what the machine before may not have reported;
- * undefined if `hash` is not the one in use.
- */
+/** Gives the id of a node another credential, because its log is on another machine now. Returns false if `hash` is not the one in use. */
 export async function replaceAdoptedCredential(
   db: Tx,
   id: string,
   hashes: readonly [string, string],
   now: number,
-): Promise<Unreported | undefined> {
+): Promise<boolean> {
   const [credential_hash, newHash] = hashes
   const node = await db
     .updateTable('nodes')
@@ -104,8 +102,9 @@ export async function replaceAdoptedCredential(
     .where('credential_revoked_at', 'is', null)
     .returning(['region', 'registered_at'])
     .executeTakeFirst()
-  if (node === undefined) return undefined
-  return rememberEnd(db, id, { ...node, credential_hash }, { fence: 'node_adopted', revoked_at: null }, now)
+  if (node === undefined) return false
+  await rememberEnd(db, id, { ...node, credential_hash }, { fence: 'node_adopted', revoked_at: null }, now)
+  return true
 }
 
 type FormerCredential = Selectable<Database['former_credentials']>
@@ -113,18 +112,19 @@ type Credential = Pick<CredentialRow, 'region' | 'credential_hash' | 'registered
 type End = { readonly fence: Fence; readonly revoked_at: number | null }
 
 /** Remembers a credential that opens nothing from now on. The machine that has it may have delivered more since its last report. */
-async function rememberEnd(db: Tx, node_id: string, node: Credential, end: End, now: number): Promise<Unreported | undefined> {
+async function rememberEnd(db: Tx, node_id: string, node: Credential, end: End, now: number): Promise<void> {
   const { region, credential_hash, registered_at } = node
-  if (credential_hash === null) return undefined
+  if (credential_hash === null) return
   const since = (await findProcess(db, node_id, 'delivery'))?.last_seen_at ?? registered_at
-  const ended = { ...end, region, ended_at: now, unreported_since: since }
+  // Before its removal, a node that was not silent has reported what it delivered.
+  const hasReported = end.fence === removedFence && now - since <= nodeLimits.healthySeconds * 1_000
+  const ended = { ...end, region, ended_at: now, unreported_since: hasReported ? null : since }
   // It is there if an adoption replaced it before, and its machine got the id back after a release.
   await db
     .insertInto('former_credentials')
     .values({ node_id, credential_hash, ...ended })
     .onConflict((conflict) => conflict.columns(['node_id', 'credential_hash']).doUpdateSet(ended))
     .execute()
-  return { region, since }
 }
 
 /** Whether another machine has, or may get, the place of the one with this credential. */
@@ -189,11 +189,8 @@ export async function revokeNodeCredential(db: Db, id: string, now: number): Pro
   if ((await revoked.executeTakeFirst()).numUpdatedRows === 0n) throw noSuchNode()
 }
 
-/**
- * Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Returns what it may not have
- * reported. Throws not_found.
- */
-export async function releaseNodeCredential(db: Tx, id: string, now: number): Promise<Unreported | undefined> {
+/** Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Throws not_found. */
+export async function releaseNodeCredential(db: Tx, id: string, now: number): Promise<void> {
   const fence: Fence = 'node_released'
   const ofRemoved = { node_id: id, fence: removedFence }
   const released = await db
@@ -204,21 +201,19 @@ export async function releaseNodeCredential(db: Tx, id: string, now: number): Pr
   const node = await findNodeCredential(db, id)
   if (node === undefined && released.numUpdatedRows === 0n) throw noSuchNode()
   await db.updateTable('nodes').set({ credential_hash: null, credential_revoked_at: null }).where('id', '=', id).execute()
-  return node && rememberEnd(db, id, node, { fence, revoked_at: null }, now)
+  if (node !== undefined) await rememberEnd(db, id, node, { fence, revoked_at: null }, now)
 }
 
 function noSuchNode(): AppError {
   return new AppError('not_found', 'there is no such node')
 }
 
-/** Removes a node with everything that it reported. Its id stays with whoever has its credential. Returns what it may not have reported. */
-export async function deleteNode(db: Tx, id: string, now: number): Promise<Unreported | undefined> {
+/** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
+export async function deleteNode(db: Tx, id: string, now: number): Promise<void> {
   const node = await findNodeCredential(db, id)
   // Before its reports are gone.
-  const unreported =
-    node && (await rememberEnd(db, id, node, { fence: removedFence, revoked_at: node.credential_revoked_at }, now))
+  if (node !== undefined) await rememberEnd(db, id, node, { fence: removedFence, revoked_at: node.credential_revoked_at }, now)
   await db.deleteFrom('nodes').where('id', '=', id).execute()
-  return unreported
 }
 
 /** A removed node is back. Its credential opens again, unless it was revoked. */

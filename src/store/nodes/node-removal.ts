@@ -16,7 +16,7 @@ import { skipSeqs } from '../commits/commits.ts'
 import { machineLossId } from '../commits/left-on-disk.ts'
 import { recordLosses } from '../commits/losses.ts'
 import type { Db, Tx } from '../store.ts'
-import { deleteNode, findNodeCredential, releaseNodeCredential, type Unreported } from './node-credentials.ts'
+import { deleteNode, findNodeCredential, releaseNodeCredential } from './node-credentials.ts'
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
 import { forgetLags } from './node-reports.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
@@ -25,8 +25,6 @@ export type PlannedRemoval = {
   readonly removal: NodeRemoval
   /** Why the node is removed only by force; undefined if nothing is known to be lost. */
   readonly obstacle: string | undefined
-  /** It was stopped, and holds nothing: it has reported everything. */
-  readonly hasLeft: boolean
 }
 
 /** Says what the removal of a node would abandon. Throws not_found. */
@@ -46,39 +44,24 @@ export async function planRemoval(db: Db, id: string, now: number): Promise<Plan
     losses: 0,
     note: describeTrust(node, now),
   }
-  const obstacle = findObstacle(node, removal, now)
-  return { removal, obstacle, hasLeft: obstacle === undefined && node.ingest?.leaving !== false }
+  return { removal, obstacle: findObstacle(node, removal, now) }
 }
 
-/**
- * Removes a node with its credential and everything that it reported. `unreported` is what it may have delivered since. Throws not_found, and
- * conflict if there is an obstacle.
- */
-export async function removeNode(
-  db: Tx,
-  id: string,
-  force: boolean,
-  now: number,
-): Promise<{ readonly removal: NodeRemoval; readonly unreported: Unreported | undefined }> {
+/** Removes a node with its credential and everything that it reported. Throws not_found, and conflict if there is an obstacle. */
+export async function removeNode(db: Tx, id: string, force: boolean, now: number): Promise<NodeRemoval> {
   await lockNode(db, id)
-  const { removal, obstacle, hasLeft } = await planRemoval(db, id, now)
+  const { removal, obstacle } = await planRemoval(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
   const losses = await recordLosses(db, id, { cause: 'node_removed', idOf: newId }, now)
-  const unreported = await deleteNode(db, id, now)
-  return { removal: { ...removal, losses }, unreported: hasLeft ? undefined : unreported }
+  await deleteNode(db, id, now)
+  return { ...removal, losses }
 }
 
 /**
  * Gives the id of a node up, because its disk is lost: any node may register under it. What the disk held is a loss, and its seqs are not used
- * again: a receipt must not name two segments. `unreported` is what it may have delivered since its last report. Throws not_found, and conflict for
- * a node that runs, without `force`.
+ * again: a receipt must not name two segments. Throws not_found, and conflict for a node that runs, without `force`.
  */
-export async function releaseNodeId(
-  db: Tx,
-  id: string,
-  force: boolean,
-  now: number,
-): Promise<{ readonly losses: number; readonly unreported: Unreported | undefined }> {
+export async function releaseNodeId(db: Tx, id: string, force: boolean, now: number): Promise<number> {
   await lockNode(db, id)
   const obstacle = await findReleaseObstacle(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
@@ -88,7 +71,8 @@ export async function releaseNodeId(
   const losses = await recordLosses(db, id, { cause: 'node_released', idOf }, now)
   await skipSeqs(db, id)
   await forgetLags(db, id)
-  return { losses, unreported: await releaseNodeCredential(db, id, now) }
+  await releaseNodeCredential(db, id, now)
+  return losses
 }
 
 /** Says why an id is released only by force; undefined if it may be, or there is no such node. */
