@@ -10,7 +10,7 @@ export type NodeAccessTables = {
     region: string | null
     /** The machine may have delivered since then what it could not report. Null once that is noted. */
     unreported_since: number | null
-    /** When the credential of a removed node was revoked, before its removal. */
+    /** When it was revoked, before its node was removed, released or replaced. */
     revoked_at: number | null
   }
   join_tokens: {

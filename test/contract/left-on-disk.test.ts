@@ -205,10 +205,11 @@ describe('a removed machine', () => {
     expect(await losses()).toMatchObject([{ id, state: 'open', records: 15 }])
   })
 
-  test('says nothing with a credential that was revoked before', async () => {
+  test.each(['removal', 'release'])('says nothing with a credential that was revoked before the %s', async (end) => {
     const { node, left, losses, remove, report } = await inhabited()
     await operator().delete(`/v1/nodes/${node.id}/credential`)
-    await remove()
+    if (end === 'removal') await remove()
+    else await operator().delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)
     expect(await report([left(1, 10)])).toMatchObject({ status: 401 })
     expect(await losses()).toEqual([])
   })

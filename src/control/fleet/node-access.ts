@@ -4,7 +4,7 @@
  * Owns: joining and the verification of credentials. Does not own: the rows (store/nodes/node-credentials.ts, store/nodes/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
- * A machine that lost its place learns of it once its region is noted as one where commits may be missing.
+ * A machine that lost its place learns of it once it is noted which commits it may not have reported.
  */
 import type { Registry } from 'prom-client'
 import { parseNodeCredential } from '#auth/node-credential.ts'

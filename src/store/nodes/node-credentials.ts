@@ -201,7 +201,7 @@ export async function releaseNodeCredential(db: Tx, id: string, now: number): Pr
   const node = await findNodeCredential(db, id)
   if (node === undefined && released.numUpdatedRows === 0n) throw noSuchNode()
   await db.updateTable('nodes').set({ credential_hash: null, credential_revoked_at: null }).where('id', '=', id).execute()
-  if (node !== undefined) await rememberEnd(db, id, node, { fence, revoked_at: null }, now)
+  if (node !== undefined) await rememberEnd(db, id, node, { fence, revoked_at: node.credential_revoked_at }, now)
 }
 
 function noSuchNode(): AppError {
