@@ -22,6 +22,7 @@ import type { NodeFence } from '#node/node-fence.ts'
 import { PlaceCheck } from '#node/place-check.ts'
 import type { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
+import { findCommittedSeqsBy } from './find-committed-seqs.ts'
 import { findDeliveredBy } from './find-delivered.ts'
 import { Allowances } from './gate/allowances.ts'
 import { Authenticator } from './gate/authenticator.ts'
@@ -205,6 +206,7 @@ function composeStorage(
   const log = openLog({
     observer: storedRequests,
     findDelivered: findDeliveredBy({ control, contact: feed.contact, nodeId }),
+    findCommittedSeqs: findCommittedSeqsBy({ control, contact: feed.contact, nodeId }),
     mayAcknowledge: () => place.pending(),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
     onUsage: (logName, bytes) => disk.share(logName).force(bytes),

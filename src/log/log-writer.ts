@@ -63,6 +63,9 @@ export type EndReason = 'closed' | 'unowned' | 'adopted' | 'fenced'
 /** Returns those of the segments whose commits control has recorded. Throws while it cannot be asked. */
 export type FindDelivered = <Ref extends SegmentRef>(segments: readonly Ref[], signal: AbortSignal) => Promise<readonly Ref[]>
 
+/** Returns the highest seq of each log whose commit control has recorded. Throws while it cannot be asked. */
+export type FindCommittedSeqs = (signal: AbortSignal) => Promise<Readonly<Record<string, number>>>
+
 /** Calls of an engine to the process that appends. */
 export type LogHooks = {
   /** Called with what a log has grown by, or shrunk by if negative. */
@@ -74,6 +77,8 @@ export type LogHooks = {
   readonly mayAcknowledge?: () => Promise<void> | undefined
   /** Says which missing segments were delivered. Without it, missing ones are not looked for. */
   readonly findDelivered?: FindDelivered
+  /** Says which seqs were used if the storage has lost that. Without it, a log continues from the names of its files. */
+  readonly findCommittedSeqs?: FindCommittedSeqs
 }
 
 export interface LogWriter extends Service {

@@ -176,7 +176,7 @@ describe('damage', () => {
 })
 
 describe('the seq', () => {
-  test('continues from the file names when the high-water mark is lost or damaged', async () => {
+  test('continues from the file names when the high-water mark is lost, or damaged and nobody can be asked', async () => {
     await rig.append('a')
     await rig.wal.stop(never)
     await rig.files.remove(`${rig.directory}/log/high-water`)
@@ -186,6 +186,56 @@ describe('the seq', () => {
     rig.disk.damage(`${rig.directory}/log/high-water`, (bytes) => bytes.fill(0))
     await rig.restart()
     expect(await rig.append('c')).toBe(2)
+  })
+
+  test.each(['nothing', 'a segment that was set aside'])(
+    'waits for control when its mark is damaged and %s is left',
+    async (left) => {
+      let isAway = true
+      const committed = { log: -1 }
+      const findCommittedSeqs = async () => {
+        if (isAway) throw new Error('control is away')
+        return committed
+      }
+      await rig.restart({ findCommittedSeqs })
+      for (const seq of [0, 1, 2]) {
+        expect(await rig.append()).toBe(seq)
+        await rig.wal.stop(never)
+        const [first] = await rig.segments.list()
+        if (seq === 0 && first !== undefined && left !== 'nothing') await rig.segments.quarantine(first, 'set aside')
+        await rig.deliver()
+        await rig.restart()
+      }
+      committed.log = 2
+      await rig.wal.stop(never)
+      rig.disk.damage(`${rig.directory}/log/high-water`, (bytes) => bytes.fill(0, 0, 1))
+      await rig.restart()
+      await rig.upkeep()
+      await expect(rig.append('rejected')).rejects.toMatchObject({ reason: 'io_error' })
+      expect(rig.wal.blocked()).toMatchObject([{ logName: 'log', reason: expect.stringContaining('high-water') }])
+      expect(rig.wal.health().healthy).toBe(true)
+      isAway = false
+      await rig.upkeep()
+      expect(await rig.append('later')).toBe(3)
+      expect(rig.wal.blocked()).toEqual([])
+      await rig.wal.stop(never)
+      expect(await rig.deliver()).toEqual({ later: 3 })
+    },
+  )
+
+  test('is known once control was asked after a directory became readable, not before', async () => {
+    let committed = 0
+    await rig.append('a')
+    await rig.wal.stop(never)
+    rig.disk.damage(`${rig.directory}/log/high-water`, (bytes) => bytes.fill(0))
+    fail('list', '/log', { error: 'EIO' })
+    await rig.restart({ findCommittedSeqs: async () => ({ log: committed }) })
+    rig.wal.configure('log', { ...logSettings, seqAbove: committed })
+    await rig.deliver()
+    committed = 7
+    await expect(rig.append('rejected')).rejects.toMatchObject({ reason: 'io_error' })
+    await rig.upkeep()
+    expect(await rig.append('b')).toBe(8)
   })
 
   test('continues from control’s last commit when the directory is lost', async () => {

@@ -85,6 +85,7 @@ export class LocalLogWriter implements LogWriter {
       limits,
       openSegments: this.#openSegments,
       findDelivered: options.findDelivered,
+      findCommittedSeqs: options.findCommittedSeqs,
       onLost: (records) => {
         this.#counts.lost.segments += 1
         this.#counts.lost.records += records
@@ -98,7 +99,7 @@ export class LocalLogWriter implements LogWriter {
       intervalMs: limits.upkeepIntervalMs,
       run: async (signal) => {
         await this.#recovery.retry(signal)
-        await this.#recovery.resolveMissing(signal)
+        await this.#recovery.askControl(signal)
       },
       failure: 'WAL recovery failed',
       clock,

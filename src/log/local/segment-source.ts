@@ -64,7 +64,9 @@ export class LocalSegmentSource implements SegmentSource {
     try {
       const found = await readHighWater(this.#files, join(this.location, logName))
       if (found !== 'damaged') return { seq: found?.seq }
-      return { problem: 'is damaged: the next start of ingest continues after the highest seq that a file has' }
+      return {
+        problem: 'is damaged: ingest accepts no data of this log from its next start on, until control says which seqs were used',
+      }
     } catch (error) {
       return { problem: `cannot be read (${errorCode(error) ?? errorMessage(error)})` }
     }

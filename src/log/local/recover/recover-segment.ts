@@ -42,7 +42,7 @@ export type SurveyedLog = {
   readonly lastSeq: number
   /** Segments that were never sealed, oldest first. */
   readonly orphans: readonly Orphan[]
-  readonly highWater: HighWater | undefined
+  readonly highWater: HighWater | undefined | 'damaged'
   /** All entries of the directory. */
   readonly entries: readonly DirectoryEntry[]
 }
@@ -55,10 +55,8 @@ export async function surveyLog(
 ): Promise<SurveyedLog> {
   const { files, logger } = options
   const entries = await files.list(directory)
-  const found = await readHighWater(files, directory)
-  const highWater = found === 'damaged' ? undefined : found
-  if (found === 'damaged') logger.error({ log: logName }, 'high-water file damaged, seq continues from file names')
-  let lastSeq = highWater?.seq ?? -1
+  const highWater = await readHighWater(files, directory)
+  let lastSeq = typeof highWater === 'object' ? highWater.seq : -1
   const orphans: Orphan[] = []
   for (const { kind, name } of entries) {
     const parsed = parseSegmentName(name)

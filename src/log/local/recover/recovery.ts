@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
 import { inParallel } from '#lib/in-parallel.ts'
-import type { FindDelivered } from '../../log-writer.ts'
+import type { FindCommittedSeqs, FindDelivered } from '../../log-writer.ts'
 import type { SegmentFile } from '../format/directory.ts'
 import { isSameSegment, parseSegmentName, segmentName } from '../format/segment-file.ts'
 import type { DiskUsage } from '../read/disk-usage.ts'
@@ -17,6 +17,7 @@ import { MissingSegments } from './missing-segments.ts'
 import type { NotedSegment, OpenSegments } from './open-segments.ts'
 import type { Orphan } from './orphan.ts'
 import { type RecoveryOptions, recoverSegment, surveyLog } from './recover-segment.ts'
+import { UnknownSeqs } from './unknown-seqs.ts'
 
 export type LogRecoveryOptions = Omit<RecoveryOptions, 'beforeForgotten'> & {
   readonly directory: string
@@ -24,6 +25,8 @@ export type LogRecoveryOptions = Omit<RecoveryOptions, 'beforeForgotten'> & {
   readonly openSegments: Pick<OpenSegments, 'logNames' | 'leftOpen' | 'wasListed' | 'write'>
   /** Undefined if nobody knows: missing segments are not looked for then. */
   readonly findDelivered: FindDelivered | undefined
+  /** Undefined if nobody knows: a log without its high water continues from its file names then. */
+  readonly findCommittedSeqs: FindCommittedSeqs | undefined
   /** `openPath` was the segment's file before. */
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
 }
@@ -46,12 +49,14 @@ export class LogRecovery {
   /** One attempt at a time for each log: two would write the same files. */
   readonly #attempts = new Map<string, Promise<void>>()
   readonly #missing: MissingSegments
+  readonly #unknownSeqs: UnknownSeqs
   /** Logs that had an open segment once, if no list says which of them still had. */
   #unlisted = 0
 
   constructor(options: LogRecoveryOptions) {
     this.#options = options
     this.#missing = new MissingSegments(options)
+    this.#unknownSeqs = new UnknownSeqs({ ...options, onKnown: (logName, seq) => this.noteSeq(logName, seq) })
   }
 
   /** Reads all directories, and recovers for a bounded time. Sealed segments are only counted. */
@@ -72,9 +77,9 @@ export class LogRecovery {
     cancel()
   }
 
-  /** Whether orphans of an earlier process are left that were not read yet, or segments are missing. */
+  /** Whether orphans of an earlier process are left that were not read yet, segments are missing, or seqs unknown. */
   get isBehind(): boolean {
-    return this.#unread.size > 0 || this.#missing.count > 0
+    return this.#unread.size > 0 || this.#missing.count > 0 || this.#unknownSeqs.count > 0
   }
 
   /** Segments that are still to be recovered, or missing. */
@@ -99,9 +104,10 @@ export class LogRecovery {
     this.#lastSeqs.set(logName, Math.max(seq, this.#lastSeqs.get(logName) ?? -1))
   }
 
-  /** Returns the highest seq that the log is known to have used, -1 for none. Throws while its directory cannot be read. */
+  /** Returns the highest seq that the log has used, -1 for none. Throws while that is not known. */
   async lastSeq(logName: string): Promise<number> {
     if (this.#unreadable.has(logName)) await this.#survey(logName)
+    this.#unknownSeqs.assertKnown(logName)
     return this.#lastSeqs.get(logName) ?? -1
   }
 
@@ -114,11 +120,12 @@ export class LogRecovery {
     this.#orphans.set(orphan.logName, [...(this.#orphans.get(orphan.logName) ?? []), orphan])
   }
 
-  /** Returns the reason for each log that has a file, or a directory, which could not be recovered so far. */
+  /** Returns the reason for each log that has a file, or a directory, which could not be recovered so far, or no known seq. */
   blocked(): ReadonlyMap<string, string> {
     const reasons = new Map(this.#unreadable)
     for (const [logName, orphans] of this.#orphans)
       for (const { problem } of orphans) if (problem !== undefined) reasons.set(logName, problem)
+    for (const [logName, reason] of this.#unknownSeqs.blocked()) reasons.set(logName, reason)
     return reasons
   }
 
@@ -129,8 +136,9 @@ export class LogRecovery {
     await this.#recoverAll(this.#options.limits.retryParallel, signal)
   }
 
-  /** Finds out which missing segments are lost. Waits for control, so nothing else should wait for it. Never throws. */
-  async resolveMissing(signal: AbortSignal): Promise<void> {
+  /** Finds out which seqs were used, and which missing segments are lost. Waits for control, so nothing else should wait for it. Never throws. */
+  async askControl(signal: AbortSignal): Promise<void> {
+    await this.#unknownSeqs.resolve(signal)
     await this.#missing.resolve(signal)
   }
 
@@ -159,10 +167,12 @@ export class LogRecovery {
   async #surveyOnce(logName: string): Promise<void> {
     const { directory, usage, openSegments } = this.#options
     const path = join(directory, logName)
-    const { lastSeq, orphans, highWater, entries } = await surveyLog(this.#options, path, logName)
+    const { lastSeq, orphans, highWater: found, entries } = await surveyLog(this.#options, path, logName)
+    const highWater = found === 'damaged' ? undefined : found
     await usage.count(path, entries).catch(() => this.#uncounted.add(logName))
     this.#unreadable.delete(logName)
     this.noteSeq(logName, lastSeq)
+    if (found === 'damaged') this.#unknownSeqs.add(logName)
     if (highWater?.opened !== undefined && !openSegments.wasListed) this.#unlisted += 1
     const left = openSegments.leftOpen(logName, highWater)
     for (const orphan of orphans) {
