@@ -48,7 +48,8 @@ export const Loss = z.object({
     description: 'when the node was removed, its id released or its log adopted, or its disk first reported',
   }),
   is_node_back: z.boolean().meta({
-    description: 'whether the node joined again, as when its disk was adopted: it delivers what it still has',
+    description:
+      'whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not',
   }),
   recovered: z
     .object({ segments: z.int().min(0), records: z.int().min(0), bytes: z.int().min(0) })

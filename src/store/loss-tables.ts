@@ -8,6 +8,8 @@ export type LossTables = {
     node_id: string
     /** As it was when the node was removed. */
     node_name: string | null
+    /** SHA-256 of the secret that the machine had; null: unknown. */
+    credential_hash: string | null
     region: string
     /** A `LossCause`. */
     cause: string
@@ -15,6 +17,12 @@ export type LossTables = {
     last_seq: number | null
     segments: number
     segments_missing: number
+    /** Of them, those whose seq is not known. */
+    segments_unknown: number
+    /** `SeqRuns` among which the segments without a commit are. */
+    missing_seqs: string
+    /** `SeqRuns` among which are segments whose commits have fewer records than the disk. */
+    partial_seqs: string
     records: number | null
     bytes: number
     records_recovered: number

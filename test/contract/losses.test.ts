@@ -392,7 +392,7 @@ test('an id that is released for another disk records the loss, and its seqs are
   expect((await node.join()).body).toMatchObject({ joined: false, reason: 'revoked' })
   node.secret = newNodeSecret()
   await node.join()
-  expect(await losses()).toMatchObject([{ state: 'open', is_node_back: true }])
+  expect(await losses()).toMatchObject([{ state: 'open', is_node_back: false }])
   expect((await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id]).toBe(1_003)
   await hold(1_004, 1_004)
   expect((await receipt(2)).body).toMatchObject({ state: 'lost' })

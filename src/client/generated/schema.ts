@@ -935,7 +935,7 @@ readonly bytes: number
 readonly reported_at: string
 /** when the node was removed, its id released or its log adopted, or its disk first reported */
 readonly recorded_at: string
-/** whether the node joined again, as when its disk was adopted: it delivers what it still has */
+/** whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not */
 readonly is_node_back: boolean
 /** delivered since the node was removed */
 readonly recovered: {

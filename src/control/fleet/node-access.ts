@@ -19,7 +19,7 @@ import type { Adopt, Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
 import { skipSeqs } from '#store/commits/commits.ts'
-import { type FormerMachine, machineLossId } from '#store/commits/left-on-disk.ts'
+import type { FormerMachine } from '#store/commits/left-on-disk.ts'
 import { recordLosses } from '#store/commits/losses.ts'
 import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
@@ -82,8 +82,7 @@ export function nodeAccess(options: NodeAccessOptions) {
       await transact(store, async (db) => {
         if (!(await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now()))) throw notValid()
         // The adopted copy may be older than what the machine before reported. What the copy has is recovered as it is delivered.
-        const idOf = machineLossId.bind(undefined, { node_id: id, credential_hash: hash })
-        await recordLosses(db, id, { cause: 'node_adopted', idOf }, clock.now())
+        await recordLosses(db, id, { cause: 'node_adopted', credential_hash: hash }, clock.now())
         // The machine before may have gone on with its log, and a receipt must not name two segments.
         await skipSeqs(db, id)
         await insertAuditEvent(db, adoptionEvent(id, clock.now()))

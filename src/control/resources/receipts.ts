@@ -38,8 +38,8 @@ export function receiptService({ store }: { readonly store: Store }) {
       const holder = await findLogHolder(db, endpoint_id, node_id)
       const [commit] = await listSegmentCommits(db, endpoint_id, segment)
       if (commit !== undefined) {
-        const left = await findLossOf(db, endpoint_id, segment, 'left_on_disk')
-        return { ...receipt, ...describeDelivery(commit, left) }
+        const loss = await findLossOf(db, endpoint_id, segment)
+        return { ...receipt, ...describeDelivery(commit, loss?.partial && { id: loss.id, seqs: loss.partial }) }
       }
       const rest = { commit_id: null, delivered_at: null, keys: [] }
       const missing = await findMissingSinceOf(db, account_id, endpoint_id)
@@ -49,8 +49,11 @@ export function receiptService({ store }: { readonly store: Store }) {
   }
 }
 
+/** A loss, and segments among which are those whose commits have fewer records than the machine that lost its place. */
+type Left = { readonly id: string; readonly seqs: readonly [first: number, last: number] }
+
 /** The commit of a segment may have fewer records than a machine had acknowledged whose log was adopted meanwhile. */
-function describeDelivery(commit: Commit, left: FoundLoss | undefined): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
+function describeDelivery(commit: Commit, left: Left | undefined): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
   const { id, uploaded_at, artifacts, records_damaged } = commit
   const files = Object.entries(artifacts).filter(([kind]) => !isMarkerKind(kind))
   const keys = new Set(files.map(([, { key, moved_to }]) => moved_to?.key ?? key))
@@ -61,7 +64,7 @@ function describeDelivery(commit: Commit, left: FoundLoss | undefined): Omit<Rec
   return { state: 'delivered', reason, ...delivered, loss_id: left?.id ?? null }
 }
 
-function describeLeft({ first_seq, last_seq }: FoundLoss): string {
+function describeLeft({ seqs: [first_seq, last_seq] }: Left): string {
   const disk = 'were acknowledged by a machine that lost its place, and are only on its disk: see the loss'
   if (first_seq === last_seq) return `not all records of the segment are delivered: others ${disk}`
   return `it may not be all records of the segment: others of the segments ${first_seq} to ${last_seq} ${disk}`

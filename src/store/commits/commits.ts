@@ -167,7 +167,9 @@ export const seqsSkipped = 1_000
  * nothing is known are those of all endpoints of its region.
  */
 export async function skipSeqs(db: Tx, node_id: string): Promise<void> {
-  const region = db.selectFrom('nodes').select('nodes.region').where('nodes.id', '=', node_id)
+  // A removed node reports nothing any more. What it held is in its losses.
+  const region = sql<string>`coalesce((select region from nodes where id = ${node_id}),
+    (select max(region) from former_credentials where node_id = ${node_id} and fence = 'node_removed'))`
   await db
     .insertInto('committed_seqs')
     .columns(['node_id', 'endpoint_id', 'seq'])
@@ -179,16 +181,26 @@ export async function skipSeqs(db: Tx, node_id: string): Promise<void> {
         .leftJoin('endpoint_lags as held', (join) =>
           join.onRef('held.endpoint_id', '=', 'endpoints.id').on('held.node_id', '=', node_id),
         )
+        .leftJoin(
+          db
+            .selectFrom('losses')
+            .select(({ fn }) => ['endpoint_id', fn.max('last_seq').as('last_seq')])
+            .where('node_id', '=', node_id)
+            .groupBy('endpoint_id')
+            .as('lost'),
+          (join) => join.onRef('lost.endpoint_id', '=', 'endpoints.id'),
+        )
         .select(sql<string>`cast(${node_id} as text)`.as('node_id'))
         .select('endpoints.id as endpoint_id')
         .select(
-          sql<number>`case when coalesce(held.last_seq, -1) > coalesce(committed.seq, -1) then held.last_seq
-            else coalesce(committed.seq, -1) end + cast(${seqsSkipped} as bigint)`.as('seq'),
+          sql<number>`(select max(seq) from (select -1 as seq union all select committed.seq union all select held.last_seq
+            union all select lost.last_seq) as used) + cast(${seqsSkipped} as bigint)`.as('seq'),
         )
         .where(({ eb, and, or }) =>
           or([
             eb('committed.seq', 'is not', null),
             eb('held.last_seq', 'is not', null),
+            eb('lost.last_seq', 'is not', null),
             and([eb('endpoints.region', '=', region), eb('endpoints.deleted_at', 'is', null)]),
           ]),
         ),

@@ -1,17 +1,14 @@
 /**
  * Losses of a machine that lost its place: what is on its disk and nowhere else.
  *
- * Owns: comparing its segments with the commits, and one loss for each machine and endpoint. Does not own: how a loss ends (losses.ts).
- * Law: a report only adds. What is missing from a later one may have been moved away by hand, and is not delivered by that.
+ * Owns: comparing its segments with the commits. Does not own: the rows (loss-rows.ts), and how a loss ends (losses.ts).
  */
-import { createHash } from 'node:crypto'
 import type { LeftSegments } from '#model/left-on-disk.ts'
 import type { LossCause } from '#model/loss.ts'
-import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
-import type { LossTables } from '../loss-tables.ts'
 import type { Db, Tx } from '../store.ts'
-import { listUnrecoveredOf, overlaps } from './losses.ts'
+import { type Held, type LossOwner, lockCommitsOf, openLosses } from './loss-rows.ts'
+import { subtractRuns, uniteRuns } from './seq-runs.ts'
 
 /** A machine by the credential that control refuses. */
 export type FormerMachine = {
@@ -22,26 +19,6 @@ export type FormerMachine = {
   readonly isRemoved: boolean
 }
 
-type LossRow = LossTables['losses']
-type Bounds = Pick<LossRow, 'segments' | 'records' | 'bytes'> & { readonly first_seq: number; readonly last_seq: number }
-
-/** Returns the id of the loss of this machine with the endpoint. */
-export function machineLossId(
-  { node_id, credential_hash }: Pick<FormerMachine, 'node_id' | 'credential_hash'>,
-  endpoint_id: string,
-): string {
-  const digest = createHash('sha256').update(`${node_id} ${credential_hash} ${endpoint_id}`).digest('hex')
-  // RFC 9562 §5.8: version 8, made by the application.
-  const [a, b, c, d, e] = [
-    digest.slice(0, 8),
-    digest.slice(8, 12),
-    digest.slice(13, 16),
-    digest.slice(17, 20),
-    digest.slice(20, 32),
-  ]
-  return `${a}-${b}-8${c}-8${d}-${e}`
-}
-
 /** Records what no commit has. Returns the number of endpoints with such records. Idempotent. */
 export async function recordLeftOnDisk(
   db: Tx,
@@ -49,40 +26,32 @@ export async function recordLeftOnDisk(
   left: readonly LeftSegments[],
   now: number,
 ): Promise<number> {
-  await lockMachine(db, machine)
+  await lockCommitsOf(db, machine.node_id)
   const logs = Map.groupBy(left, ({ endpoint_id }) => endpoint_id)
-  const accounts = new Set<string>()
-  const known = Map.groupBy(await listUnrecoveredOf(db, machine.node_id), (loss) => loss.endpoint_id)
-  let losses = 0
-  for (const { id: endpoint_id, account_id } of await listOwners(db, machine, [...logs.keys()])) {
-    const bounds = await findMissing(db, machine.node_id, endpoint_id, logs.get(endpoint_id) ?? [])
-    if (bounds === undefined) continue
-    losses += 1
-    if (await upsertLoss(db, { machine, known: known.get(endpoint_id) ?? [], now }, { endpoint_id, account_id }, bounds))
-      accounts.add(account_id)
+  const losses = await openLosses(db, machine, now)
+  const cause: LossCause = machine.isRemoved ? 'node_removed' : 'left_on_disk'
+  const node_name = (await findName(db, machine.node_id))?.name ?? null
+  for (const owner of await listOwners(db, machine, [...logs.keys()])) {
+    const held = await findMissing(db, machine.node_id, owner.endpoint_id, logs.get(owner.endpoint_id) ?? [])
+    if (held === undefined) continue
+    const exactly = { cause, reported_at: now, isExact: true, segments_unknown: 0 }
+    await losses.put({ ...owner, node_name }, { ...held, ...exactly })
   }
-  for (const account_id of accounts) {
-    const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: machine.node_id } as const
-    await insertAuditEvent(db, eventOutsideApi(event, now))
-  }
-  return losses
-}
-
-/** Reports of one machine are recorded one after another. An update that changes nothing: SQLite has no `for update`. */
-async function lockMachine(db: Tx, { node_id, credential_hash }: FormerMachine): Promise<void> {
-  await db
-    .updateTable('former_credentials')
-    .set(({ ref }) => ({ ended_at: ref('ended_at') }))
-    .where(({ and }) => and({ node_id, credential_hash }))
-    .execute()
+  return losses.end()
 }
 
 /** Endpoints that were deleted, are unknown, or of another region have no owner to tell. */
-async function listOwners(db: Db, { region }: FormerMachine, ids: readonly string[]) {
-  const found: { readonly id: string; readonly account_id: string }[] = []
+async function listOwners(db: Db, { node_id, region }: FormerMachine, ids: readonly string[]) {
+  const found: Omit<LossOwner, 'node_name'>[] = []
   for (const some of inChunks(ids)) {
-    const owned = db.selectFrom('endpoints').select(['id', 'account_id']).where('id', 'in', some).where('deleted_at', 'is', null)
-    found.push(...(await (region === null ? owned : owned.where('region', '=', region)).execute()))
+    const owned = db
+      .selectFrom('endpoints')
+      .select(['id as endpoint_id', 'account_id', 'region'])
+      .where('id', 'in', some)
+      .where('deleted_at', 'is', null)
+    // Where the region is not known, only the logs are believed that the node had.
+    const seqs = db.selectFrom('committed_seqs').select('endpoint_id').where('node_id', '=', node_id)
+    found.push(...(await (region === null ? owned.where('id', 'in', seqs) : owned.where('region', '=', region)).execute()))
   }
   return found
 }
@@ -93,17 +62,13 @@ async function findMissing(
   node_id: string,
   endpoint_id: string,
   segments: readonly LeftSegments[],
-): Promise<Bounds | undefined> {
-  let missing: Bounds | undefined
+): Promise<Missing | undefined> {
+  const missing: Missing[] = []
   for (const run of listRuns(segments)) {
     const commits = await listCommitted(db, { node_id, endpoint_id }, run)
-    for (const each of run) {
-      const own = subtractCommits(each, commits)
-      if (own === undefined) continue
-      missing = missing === undefined ? own : addBounds(missing, own)
-    }
+    missing.push(...run.flatMap((each) => subtractCommits(each, commits) ?? []))
   }
-  return missing
+  return missing.length === 0 ? undefined : addUp(missing)
 }
 
 /** Groups segments whose seqs follow each other, so that no commit between them is read. */
@@ -118,6 +83,12 @@ function listRuns(segments: readonly LeftSegments[]): readonly (readonly LeftSeg
   return runs
 }
 
+/** Of one segment, or of neighbours. */
+type Missing = Pick<Held, 'missing' | 'partial' | 'segments' | 'records' | 'bytes'> & {
+  readonly first_seq: number
+  readonly last_seq: number
+}
+
 type Committed = { readonly seq: number; readonly records: number; readonly wal_bytes: number }
 
 /** Returns one commit for each seq: that with the most records. */
@@ -125,7 +96,7 @@ async function listCommitted(
   db: Db,
   log: { readonly node_id: string; readonly endpoint_id: string },
   run: readonly LeftSegments[],
-): Promise<readonly Committed[]> {
+): Promise<ReadonlyMap<number, Committed>> {
   const rows = await db
     .selectFrom('commits')
     .select(['seq', 'records', 'wal_bytes'])
@@ -134,74 +105,38 @@ async function listCommitted(
     .where('seq', '<=', run.at(-1)?.last_seq ?? -1)
     .orderBy('records')
     .execute()
-  return [...new Map(rows.map((row) => [row.seq, row])).values()]
+  return new Map(rows.map((row) => [row.seq, row]))
 }
 
-function subtractCommits(left: LeftSegments, commits: readonly Committed[]): Bounds | undefined {
+function subtractCommits(left: LeftSegments, commits: ReadonlyMap<number, Committed>): Missing | undefined {
   const { first_seq, last_seq, segments, records, bytes } = left
-  const own = commits.filter(({ seq }) => seq >= first_seq && seq <= last_seq)
-  const missing = Math.max(0, segments - own.length)
+  const only = commits.get(first_seq)
+  // Nearly always it is one segment of many.
+  const some = first_seq === last_seq ? (only === undefined ? [] : [only]) : [...commits.values()]
+  const own = some.filter(({ seq }) => seq >= first_seq && seq <= last_seq)
+  const count = Math.max(0, segments - own.length)
   const more = records === null ? null : Math.max(0, records - own.reduce((sum, commit) => sum + commit.records, 0))
   // A commit of each, with all records. One that cannot be counted is taken to be like its commit.
-  if (missing === 0 && (more ?? 0) === 0) return undefined
+  if (count === 0 && (more ?? 0) === 0) return undefined
+  const committed = uniteRuns(own.map(({ seq }) => [seq, seq]))
+  const missing = subtractRuns([[first_seq, last_seq]], committed)
   const undelivered = Math.max(0, bytes - own.reduce((sum, { wal_bytes }) => sum + wal_bytes, 0))
-  return { first_seq, last_seq, segments: Math.max(1, missing), records: more, bytes: undelivered }
+  const partial = count === 0 ? committed : []
+  return { first_seq, last_seq, missing, partial, segments: Math.max(1, count), records: more, bytes: undelivered }
 }
 
-function addBounds(one: Bounds, other: Bounds): Bounds {
+function addUp(all: readonly Missing[]): Missing {
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+  const records = all.flatMap((each) => each.records ?? [])
   return {
-    first_seq: Math.min(one.first_seq, other.first_seq),
-    last_seq: Math.max(one.last_seq, other.last_seq),
-    segments: one.segments + other.segments,
-    records: one.records === null || other.records === null ? null : one.records + other.records,
-    bytes: one.bytes + other.bytes,
+    first_seq: Math.min(...all.map(({ first_seq }) => first_seq)),
+    last_seq: Math.max(...all.map(({ last_seq }) => last_seq)),
+    missing: uniteRuns(...all.map(({ missing }) => missing)),
+    partial: uniteRuns(...all.map(({ partial }) => partial)),
+    segments: sum(all.map(({ segments }) => segments)),
+    records: records.length < all.length ? null : sum(records),
+    bytes: sum(all.map(({ bytes }) => bytes)),
   }
-}
-
-/** Returns whether the loss is new, or larger than before. One that was confirmed is open again then. */
-async function upsertLoss(
-  db: Tx,
-  { machine, known: losses, now }: { readonly machine: FormerMachine; readonly known: readonly LossRow[]; readonly now: number },
-  owner: { readonly endpoint_id: string; readonly account_id: string },
-  { segments, records, bytes, ...seqs }: Bounds,
-): Promise<boolean> {
-  const id = machineLossId(machine, owner.endpoint_id)
-  const { node_id, region, isRemoved } = machine
-  const cause: LossCause = isRemoved ? 'node_removed' : 'left_on_disk'
-  const own = await db.selectFrom('losses').selectAll().where('id', '=', id).executeTakeFirst()
-  const known = own ?? losses.find((loss) => overlaps(loss, seqs))
-  if (known === undefined) {
-    const { name = null } = (await findName(db, machine.node_id)) ?? {}
-    const figures = { ...seqs, segments, segments_missing: segments, records, bytes, records_recovered: 0, bytes_recovered: 0 }
-    const times = { reported_at: now, recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
-    const row = { id, ...owner, node_id, node_name: name, region: region ?? '', cause, ...figures, ...times }
-    await db.insertInto('losses').values(row).execute()
-    return true
-  }
-  const total = {
-    segments: segments + known.segments - known.segments_missing,
-    records: records === null ? null : records + known.records_recovered,
-    bytes: bytes + known.bytes_recovered,
-  }
-  const isMore = total.segments > known.segments || (total.records ?? 0) > (known.records ?? 0)
-  // A removal or a release records what the node reported before. Its disk knows better.
-  const isFirst = known.cause !== cause || known.reported_at < known.recorded_at
-  if (!isFirst && !isMore) return false
-  const first_seq = Math.min(seqs.first_seq, known.first_seq ?? seqs.first_seq)
-  const last_seq = Math.max(seqs.last_seq, known.last_seq ?? seqs.last_seq)
-  const state = isMore ? { confirmed_at: null, confirmed_by: null } : {}
-  const change = {
-    cause,
-    ...total,
-    first_seq,
-    last_seq,
-    segments_missing: segments,
-    reported_at: now,
-    recovered_at: null,
-    ...state,
-  }
-  await db.updateTable('losses').set(change).where('id', '=', known.id).execute()
-  return isMore
 }
 
 async function findName(db: Db, id: string) {

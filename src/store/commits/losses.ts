@@ -1,132 +1,73 @@
 /**
  * The ledger of loss: what was acknowledged and not delivered when a node lost its place.
  *
- * Owns: the rows, until they are recovered or confirmed. Does not own: the removal (nodes/node-removal.ts), the adoption
- * (nodes/node-credentials.ts), and what a machine says later of its disk (left-on-disk.ts).
- * Law: a row is an upper bound as of the last report of the node. No segment is in two open rows. It counts as missing until its commit is
- * recorded, whoever delivers it: the node itself, a machine that adopted its disk, or a rebuild from markers. A loss whose segments are not known
- * is never recovered: only its account ends it. Neither is one of which commits have fewer records than were reported.
+ * Owns: what a node had reported, and how losses end. Does not own: the removal (nodes/node-removal.ts), the adoption
+ * (nodes/node-credentials.ts), what a machine says later of its disk (left-on-disk.ts), and how both are recorded (loss-rows.ts).
+ * Law: a row is an upper bound as of the last report of the node. A segment counts as missing until its commit is recorded, whoever delivers
+ * it: the node itself, a machine that adopted its disk, or a rebuild from markers. No commit of another segment recovers a loss. One whose segments
+ * are not known is never recovered: only its account ends it. Neither is one of which commits have fewer records than were reported.
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { type Loss, LossCause, type LossesQuery, type LossState } from '#model/loss.ts'
 import type { Page } from '#model/page.ts'
-import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import { toTime, toTimeOrNull } from '../columns.ts'
 import { readPage } from '../page.ts'
-import { addTo, subtractFrom, sumOf } from '../safe-sums.ts'
+import { sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { type Held, lockCommitsOf, openLosses } from './loss-rows.ts'
+import { countSeqs, findRun, parseRuns, printRuns, type SeqRuns, subtractRuns } from './seq-runs.ts'
 
 type LossRow = Database['losses']
 
-/** Why a node loses what it holds, and the id of its loss with an endpoint. */
-export type Losing = { readonly cause: LossCause; readonly idOf: (endpoint_id: string) => string }
+/** The machine that loses its place, by the hash of its credential, and why. */
+export type Losing = { readonly cause: LossCause; readonly credential_hash: string | null }
 
 /**
  * Records what the removal, the release or the adoption of a node may lose, and tells the accounts in their audit trails. Call it before the node
  * is deleted. Logs whose endpoint was deleted or is unknown have no owner to tell. Returns the number of losses.
  */
-export async function recordLosses(db: Tx, node_id: string, { cause, idOf }: Losing, now: number): Promise<number> {
+export async function recordLosses(db: Tx, node_id: string, { cause, credential_hash }: Losing, now: number): Promise<number> {
+  await lockCommitsOf(db, node_id)
   const delivered = await countDelivered(db, node_id)
-  const unrecovered = await listUnrecoveredOf(db, node_id)
-  const open = Map.groupBy(
-    unrecovered.filter((loss) => loss.confirmed_at === null),
-    (loss) => loss.endpoint_id,
-  )
-  const accounts = new Set<string>()
-  const added: LossRow[] = []
-  let losses = 0
-  for (const held of await listHeld(db, node_id)) {
-    const { endpoint_id, account_id, node_name, node_region: region, last_seen_at } = held
-    const bounds = boundsOf(held, delivered.get(endpoint_id), cause)
-    if (bounds === undefined) continue
-    losses += 1
-    const reported_at = last_seen_at ?? now
-    const known = open.get(endpoint_id)?.find((loss) => overlaps(loss, bounds))
-    if (known !== undefined) {
-      if (await growLoss(db, known, { ...bounds, reported_at })) accounts.add(account_id)
-      continue
-    }
-    const owner = { id: idOf(endpoint_id), account_id, endpoint_id, node_id, node_name, region }
-    const recovered = { segments_missing: bounds.segments, records_recovered: 0, bytes_recovered: 0 }
-    const times = { reported_at, recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
-    added.push({ ...owner, cause, ...bounds, ...recovered, ...times })
-    accounts.add(account_id)
+  const committed = await listCommittedSeqs(db, node_id)
+  const losses = await openLosses(db, { node_id, credential_hash }, now)
+  for (const log of await listHeld(db, node_id)) {
+    const { endpoint_id, account_id, node_name, node_region: region, last_seen_at } = log
+    const held = heldBy(log, delivered.get(endpoint_id), committed.get(endpoint_id) ?? [], cause)
+    if (held === undefined) continue
+    const owner = { endpoint_id, account_id, node_name, region }
+    await losses.put(owner, { ...held, cause, reported_at: last_seen_at ?? now, isExact: false })
   }
-  for (const some of inChunks(added)) await db.insertInto('losses').values(some).execute()
-  for (const account_id of accounts) {
-    const event = { actor: 'inlet', operation: 'recordLosses', account_id, resource_id: node_id } as const
-    await insertAuditEvent(db, eventOutsideApi(event, now))
-  }
-  return losses
+  return losses.end()
 }
 
-type Seqs = Pick<LossRow, 'first_seq' | 'last_seq'>
-type Bounds = Seqs & Pick<LossRow, 'segments' | 'records' | 'bytes'>
-
-/** Returns the bounds of what a log has not delivered; undefined for nothing. */
-function boundsOf(
+/** Returns what a log has not delivered; undefined for nothing. */
+function heldBy(
   { open_segments, undelivered_segments, parked_segments, quarantined_segments, ...log }: HeldLog,
   delivered: Delivered | undefined,
+  committed: SeqRuns,
   cause: LossCause,
-): Bounds | undefined {
+): Omit<Held, 'cause' | 'reported_at' | 'isExact'> | undefined {
   const { first_seq, last_seq, undelivered_bytes } = log
   // The machine that adopts a disk has its quarantine, too.
   const quarantined = cause === 'node_adopted' ? 0 : quarantined_segments
-  const held = open_segments + undelivered_segments + parked_segments
+  const counted = open_segments + undelivered_segments + parked_segments
   // Some may have been delivered after the report. Each seq is that of one segment.
-  const range = first_seq === null || last_seq === null ? held : last_seq - first_seq + 1 - (delivered?.seqs ?? 0)
-  const segments = Math.max(0, Math.min(held, range)) + quarantined
-  if (segments === 0) return undefined
+  const missing = first_seq === null || last_seq === null ? undefined : subtractRuns([[first_seq, last_seq]], committed)
+  const segments = Math.min(counted, missing === undefined ? counted : countSeqs(missing))
+  if (segments + quarantined === 0) return undefined
   // Reports do not count the records in quarantine.
   const records = log.records === null || quarantined > 0 ? null : Math.max(0, log.records - (delivered?.records ?? 0))
-  return { first_seq, last_seq, segments, records, bytes: Math.max(0, undelivered_bytes - (delivered?.bytes ?? 0)) }
-}
-
-/** A node may lose its place twice with the same segments: adds what it has more now. Returns whether that is more. */
-async function growLoss(
-  db: Tx,
-  known: LossRow,
-  { reported_at, ...now }: Bounds & Pick<LossRow, 'reported_at'>,
-): Promise<boolean> {
-  const recovered = known.segments - known.segments_missing
-  const segments = Math.max(known.segments, now.segments + recovered)
-  const held = now.records === null ? null : now.records + known.records_recovered
-  const records = combine(Math.max, known.records, held)
-  const seqs = {
-    first_seq: combine(Math.min, known.first_seq, now.first_seq),
-    last_seq: combine(Math.max, known.last_seq, now.last_seq),
+  return {
+    ...{ first_seq, last_seq, missing: missing ?? [], partial: [], records },
+    segments: segments + quarantined,
+    segments_unknown: quarantined + (missing === undefined ? segments : 0),
+    bytes: Math.max(0, undelivered_bytes - (delivered?.bytes ?? 0)),
   }
-  const bytes = Math.max(known.bytes, now.bytes + known.bytes_recovered)
-  const change = { ...seqs, segments, segments_missing: segments - recovered, records, bytes, reported_at }
-  await db.updateTable('losses').set(change).where('id', '=', known.id).execute()
-  return segments > known.segments || (records ?? 0) > (known.records ?? 0)
-}
-
-/** Null if one of them is not known. */
-function combine(choose: (one: number, other: number) => number, one: number | null, other: number | null): number | null {
-  return one === null || other === null ? null : choose(one, other)
-}
-
-/** Whether a loss may be of some of these segments. */
-export function overlaps(loss: Seqs, { first_seq, last_seq }: Seqs): boolean {
-  if (loss.first_seq === null || loss.last_seq === null || first_seq === null || last_seq === null) return true
-  return loss.first_seq <= last_seq && loss.last_seq >= first_seq
-}
-
-/** Returns the losses of a node that are not recovered: open ones before those that were confirmed, the newest first. */
-export async function listUnrecoveredOf(db: Db, node_id: string): Promise<readonly LossRow[]> {
-  return db
-    .selectFrom('losses')
-    .selectAll()
-    .where('node_id', '=', node_id)
-    .where('recovered_at', 'is', null)
-    .orderBy((eb) => eb.case().when('confirmed_at', 'is', null).then(0).else(1).end())
-    .orderBy('recorded_at', 'desc')
-    .execute()
 }
 
 type HeldLog = Awaited<ReturnType<typeof listHeld>>[number]
@@ -149,9 +90,9 @@ function listHeld(db: Db, node_id: string) {
     .execute()
 }
 
-type Delivered = { readonly seqs: number; readonly records: number; readonly bytes: number }
+type Delivered = { readonly records: number; readonly bytes: number }
 
-/** Returns how many of the seqs that the node reported have a commit, by endpoint. */
+/** Returns what was delivered of the seqs that the node reported, by endpoint. */
 async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<string, Delivered>> {
   const rows = await db
     .selectFrom('endpoint_lags')
@@ -163,42 +104,59 @@ async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<stri
         .onRef('commits.seq', '<=', 'endpoint_lags.last_seq'),
     )
     .select('endpoint_lags.endpoint_id')
-    .select(({ fn }) => fn.count<number>('commits.seq').distinct().as('seqs'))
     .select(sql<number>`cast(sum(commits.records) as bigint)`.as('records'))
     .select(sql<number>`cast(sum(commits.wal_bytes) as bigint)`.as('bytes'))
     .where('endpoint_lags.node_id', '=', node_id)
     .groupBy('endpoint_lags.endpoint_id')
     .execute()
-  return new Map(
-    rows.map(({ endpoint_id, seqs, records, bytes }) => [
-      endpoint_id,
-      { seqs: Number(seqs), records: Number(records), bytes: Number(bytes) },
-    ]),
-  )
+  return new Map(rows.map(({ endpoint_id, records, bytes }) => [endpoint_id, { records: Number(records), bytes: Number(bytes) }]))
+}
+
+/** Returns those of the seqs that the node reported which have a commit, by endpoint. */
+async function listCommittedSeqs(db: Db, node_id: string): Promise<ReadonlyMap<string, SeqRuns>> {
+  // Neighbours have the same difference between their seq and their rank.
+  const { rows } = await sql<{ readonly endpoint_id: string; readonly first: number; readonly last: number }>`
+    select endpoint_id, cast(min(seq) as bigint) as first, cast(max(seq) as bigint) as last from (
+      select endpoint_id, seq, seq - row_number() over (partition by endpoint_id order by seq) as run from (
+        select distinct commits.endpoint_id, commits.seq from endpoint_lags
+        join commits on commits.endpoint_id = endpoint_lags.endpoint_id and commits.node_id = endpoint_lags.node_id
+          and commits.seq >= endpoint_lags.first_seq and commits.seq <= endpoint_lags.last_seq
+        where endpoint_lags.node_id = ${node_id}) as committed) as ranked
+    group by endpoint_id, run order by endpoint_id, first`.execute(db)
+  const runs = Map.groupBy(rows, ({ endpoint_id }) => endpoint_id)
+  return new Map(runs.entries().map(([id, own]) => [id, own.map(({ first, last }) => [Number(first), Number(last)] as const)]))
 }
 
 /**
- * Counts a commit that is new in this database as recovered, if it is of a segment that was lost. A loss without seqs does not say which those
- * were, so none counts.
+ * Counts a commit that is new in this database as recovered, if its segment may be one of those that were lost. Call it with the commits of the
+ * node locked. Of a removed node it is known between which seqs its segments are, and how many: a commit counts once the rest is fewer than that.
  */
 export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
   const { node_id, endpoint_id, seq, records, wal_bytes } = commit
-  await db
-    .updateTable('losses')
-    .set(({ ref, val }) => ({
-      segments_missing: subtractFrom(ref('segments_missing'), 1),
-      records_recovered: addTo(ref('records_recovered'), val(records)),
-      bytes_recovered: addTo(ref('bytes_recovered'), val(wal_bytes)),
-      // Fewer records than the disk had are not all.
-      recovered_at: sql<number | null>`case when segments_missing <= 1
-        and (records is null or records_recovered + cast(${records} as bigint) >= records)
-        then cast(${now} as bigint) else null end`,
-    }))
+  const losses = await db
+    .selectFrom('losses')
+    .selectAll()
     .where(({ and }) => and({ endpoint_id, node_id }))
-    .where('segments_missing', '>', 0)
     .where('first_seq', '<=', seq)
     .where('last_seq', '>=', seq)
+    .where('recovered_at', 'is', null)
     .execute()
+  for (const loss of losses) {
+    const missing = parseRuns(loss.missing_seqs)
+    if (findRun(missing, seq) === undefined) continue
+    const rest = subtractRuns(missing, [[seq, seq]])
+    const most = countSeqs(rest) + countSeqs(parseRuns(loss.partial_seqs)) + loss.segments_unknown
+    const segments_missing = Math.min(loss.segments_missing, most)
+    const records_recovered = safeSum(loss.records_recovered, records)
+    // Fewer records than the disk had are not all.
+    const isWhole = segments_missing === 0 && (loss.records === null || records_recovered >= loss.records)
+    const change = {
+      ...{ missing_seqs: printRuns(rest), segments_missing, records_recovered },
+      bytes_recovered: safeSum(loss.bytes_recovered, wal_bytes),
+      recovered_at: isWhole ? now : null,
+    }
+    await db.updateTable('losses').set(change).where('id', '=', loss.id).execute()
+  }
 }
 
 /** Returns one page of the losses of an account, or of all, newest first. */
@@ -290,31 +248,34 @@ export type FoundLoss = {
   readonly state: LossState
   readonly cause: LossCause
   readonly recorded_at: string
-  readonly first_seq: number | null
   readonly last_seq: number | null
+  /** Neighbours of the segment of which some, or all, are not delivered whole; undefined if it is none of them. */
+  readonly partial: SeqRuns[number] | undefined
 }
 
 /**
- * Returns the newest loss that a segment may belong to: from its first one on, whatever its state. With `left_on_disk`: one of that cause which
- * has the segment and is not recovered.
+ * Returns the loss that a segment belongs to: the newest that misses it or has not all of it, or else the newest that begins before it, because a
+ * node may have begun segments after its last report.
  */
 export async function findLossOf(
   db: Db,
   endpoint_id: string,
   { node_id, seq }: { readonly node_id: string; readonly seq: number },
-  cause?: 'left_on_disk',
 ): Promise<FoundLoss | undefined> {
-  let losses = db
+  const rows = await db
     .selectFrom('losses')
-    .select(['id', 'cause', 'first_seq', 'last_seq', 'recorded_at', 'recovered_at', 'confirmed_at'])
+    .selectAll()
     .where(({ and }) => and({ endpoint_id, node_id }))
     .where(({ eb, or }) => or([eb('first_seq', 'is', null), eb('first_seq', '<=', seq)]))
-  if (cause !== undefined)
-    losses = losses.where('cause', '=', cause).where('last_seq', '>=', seq).where('recovered_at', 'is', null)
-  const row = await losses.orderBy('recorded_at', 'desc').limit(1).executeTakeFirst()
+    .orderBy('recorded_at', 'desc')
+    .execute()
+  const findPartial = ({ partial_seqs }: LossRow) => findRun(parseRuns(partial_seqs), seq)
+  const has = (row: LossRow) => findPartial(row) !== undefined || findRun(parseRuns(row.missing_seqs), seq) !== undefined
+  const row = rows.find(has) ?? rows[0]
   if (row === undefined) return undefined
-  const { id, first_seq, last_seq, recorded_at } = row
-  return { id, state: stateOf(row), cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at), first_seq, last_seq }
+  const { id, cause, last_seq, recorded_at } = row
+  const found = { id, state: stateOf(row), cause: LossCause.parse(cause), recorded_at: toTime(recorded_at), last_seq }
+  return { ...found, partial: row.recovered_at === null ? findPartial(row) : undefined }
 }
 
 export type LossTotals = { readonly losses: number; readonly records: number; readonly bytes: number }
@@ -340,23 +301,19 @@ export async function removeLossesEndedBefore(db: Db, before: number): Promise<v
 }
 
 function selectLosses(db: Db) {
-  return (
-    db
-      .selectFrom('losses')
-      .innerJoin('endpoints', 'endpoints.id', 'losses.endpoint_id')
-      // A released id has no node until one joins under it.
-      .leftJoin('nodes', (join) => join.onRef('nodes.id', '=', 'losses.node_id').on('nodes.credential_hash', 'is not', null))
-      .selectAll('losses')
-      .select(['endpoints.name as endpoint_name', 'nodes.id as present_node'])
-  )
+  return db
+    .selectFrom('losses')
+    .innerJoin('endpoints', 'endpoints.id', 'losses.endpoint_id')
+    .selectAll('losses')
+    .select('endpoints.name as endpoint_name')
+    .select(isNodeBack.as('is_node_back'))
 }
 
 function selectOpen(db: Db) {
   return db
     .selectFrom('losses')
-    .leftJoin('nodes', (join) => join.onRef('nodes.id', '=', 'losses.node_id').on('nodes.credential_hash', 'is not', null))
-    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at'])
-    .select(['cause', 'nodes.id as present_node'])
+    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at', 'cause'])
+    .select(isNodeBack.as('is_node_back'))
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
 }
@@ -364,49 +321,48 @@ function selectOpen(db: Db) {
 type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back' | 'cause'> & {
   readonly cause: string
   readonly recorded_at: number
-  readonly present_node: string | null
+  readonly is_node_back: number
 }
 
-function toOpenLoss({ present_node, recorded_at, ...row }: OpenRow): OpenLoss {
-  const cause = LossCause.parse(row.cause)
-  return { ...row, cause, recorded_at: toTime(recorded_at), is_node_back: isNodeBack(cause, present_node) }
+function toOpenLoss({ is_node_back, recorded_at, ...row }: OpenRow): OpenLoss {
+  return { ...row, cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at), is_node_back: is_node_back > 0 }
 }
 
-/** The node that has the id now does not have what is on the disk of another machine. */
-function isNodeBack(cause: LossCause, present_node: string | null): boolean {
-  return cause !== 'left_on_disk' && present_node !== null
-}
+/** Counts nodes that deliver what is lost: the machine itself is back, or another one has adopted its disk. Another one under its id does not. */
+const isNodeBack = sql<number>`(select count(*) from nodes where nodes.id = losses.node_id and nodes.credential_hash is not null
+  and losses.cause <> 'left_on_disk' and (losses.cause = 'node_adopted' or losses.credential_hash is null
+    or losses.credential_hash = nodes.credential_hash or exists (select 1 from former_credentials as former
+      where former.node_id = nodes.id and former.credential_hash = losses.credential_hash and former.fence = 'node_adopted')))`
 
 function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 'confirmed_at'>): LossState {
   if (recovered_at !== null) return 'recovered'
   return confirmed_at === null ? 'open' : 'confirmed'
 }
 
-function toLoss(row: LossRow & { readonly endpoint_name: string; readonly present_node: string | null }): Loss {
-  const {
-    id,
-    account_id,
-    endpoint_id,
-    endpoint_name,
-    node_id,
-    node_name,
-    region,
-    segments,
-    segments_missing,
-    records,
-    bytes,
-    confirmed_by,
-  } = row
+function toLoss(row: LossRow & { readonly endpoint_name: string; readonly is_node_back: number }): Loss {
+  const { id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, segments, records, bytes, confirmed_by } = row
   const cause = LossCause.parse(row.cause)
   return {
     ...{ id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row), cause },
     ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes },
     reported_at: toTime(row.reported_at),
     recorded_at: toTime(row.recorded_at),
-    is_node_back: isNodeBack(cause, row.present_node),
-    recovered: { segments: segments - segments_missing, records: row.records_recovered, bytes: row.bytes_recovered },
+    is_node_back: row.is_node_back > 0,
+    recovered: recoveredOf(row),
     recovered_at: toTimeOrNull(row.recovered_at),
     confirmed_at: toTimeOrNull(row.confirmed_at),
     confirmed_by,
   }
+}
+
+/** Commits between the segments of a removed node may be of others: as long as nothing is known to be recovered, they do not count. */
+function recoveredOf({ segments, segments_missing, records, bytes, records_recovered, bytes_recovered }: LossRow) {
+  if (segments === segments_missing) return { segments: 0, records: 0, bytes: 0 }
+  const most = { records: records ?? Number.MAX_SAFE_INTEGER, bytes }
+  const recovered = { records: Math.min(records_recovered, most.records), bytes: Math.min(bytes_recovered, most.bytes) }
+  return { segments: segments - segments_missing, ...recovered }
+}
+
+function safeSum(one: number, other: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, one + other)
 }

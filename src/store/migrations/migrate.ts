@@ -63,6 +63,7 @@ import * as unreportedCommits from './0054-unreported-commits.ts'
 import * as releasedCredentials from './0055-released-credentials.ts'
 import * as causesOfLosses from './0056-causes-of-losses.ts'
 import * as formerCredentials from './0057-former-credentials.ts'
+import * as seqsOfLosses from './0058-seqs-of-losses.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -125,6 +126,7 @@ const released: readonly Migration[] = [
   { version: 55, name: 'released-credentials', up: releasedCredentials.up },
   { version: 56, name: 'causes-of-losses', up: causesOfLosses.up },
   { version: 57, name: 'former-credentials', up: formerCredentials.up },
+  { version: 58, name: 'seqs-of-losses', up: seqsOfLosses.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -9,11 +9,9 @@
 import { AppError } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { countNoun } from '#lib/count-noun.ts'
-import { newId } from '#model/id.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeRemoval } from '#model/node.ts'
 import { skipSeqs } from '../commits/commits.ts'
-import { machineLossId } from '../commits/left-on-disk.ts'
 import { recordLosses } from '../commits/losses.ts'
 import type { Db, Tx } from '../store.ts'
 import { deleteNode, findNodeCredential, releaseNodeCredential } from './node-credentials.ts'
@@ -52,7 +50,8 @@ export async function removeNode(db: Tx, id: string, force: boolean, now: number
   await lockNode(db, id)
   const { removal, obstacle } = await planRemoval(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
-  const losses = await recordLosses(db, id, { cause: 'node_removed', idOf: newId }, now)
+  const { credential_hash = null } = (await findNodeCredential(db, id)) ?? {}
+  const losses = await recordLosses(db, id, { cause: 'node_removed', credential_hash }, now)
   await deleteNode(db, id, now)
   return { ...removal, losses }
 }
@@ -65,10 +64,8 @@ export async function releaseNodeId(db: Tx, id: string, force: boolean, now: num
   await lockNode(db, id)
   const obstacle = await findReleaseObstacle(db, id, now)
   if (obstacle !== undefined && !force) throw new AppError('conflict', obstacle)
-  const { credential_hash } = (await findNodeCredential(db, id)) ?? {}
-  // The machine may say later what is on its disk. That is the same loss.
-  const idOf = credential_hash == null ? newId : machineLossId.bind(undefined, { node_id: id, credential_hash })
-  const losses = await recordLosses(db, id, { cause: 'node_released', idOf }, now)
+  const { credential_hash = null } = (await findNodeCredential(db, id)) ?? {}
+  const losses = await recordLosses(db, id, { cause: 'node_released', credential_hash }, now)
   await skipSeqs(db, id)
   await forgetLags(db, id)
   await releaseNodeCredential(db, id, now)
