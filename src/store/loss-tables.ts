@@ -17,7 +17,7 @@ export type LossTables = {
     last_seq: number | null
     segments: number
     segments_missing: number
-    /** Of them, those whose seq is not known. */
+    /** How many of the missing ones have a seq that is not known. */
     segments_unknown: number
     /** `SeqRuns` among which the segments without a commit are. */
     missing_seqs: string

@@ -26,6 +26,8 @@ export type Database = OtherTables & {
     automatic: ColumnType<number, number | undefined>
     /** Markers may still be written until then, so none is taken for the last. */
     not_before: ColumnType<number, number | undefined>
+    /** JSON: ids of the accounts whose commits may be missing, because a bucket of theirs could not be read. Null: all. */
+    accounts: ColumnType<string | null, string | null | undefined>
   }
   /** One row: how many leaders control has had. */
   leader: { id: number; term: number }

@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { parseUpdates } from '#node/snapshot-sections.ts'
+import { accountsLacking, listMissingCommits, narrowMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { transact } from '#store/store.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { readMarkers } from '../support/read-markers.ts'
 import { aPublishedView } from '../support/set-up.ts'
@@ -131,4 +133,24 @@ describe('what a node remembers of the database', () => {
     expect((await account.get('/v1/endpoints')).status).toBe(200)
     expect((await status()).status_reasons.join()).not.toContain('keeps its configuration')
   })
+})
+
+test('what was not read of one account concerns no other one', async () => {
+  const [mine, other] = [await furnished(), await furnished()]
+  const { store } = control()
+  const region = mine.endpoint.region
+  await store.db.updateTable('endpoints').set({ region }).where('id', '=', other.endpoint.id).execute()
+  const since = Date.now()
+  const note = () => transact(store, (db) => noteMissingCommits(db, region, since, since, { isAutomatic: true }))
+  const lacks = async ({ commits }: typeof mine) => (await commits()).may_lack_commits_since !== null
+  await note()
+  expect([await lacks(mine), await lacks(other)]).toEqual([true, true])
+  await narrowMissingCommits(store.db, await listMissingCommits(store.db), [other.account.account_id])
+  expect([await lacks(mine), await lacks(other)]).toEqual([false, true])
+  const says = async ({ status }: typeof mine) => (await status()).status_reasons.join().includes('may be missing')
+  expect([await says(mine), await says(other)]).toEqual([false, true])
+  expect(accountsLacking(await listMissingCommits(store.db), region)).toEqual([other.account.account_id])
+  await note()
+  expect([await lacks(mine), await lacks(other)]).toEqual([true, true])
+  await rebuilt()
 })

@@ -6,7 +6,7 @@ import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { listMarkerFolders, type MarkerFolder } from '#store/commits/marker-folders.ts'
-import { clearMissingCommits, listReadableCommits } from '#store/commits/missing-commits.ts'
+import { clearMissingCommits, listReadableCommits, narrowMissingCommits } from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../operator/audited.ts'
 import { openToChange, openToRead } from '../operator/store.ts'
@@ -43,12 +43,15 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
       resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
     }
     const missing = await listReadableCommits(store.db, this.clock.now())
-    const { isComplete, allRead } = await audited(store, this.clock, what, () =>
+    const { isComplete, unread } = await audited(store, this.clock, what, () =>
       rebuild(this, store, folders, flags, stores, config),
     )
     const isWhole = !isFiltered && !flags.dryRun
-    if (isWhole && (allRead || flags.skipUnreadable)) await clearMissingCommits(store.db, missing)
-    else if (isWhole && missing.length > 0) this.process.stderr.write(stillMissing)
+    if (isWhole && (unread.length === 0 || flags.skipUnreadable)) await clearMissingCommits(store.db, missing)
+    else if (isWhole && missing.length > 0) {
+      await narrowMissingCommits(store.db, missing, unread)
+      this.process.stderr.write(stillMissing)
+    }
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -69,13 +72,13 @@ async function rebuild(
   { dryRun, json }: Pick<RebuildFlags, 'dryRun' | 'json'>,
   stores: ObjectStores,
   { commitsKeptDays }: Pick<Config, 'commitsKeptDays'>,
-): Promise<{ readonly isComplete: boolean; readonly allRead: boolean }> {
+): Promise<{ readonly isComplete: boolean; readonly unread: readonly string[] }> {
   // With --json, standard output has only the result.
   const output = json ? context.process.stderr : context.process.stdout
   output.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
   let progress: Progress | undefined
   let [done, total] = [0, 0]
-  const { tally, problems, allRead } = await rebuildFolders(folders, {
+  const { tally, problems, unread } = await rebuildFolders(folders, {
     ...{ store, stores, now: () => context.clock.now(), keptMs: commitsKeptDays * dayMs, dryRun },
     onCounted: (markers) => {
       total = markers
@@ -95,5 +98,5 @@ async function rebuild(
     ...(problems.length > problemLinesMax ? [`  … and ${problems.length - problemLinesMax} more`] : []),
   ]
   printResult(context, { json }, { ...tally, dry_run: dryRun, problems }, `${lines.join('\n')}\n`)
-  return { isComplete: problems.length === 0, allRead }
+  return { isComplete: problems.length === 0, unread }
 }

@@ -15,8 +15,8 @@ export type FoldersOptions = Pick<RebuildOptions, 'store' | 'now' | 'keptMs' | '
 export type RebuiltFolders = {
   readonly tally: Tally
   readonly problems: readonly string[]
-  /** Whether all buckets were read: what is rejected was not lost. */
-  readonly allRead: boolean
+  /** Accounts with a bucket that was not read. What is rejected was not lost. */
+  readonly unread: readonly string[]
 }
 
 export async function rebuildFolders(
@@ -26,14 +26,15 @@ export async function rebuildFolders(
   const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
   const problems: string[] = []
   const unreadable = new Set<string>()
-  const empty = new Set<string>()
-  const reportUnreadable = ({ id, bucket }: MarkerFolder['target'], error: unknown) => {
+  const unread = new Set<string>()
+  const reportUnreadable = ({ account_id, target: { id, bucket } }: MarkerFolder, error: unknown) => {
     unreadable.add(id)
+    unread.add(account_id)
     problems.push(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
   }
   // The other folders of the bucket may be whole.
-  const reportEmpty = ({ endpoint_id, target: { id, bucket } }: MarkerFolder) => {
-    empty.add(id)
+  const reportEmpty = ({ account_id, endpoint_id, target: { bucket } }: MarkerFolder) => {
+    unread.add(account_id)
     problems.push(`bucket ${bucket} has no marker of endpoint ${endpoint_id}, which delivered to it: is its disk mounted?`)
   }
   const counted: { readonly folder: MarkerFolder; readonly markers: number }[] = []
@@ -46,7 +47,7 @@ export async function rebuildFolders(
       if (markers > 0) counted.push({ folder, markers })
       else if (await hasCommitsIn(store.db, folder)) reportEmpty(folder)
     } catch (error) {
-      reportUnreadable(folder.target, error)
+      reportUnreadable(folder, error)
     }
   }
   onCounted(counted.reduce((sum, { markers }) => sum + markers, 0))
@@ -60,8 +61,8 @@ export async function rebuildFolders(
         onRejected: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
       })
     } catch (error) {
-      reportUnreadable(folder.target, error)
+      reportUnreadable(folder, error)
     }
   }
-  return { tally, problems, allRead: unreadable.size + empty.size === 0 }
+  return { tally, problems, unread: [...unread] }
 }

@@ -3,13 +3,16 @@ import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
 import { listMarkerFolders } from '#store/commits/marker-folders.ts'
 import { rebuildFolders } from './rebuild-folders.ts'
 
-export const rebuildRegion: RebuildRegion = async ({ store, stores, clock, region, keptMs, signal }) => {
-  const { tally, problems, allRead } = await rebuildFolders(await listMarkerFolders(store.db, { region }), {
+export const rebuildRegion: RebuildRegion = async ({ store, stores, clock, region, accounts, keptMs, signal }) => {
+  const folders = await listMarkerFolders(store.db, { region })
+  const concerned = folders.filter(({ account_id }) => accounts === undefined || accounts.includes(account_id))
+
+  const { tally, problems, unread } = await rebuildFolders(concerned, {
     ...{ store, stores, now: () => clock.now(), keptMs, dryRun: false },
     onCounted: () => undefined,
     onProgress: () => signal.throwIfAborted(),
   })
   // The next leader reads what this process did not.
   signal.throwIfAborted()
-  return { recorded: tally.recorded, problems, allRead }
+  return { recorded: tally.recorded, problems, unread }
 }

@@ -28,7 +28,7 @@ import type {
 import { readValuesOfView } from '#store/accounts/secrets.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commits/commit-additions.ts'
 import { lockCommits } from '#store/commits/commits.ts'
-import { findMissing } from '#store/commits/missing-commits.ts'
+import { accountsLacking, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { findDestination } from '#store/endpoints/destinations.ts'
 import { getView } from '#store/endpoints/views.ts'
 import { markCompactionFailed, recordRemoval } from '#store/jobs/compactions.ts'
@@ -67,8 +67,14 @@ export class JobLeases {
   // Every node asks every two seconds, and nearly always there is nothing: many questions share a query that begins after they arrived.
   readonly #readLeased = batchCalls((nodeIds: readonly string[]) => listLeasedUnits(this.#options.store.db, nodeIds))
   readonly #readRunning = batchCalls(async (regions: readonly string[]) => {
+    const { db } = this.#options.store
     const jobs = new Map<string, readonly string[]>()
-    for (const region of new Set(regions)) jobs.set(region, await listRunningJobIds(this.#options.store.db, region))
+    const missing = await listMissingCommits(db)
+    for (const region of new Set(regions)) {
+      // Units wait: they would read files that were merged and removed, and leave out segments.
+      const lacking = accountsLacking(missing, region)
+      if (lacking !== 'all') jobs.set(region, await listRunningJobIds(db, region, lacking))
+    }
     return jobs
   })
 
@@ -88,8 +94,6 @@ export class JobLeases {
     let more = false
     if (request.max === 0) return { units, held, more }
     const running = (await this.#readRunning(region)).get(region) ?? []
-    // Units wait: they would read files that were merged and removed, and leave out segments.
-    if (running.length > 0 && (await findMissing(store.db, [region])).size > 0) return { units, held, more }
     for (const id of running) {
       const wanted = request.max - units.length
       if (wanted === 0) return { units, held, more: true }

@@ -24,7 +24,7 @@ import { currentPosition } from '#store/cluster/epoch.ts'
 import type { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { listOwnAccounts } from '#store/cluster/node-scope.ts'
 import { countRecordedCommits } from '#store/commits/commits.ts'
-import { findFirstDelivery, findMissing, noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { findFirstDelivery, findMissing, listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { findDestinationTarget } from '#store/endpoints/destinations.ts'
 import {
   countHealthyNodes,
@@ -167,7 +167,7 @@ async function compareWith(db: Tx, heartbeat: Heartbeat, now: number): Promise<C
   const region = await getNodeRegion(db, node_id)
   // A node that refuses the configuration may be right about more than commits: an operator decides.
   await noteMissingCommits(db, region, since, now, { isAutomatic: kept_position === undefined })
-  const isAutomatic = (await findMissing(db, [region])).get(region)?.isAutomatic
+  const isAutomatic = findMissing(await listMissingCommits(db), region)?.isAutomatic
   return {
     ...recorded,
     noted: {

@@ -7,7 +7,7 @@ import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
 import { currentPosition } from '#store/cluster/epoch.ts'
 import { listForeignEndpoints, listForeignViews } from '#store/cluster/node-scope.ts'
 import { countRecordedCommits, findCommits, recordCommit } from '#store/commits/commits.ts'
-import { findMissing } from '#store/commits/missing-commits.ts'
+import { findMissing, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { findProcess } from '#store/nodes/nodes.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
@@ -27,9 +27,9 @@ export function reportedCommits({ store, clock, delivered }: ReportedCommitsOpti
     async find(node: NodeIdentity, ids: readonly string[]): Promise<CommitsFound> {
       // First: what the node noted with that report is then seen below.
       const reported = await findProcess(store.db, node.id, 'delivery')
-      const missing = await findMissing(store.db, [node.region])
+      const missing = findMissing(await listMissingCommits(store.db), node.region)
       const commits = await findCommits(store.db, node.id, ids)
-      return { commits, may_lack: missing.size > 0, reported_at: reported?.last_seen_at ?? null }
+      return { commits, may_lack: missing !== undefined, reported_at: reported?.last_seen_at ?? null }
     },
 
     /**

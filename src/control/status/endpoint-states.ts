@@ -15,7 +15,7 @@ import { type HostOptions, ingestHost } from '#naming/ingest-host.ts'
 import { type ControlOutages, discountControlOutages } from '#naming/outages.ts'
 import { servingNodes } from '#naming/serving-nodes.ts'
 import { listOpenLosses, listOpenLossesOfAccount } from '#store/commits/losses.ts'
-import { findMissing, type Missing } from '#store/commits/missing-commits.ts'
+import { findMissing, listMissingCommits, type MissingCommits } from '#store/commits/missing-commits.ts'
 import { findEndpointsWithViews } from '#store/endpoints/bindings.ts'
 import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints/endpoints.ts'
 import { type DnsCheck, listDnsChecks } from '#store/naming/dns-checks.ts'
@@ -58,8 +58,7 @@ export type Observation = {
   readonly seen: Seen
   /** Regions that have nodes; empty if each observed region has some. */
   readonly otherRegions: readonly string[]
-  /** Regions whose commits may be missing. */
-  readonly missing: ReadonlyMap<string, Missing>
+  readonly missing: readonly MissingCommits[]
 }
 
 const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
@@ -86,7 +85,7 @@ export class EndpointStates {
     const byRegion = Map.groupBy(nodes, ({ region }) => region)
     const empty = regions.filter((region) => !byRegion.has(region))
     const otherRegions = empty.length === 0 ? [] : (await listNodeRegions(store.db)).filter((region) => !empty.includes(region))
-    const missing = await findMissing(store.db, regions)
+    const missing = await listMissingCommits(store.db)
     return { nowMs, nodes: byRegion, largestLags, seen, otherRegions, missing }
   }
 
@@ -199,7 +198,7 @@ export class EndpointStates {
         naming,
         otherRegions: [],
         losses: losses.get(endpoint.id) ?? [],
-        missingCommits: missing.get(endpoint.region),
+        missingCommits: findMissing(missing, endpoint.region, account_id),
       }
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
@@ -236,7 +235,7 @@ export class EndpointStates {
     const { nowMs, largestLags, otherRegions, missing } = observation
     const nodes = observation.nodes.get(endpoint.region) ?? []
     const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
-    const missingCommits = missing.get(endpoint.region)
+    const missingCommits = findMissing(missing, endpoint.region, endpoint.account_id)
     const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses, otherRegions, missingCommits }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     // A name that Inlet publishes has a bounded number of addresses, and not all that a node reports.

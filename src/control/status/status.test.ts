@@ -190,6 +190,11 @@ describe('a loss', () => {
     expect(reasonsOf([one])).toEqual([
       expect.stringContaining(`up to 1 acknowledged record of node n, from segment 3 on, is only on the disk ${machine}`),
     ])
+    expect(reasonsOf([{ ...one, cause: 'node_removed' }], { since: now, isAutomatic: true })).toEqual([
+      expect.stringContaining(
+        ', and may be in the bucket already: control is reading the markers; bring its disk back (inlet node --adopt DIR --join-token TOKEN); confirm the loss only after that (inlet losses confirm l)',
+      ),
+    ])
     expect(reasonsOf([{ ...one, cause: 'node_removed' }])).toEqual([
       expect.stringContaining('up to 1 acknowledged record of node n, from segment 3 on, was not delivered when it was removed'),
     ])

@@ -179,7 +179,13 @@ function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: Open
     node_released: 'its id was released',
     node_adopted: 'another machine adopted its log',
   }[cause]
-  return `${isOne ? 'was' : 'were'} not delivered when ${when} at ${recorded_at}: ${advice}, or confirm the loss`
+  const what = `${isOne ? 'was' : 'were'} not delivered when ${when} at ${recorded_at}`
+  if (missing === undefined) return `${what}: ${advice}, or confirm the loss`
+  return `${what}, and may be in the bucket already: ${describeReading(missing)}; ${advice}; confirm the loss only after that`
+}
+
+function describeReading({ isAutomatic }: Missing): string {
+  return isAutomatic ? 'control is reading the markers' : 'the operator has to run inlet commits rebuild'
 }
 
 /** The machine does not know which of its commits control lacks. */
@@ -187,8 +193,7 @@ function describeLeft(are: string, missing: Missing | undefined): string {
   const machine = 'of a machine that lost its place to another one'
   if (missing === undefined)
     return `${are} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss`
-  const reading = missing.isAutomatic ? 'control is reading the markers' : 'the operator has to run inlet commits rebuild'
-  return `${are} on the disk ${machine}, and may be in the bucket already: ${reading}; confirm the loss only after that`
+  return `${are} on the disk ${machine}, and may be in the bucket already: ${describeReading(missing)}; confirm the loss only after that`
 }
 
 function listMissingReasons(missing: Missing | undefined): readonly string[] {

@@ -8,7 +8,13 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { clearMissingCommits, listAutomaticCommits, type MissingCommits } from '#store/commits/missing-commits.ts'
+import {
+  accountsOf,
+  clearMissingCommits,
+  listAutomaticCommits,
+  type MissingCommits,
+  narrowMissingCommits,
+} from '#store/commits/missing-commits.ts'
 import type { Store } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
@@ -18,6 +24,8 @@ export type RegionToRebuild = {
   readonly stores: ObjectStores
   readonly clock: Clock
   readonly region: string
+  /** Only commits of these accounts may be missing; undefined: of all. */
+  readonly accounts: readonly string[] | undefined
   /** How long commits are kept. */
   readonly keptMs: number
   readonly signal: AbortSignal
@@ -27,8 +35,8 @@ export type RebuiltRegion = {
   readonly recorded: number
   /** Names, for the operator, what was not read or not accepted. */
   readonly problems: readonly string[]
-  /** Whether every bucket was read. */
-  readonly allRead: boolean
+  /** Accounts with a bucket that was not read. */
+  readonly unread: readonly string[]
 }
 
 /** Records every commit again whose marker is in a bucket and that the database does not have. */
@@ -81,14 +89,22 @@ async function recoverRegion(
   signal: AbortSignal,
 ): Promise<void> {
   const { region } = missing
-  const { recorded, problems, allRead } = await rebuild({ store, stores, clock, region, keptMs, signal })
-  if (allRead) {
+  const accounts = accountsOf(missing)
+  const { recorded, problems, unread } = await rebuild({ store, stores, clock, region, accounts, keptMs, signal })
+  if (unread.length === 0) {
     await clearMissingCommits(store.db, [missing])
     logger.notice({ region, recorded, rejected: problems.slice(0, controlLimits.problemsLogged) }, 'lost commits recorded again')
     return
   }
+  await narrowMissingCommits(store.db, [missing], unread)
   logger.error(
-    { region, recorded, problems: problems.slice(0, controlLimits.problemsLogged), remedy: 'inlet commits rebuild' },
+    {
+      region,
+      recorded,
+      accounts: unread.slice(0, controlLimits.problemsLogged),
+      problems: problems.slice(0, controlLimits.problemsLogged),
+      remedy: 'inlet commits rebuild',
+    },
     'lost commits not recorded: a bucket cannot be read',
   )
 }

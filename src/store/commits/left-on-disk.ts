@@ -83,7 +83,7 @@ function listRuns(segments: readonly LeftSegments[]): readonly (readonly LeftSeg
   return runs
 }
 
-/** Of one segment, or of neighbours. */
+/** Describes one segment, or neighbours. */
 type Missing = Pick<Held, 'missing' | 'partial' | 'segments' | 'records' | 'bytes'> & {
   readonly first_seq: number
   readonly last_seq: number

@@ -20,7 +20,7 @@ export type Machine = { readonly node_id: string; readonly credential_hash: stri
 
 export type LossOwner = Pick<LossRow, 'account_id' | 'endpoint_id' | 'node_name' | 'region'>
 
-/** What a machine has of one endpoint, and no commit. */
+/** Records of one endpoint that a machine has, and no commit. */
 export type Held = Pick<
   LossRow,
   'first_seq' | 'last_seq' | 'segments' | 'segments_unknown' | 'records' | 'bytes' | 'reported_at'
@@ -107,7 +107,7 @@ function changeOf(row: LossRow, held: Held): { readonly set: Partial<LossRow>; r
   const isFirstCount = held.isExact && (row.cause !== held.cause || row.reported_at < row.recorded_at)
   if (held.isExact && !isFirstCount && !isMore) return undefined
   const state = isMore ? { confirmed_at: null, confirmed_by: null } : {}
-  // What is missing from this report still counts.
+  // A segment that is missing from this report still counts.
   const others = isFirstCount ? [] : subtractRuns(seqsBefore, seqs)
   const segments_missing = held.segments + Math.min(row.segments_missing, countSeqs(others))
   const all = {

@@ -3,12 +3,12 @@
  *
  * Owns: since when they may be missing, by region. Does not own: who finds out (a restore, nodes, a refused call), and who brings them back
  * (`inlet commits rebuild`; control, if nothing else is in doubt than commits of nodes: control/upkeep/lost-commits.ts).
- * Law: what one node claims concerns its own region. While commits may be missing, no job begins: it would leave out segments, or read files
- * that were merged and removed.
+ * Law: what one node claims concerns its own region, and a bucket that cannot be read concerns its account alone. While commits may be missing,
+ * no job begins: it would leave out segments, or read files that were merged and removed.
  */
 import { type Selectable, sql } from 'kysely'
 import { AppError } from '#errors.ts'
-import { fromFlag, toTime } from '../columns.ts'
+import { fromFlag, fromJsonOrNull, toTime } from '../columns.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 
@@ -49,6 +49,7 @@ export async function noteMissingCommits(
           noted_at: now,
           automatic: sql<number>`missing_commits.automatic * excluded.automatic`,
           not_before: choose('not_before', '>'),
+          accounts: null,
         }
       }),
     )
@@ -73,23 +74,33 @@ export async function listReadableCommits(db: Db, now: number): Promise<readonly
 /** Returns what control can bring back by itself: nothing while an operator has to decide for all regions. */
 export async function listAutomaticCommits(db: Db, now: number): Promise<readonly MissingCommits[]> {
   const readable = await listReadableCommits(db, now)
-  const missing = await findMissing(
-    db,
-    readable.map(({ region }) => region),
-  )
-  return readable.filter(({ region }) => missing.get(region)?.isAutomatic)
+  const all = await listMissingCommits(db)
+  return readable.filter(({ region }) => findMissing(all, region)?.isAutomatic)
 }
 
-/** Returns since when commits of each of these regions may be missing; not those that have all. */
-export async function findMissing(db: Db, regions: readonly string[]): Promise<ReadonlyMap<string, Missing>> {
-  const rows = await listMissingCommits(db)
-  const found = regions.flatMap((region) => {
-    const own = rows.filter((row) => row.region === region || row.region === everyRegion)
-    if (own.length === 0) return []
-    const since = Math.min(...own.map((row) => row.since))
-    return [[region, { since, isAutomatic: own.every(({ automatic }) => automatic === 1) }] as const]
-  })
-  return new Map(found)
+/** Returns of which accounts commits may be missing; undefined for all. */
+export function accountsOf({ accounts }: MissingCommits): readonly string[] | undefined {
+  return fromJsonOrNull<readonly string[]>(accounts) ?? undefined
+}
+
+/** Returns the accounts that may lack commits of the region. */
+export function accountsLacking(rows: readonly MissingCommits[], region: string): 'all' | readonly string[] {
+  const lacking = rowsOf(rows, region).map(accountsOf)
+  const accounts = lacking.filter((some) => some !== undefined)
+  return accounts.length < lacking.length ? 'all' : [...new Set(accounts.flat())]
+}
+
+function rowsOf(rows: readonly MissingCommits[], region: string): readonly MissingCommits[] {
+  return rows.filter((row) => row.region === region || row.region === everyRegion)
+}
+
+/** Returns since when commits of the region may be missing, of this account or of any; undefined if it has all. */
+export function findMissing(rows: readonly MissingCommits[], region: string, account_id?: string): Missing | undefined {
+  const concerns = (row: MissingCommits) => account_id === undefined || (accountsOf(row)?.includes(account_id) ?? true)
+  const own = rowsOf(rows, region).filter(concerns)
+  if (own.length === 0) return undefined
+  const since = Math.min(...own.map((row) => row.since))
+  return { since, isAutomatic: own.every(({ automatic }) => automatic === 1) }
 }
 
 /**
@@ -97,8 +108,9 @@ export async function findMissing(db: Db, regions: readonly string[]): Promise<R
  * commits, so nobody knows which ones a view had.
  */
 export async function findMissingSinceOf(db: Db, account_id: string, endpoint_id?: string): Promise<string | null> {
+  const missing = await listMissingCommits(db)
   // Nearly always there is none.
-  if ((await listMissingCommits(db)).length === 0) return null
+  if (missing.length === 0) return null
   const rows = await db
     .selectFrom('endpoints')
     .select('region')
@@ -106,19 +118,29 @@ export async function findMissingSinceOf(db: Db, account_id: string, endpoint_id
     .where('account_id', '=', account_id)
     .$if(endpoint_id !== undefined, (query) => query.where('id', '=', endpoint_id ?? ''))
     .execute()
-  const regions = rows.map(({ region }) => region)
-  const since = [...(await findMissing(db, regions)).values()].map((missing) => missing.since)
+  const since = rows.flatMap(({ region }) => findMissing(missing, region, account_id)?.since ?? [])
   return since.length === 0 ? null : toTime(Math.min(...since))
 }
 
-/** Throws conflict while commits of the region may be missing. */
-export async function requireAllCommits(db: Db, region: string): Promise<void> {
-  const missing = (await findMissing(db, [region])).get(region)
+/** Throws conflict while commits of the account may be missing in the region. */
+export async function requireAllCommits(db: Db, region: string, account_id: string): Promise<void> {
+  const missing = findMissing(await listMissingCommits(db), region, account_id)
   if (missing === undefined) return
   const remedy = missing.isAutomatic
     ? 'control records them from the buckets; try again when the status of the endpoint no longer says so'
     : 'the operator has to run inlet commits rebuild first'
   throw new AppError('conflict', `the database may lack commits since ${toTime(missing.since)}: ${remedy}`)
+}
+
+/** Notes that a rebuild read all buckets but some of these accounts. What was noted since it began stays as it is. */
+export async function narrowMissingCommits(
+  db: Db,
+  before: readonly MissingCommits[],
+  accounts: readonly string[],
+): Promise<void> {
+  const only = { accounts: JSON.stringify(accounts) }
+  for (const { region, noted_at } of before)
+    await db.updateTable('missing_commits').set(only).where('region', '=', region).where('noted_at', '=', noted_at).execute()
 }
 
 /** Forgets what was noted before a rebuild began. What was noted since then stays. */

@@ -15,7 +15,7 @@ export function printRuns(runs: SeqRuns): string {
   const joined: [number, number][] = []
   for (const [at, [first, last]] of runs.entries()) {
     const before = joined.at(-1)
-    // Of gaps that are as large as the least kept one, all are kept or none: never more runs than the maximum.
+    // Gaps that are as large as the least one are all joined: there are never more runs than the maximum.
     if (before === undefined || (gaps[at - 1] ?? 0) > least) joined.push([first, last])
     else before[1] = last
   }

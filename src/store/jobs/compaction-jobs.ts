@@ -104,7 +104,7 @@ async function start(
   { job, failedToo }: JobToStart,
   now: number,
 ): Promise<Job | undefined> {
-  await requireAllCommits(store.db, job.region)
+  await requireAllCommits(store.db, job.region, account_id)
   const planned = await plan(store.db, request)
   return transact(store, async (db) => {
     for (const compaction of planned) await insertCompaction(db, account_id, compaction, now)

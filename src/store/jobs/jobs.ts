@@ -64,7 +64,7 @@ export type NewJob = {
  */
 export async function insertJob(db: Tx, account_id: string, job: NewJob, now: number): Promise<Job> {
   const { id, kind, view_id, from_view_id, endpoint_id, region, created_by } = job
-  await requireAllCommits(db, region)
+  await requireAllCommits(db, region, account_id)
   await lockCommits(db, endpoint_id)
   const unfinished = db.selectFrom('jobs').where('account_id', '=', account_id).where('finished_at', 'is', null)
   const active = await countRows(unfinished.where('kind', '!=', 'compaction'))
@@ -100,7 +100,7 @@ export async function insertCompactionJob(
   compactions: readonly string[],
   now: number,
 ): Promise<Job> {
-  await requireAllCommits(db, job.region)
+  await requireAllCommits(db, job.region, account_id)
   const insert = db.insertInto('jobs').values({
     ...{ ...job, account_id, kind: 'compaction', status: 'running', view_id: null, from_view_id: null, ...noCounts },
     total: compactions.length,
@@ -206,12 +206,13 @@ export async function setJobStatus(
   return job
 }
 
-/** Returns running jobs of a region, least recently served first. */
-export async function listRunningJobIds(db: Db, region: string): Promise<readonly string[]> {
+/** Returns running jobs of a region, least recently served first, but for those of these accounts. */
+export async function listRunningJobIds(db: Db, region: string, without: readonly string[]): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('jobs')
     .select('id')
     .where(({ and }) => and({ region, status: 'running' }))
+    .$if(without.length > 0, (query) => query.where('account_id', 'not in', without))
     .orderBy('looked_at')
     .limit(leaseLimits.jobsPerRequestMax)
     .execute()

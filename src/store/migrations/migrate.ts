@@ -64,6 +64,7 @@ import * as releasedCredentials from './0055-released-credentials.ts'
 import * as causesOfLosses from './0056-causes-of-losses.ts'
 import * as formerCredentials from './0057-former-credentials.ts'
 import * as seqsOfLosses from './0058-seqs-of-losses.ts'
+import * as accountsOfMissingCommits from './0059-accounts-of-missing-commits.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -127,6 +128,7 @@ const released: readonly Migration[] = [
   { version: 56, name: 'causes-of-losses', up: causesOfLosses.up },
   { version: 57, name: 'former-credentials', up: formerCredentials.up },
   { version: 58, name: 'seqs-of-losses', up: seqsOfLosses.up },
+  { version: 59, name: 'accounts-of-missing-commits', up: accountsOfMissingCommits.up },
 ]
 
 /** An arbitrary number, the same in every release. */
