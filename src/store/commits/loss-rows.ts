@@ -43,8 +43,7 @@ export async function lockCommitsOf(db: Tx, node_id: string): Promise<void> {
     .execute()
 }
 
-export type OpenLosses = Awaited<ReturnType<typeof openLosses>>
-
+/** Opens the losses of one machine for a report of it. */
 export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, now: number) {
   const rows = await db
     .selectFrom('losses')

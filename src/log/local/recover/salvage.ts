@@ -87,13 +87,14 @@ export async function replaceByIntactFrames(
 ): Promise<Replaced> {
   const keep = async () =>
     found.hasProvenDamage ? { quarantine: await keepOriginal(files, clock, from.path, identity, found) } : {}
+  const path = join(dirname(from.path), segmentName(identity, 'salvage'))
+  // An earlier attempt may have failed to remove it, when more frames were intact.
+  await files.remove(path)
   if (found.salt === undefined || found.tally.frames === 0) {
     const kept = await keep()
     await files.remove(from.path)
     return kept
   }
-  const path = join(dirname(from.path), segmentName(identity, 'salvage'))
-  await files.remove(path)
   const file = await files.open(path, 'create')
   try {
     const bytes = await copyIntactFrames(from, file, identity, { ...found, salt: found.salt }, sealedAtMicros, copyBufferBytes)
