@@ -15,7 +15,7 @@ import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints/endpoint
 import { findLastRemoval, listDnsRecords, recordPublished, removalsMax, sendAgain } from '#store/naming/dns-records.ts'
 import { claimNodeId, deleteNode, releaseNodeCredential, revokeNodeCredential } from '#store/nodes/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
-import { transact } from '#store/store.ts'
+import { type Store, type Tx, transact } from '#store/store.ts'
 import { type DatabaseKind, newStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { ZoneInMemory } from '../support/zone-in-memory.ts'
@@ -23,6 +23,23 @@ import { anAccount, anEndpoint, aStoredEndpoint, describeStores } from './fixtur
 
 const logger = pino({ level: 'silent' }) as unknown as Logger
 const { signal: never } = new AbortController()
+
+/** Returns the store with a pause after each of its transactions. */
+function pausingAfterWrites(store: Store, pause: () => Promise<void>): Store {
+  const execute = async <T>(work: (db: Tx) => Promise<T>): Promise<T> => {
+    const result = await store.db.transaction().execute(work)
+    await pause()
+    return result
+  }
+  const db = new Proxy(store.db, {
+    get: (target, name) => {
+      if (name === 'transaction') return () => ({ execute })
+      const value = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return { ...store, db }
+}
 
 async function newWorld(kind: DatabaseKind) {
   const store = await newStore(kind)
@@ -68,6 +85,8 @@ async function newWorld(kind: DatabaseKind) {
       await of.pass(signal)
     },
     anotherProcess: () => new DnsPublisher(options),
+    /** A process that stands still each time right after it has written to the database, for as long as `pause` takes. */
+    slowProcess: (pause: () => Promise<void>) => new DnsPublisher({ ...options, store: pausingAfterWrites(store, pause) }),
     published: publishedNodes(options),
     async endpoint(label: string): Promise<string> {
       const since_epoch = (await currentEpoch(store.db)) + 1
@@ -238,6 +257,25 @@ describeStores('publishing in DNS', (test, kind) => {
     expect(await listDnsRecords(world.store.db)).toMatchObject([{ published: ['192.0.2.1', '192.0.2.2'], sent: null }])
   })
 
+  test('an attempt whose time ran out before it was sent is not sent, and the next leader repeats it', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    const next = world.anotherProcess()
+    let hasPaused = false
+    // The first process stands still between its record of the attempt and its request. Meanwhile another one leads.
+    const first = world.slowProcess(async () => {
+      if (hasPaused) return
+      hasPaused = true
+      world.clock.advance(world.zone.applyTimeoutMs)
+      await world.beat('192.0.2.2')
+      await world.pass(next)
+    })
+    await world.pass(first)
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1', '192.0.2.2'] })
+    expect(await listDnsRecords(world.store.db)).toMatchObject([{ published: ['192.0.2.1', '192.0.2.2'], sent: null }])
+  })
+
   test('publishes everything again with another provider, TTL, or where the zone was changed by somebody', async () => {
     await using world = await newWorld(kind)
     await world.endpoint('abc')
@@ -299,6 +337,15 @@ describeStores('records that the zone loses', (test, kind) => {
     expect(await watch(30, (second) => second === 10 && world.zone.sets.clear())).toBe(1)
     expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
     expect(warnings).toEqual([])
+  })
+
+  test('are published again if an older set arrives late in their place', async () => {
+    const { world, watch } = await newLossyWorld()
+    await using _world = world
+    await watch(30, () => undefined)
+    const older = { name, type: 'A' as const, values: ['192.0.2.9'], ttl: 30 }
+    expect(await watch(30, (second) => second === 10 && world.zone.sets.set(abc, older))).toBe(1)
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
   })
 
   test('are published later and later where they are lost each time, with a warning, until they stay', async () => {

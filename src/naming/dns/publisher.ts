@@ -156,11 +156,14 @@ export class DnsPublisher {
     signal.throwIfAborted()
     const attempt = newId()
     const rows = batch.map(({ values, failures: _, ...change }) => ({ ...change, sent: values }))
-    const retryAt = clock.now() + provider.applyTimeoutMs
+    const [begunAt, retryAt] = [clock.monotonic(), clock.now() + provider.applyTimeoutMs]
     await transact(store, (db) => recordSending(db, rows, { attempt, target: provider.target, retryAt }))
+    const leftMs = begunAt + provider.applyTimeoutMs - clock.monotonic()
+    // This process stood still. Another one may lead by now, and may have repeated the attempt with newer values.
+    if (leftMs <= 0) return
     const changes = batch.map(({ name, type, values }) => ({ name, type, values, ttl }))
     try {
-      await provider.apply(changes, AbortSignal.any([signal, AbortSignal.timeout(provider.applyTimeoutMs)]))
+      await provider.apply(changes, AbortSignal.any([signal, AbortSignal.timeout(leftMs)]))
     } catch (error) {
       signal.throwIfAborted()
       await this.#recordFailure(attempt, batch, error)
