@@ -29,6 +29,7 @@ import { runCompaction } from './jobs/compaction-run.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runRemoval } from './jobs/removal-run.ts'
 import { runUnit } from './jobs/unit-run.ts'
+import { conditionalPutsByDestination } from './publish/conditional-puts.ts'
 import { DestinationBackoff } from './publish/destination-backoff.ts'
 import { KnownCommits } from './publish/known-commits.ts'
 import { uploadLimits } from './publish/limits.ts'
@@ -260,7 +261,7 @@ function composeJobs(
   conversion: Conversion & { readonly scratch: string },
   feed: SnapshotFeed,
 ): JobWorker {
-  const options = { ...conversion, stores, files, clock }
+  const options = { ...conversion, stores, files, clock, conditionalOf: conditionalPutsByDestination(logger) }
   return new JobWorker({
     ...{ nodeId, control, clock, random, logger },
     isConfigured: () => feed.current() !== undefined,

@@ -8,8 +8,9 @@ import { Conversions } from '#delivery/convert/conversions.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
-import { runUnit, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
+import { runUnit } from '#delivery/jobs/unit-run.ts'
 import type { UnitEnd } from '#delivery/jobs/unit-scratch.ts'
+import { conditionalPutsByDestination } from '#delivery/publish/conditional-puts.ts'
 import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
@@ -57,8 +58,10 @@ function aUnit(change: Partial<Unit> = {}): Unit {
   }
 }
 
+type Options = Parameters<typeof runUnit>[1]
+
 /** A unit whose segment is in the bucket with the given number of records. */
-async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyStores; options: UnitRunOptions }> {
+async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyStores; options: Options }> {
   const unit = aUnit()
   const walDirectory = join(directory, 'wal')
   const wal = new LocalLogWriter({ ...system, directory: walDirectory, logger })
@@ -87,6 +90,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     memoryBytes: 256 * MiB,
     builds: new FairSlots({ capacity: 1, clock: systemClock }),
     stores,
+    conditionalOf: conditionalPutsByDestination(logger),
     conversions: new Conversions({
       ...system,
       pool: conversionPool,
@@ -97,6 +101,16 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     scratch: directory,
   }
   return { unit: { ...unit, source }, stores, options }
+}
+
+/** Returns the content of each object. */
+async function readBucket(path: string): Promise<ReadonlyMap<string, string>> {
+  const files = (await readdir(path, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
+  const contents = files.map(async ({ parentPath, name }) => {
+    const key = join(parentPath, name)
+    return [key, (await readFile(key)).toString('base64')] as const
+  })
+  return new Map(await Promise.all(contents))
 }
 
 /** Takes a slot for live delivery. */
@@ -144,14 +158,54 @@ describe('a unit', () => {
       `p/${endpoint_id}/commits/dt=2026-11-20/${id}.numbers-v2.json`,
     ]
     expect(stores.done).toEqual(names)
-    expect(await runUnit(unit, options, never)).toMatchObject({ ...first, artifacts: { 'views/numbers/v2': { key: names[0] } } })
-    expect(stores.done).toEqual([...names, ...names])
+    expect(await runUnit(unit, options, never)).toEqual(first)
+    expect(stores.done).toEqual([...names, names[0]])
     const marker = JSON.parse(await readFile(join(directory, 'buckets/bucket', names[1] ?? ''), 'utf8'))
     expect(marker).toMatchObject({
       ...{ id: `${id}.numbers-v2`, commit_id: id, kind: 'backfill', from_version: null, records: 10 },
       artifacts: { 'views/numbers/v2': { key: names[0], rows: 10, view_id: view.id, view_version: 2 } },
       views: [{ processed: 10, accepted: 10, dropped: 0, dlq: 0 }],
     })
+  })
+
+  test('that goes on after another node has repeated it changes nothing in the bucket', async () => {
+    const { unit, stores, options } = await furnished(10)
+    const goesOn = Promise.withResolvers<void>()
+    let isHeld = false
+    // It stands still before its first file. Its lease ends, and another node gets the unit.
+    stores.delay = () => {
+      isHeld = true
+      return goesOn.promise
+    }
+    const late = runUnit(unit, options, never)
+    await until('the file is about to be written', () => isHeld)
+    stores.delay = () => undefined
+    const recorded = await runUnit(
+      { ...unit, lease_id: newId() },
+      { ...options, conditionalOf: conditionalPutsByDestination(logger) },
+      never,
+    )
+    const contents = () => readBucket(join(directory, 'buckets/bucket'))
+    const before = await contents()
+    expect(before.size).toBe(3)
+    goesOn.resolve()
+    expect(await late).toEqual(recorded)
+    expect(await contents()).toEqual(before)
+  })
+
+  test('replaces what is in the place of its marker and is none of its files', async () => {
+    const { unit, stores, options } = await furnished(10)
+    const first = await runUnit(unit, options, never)
+    const marker = must(first.outcome === 'done' ? first.artifacts['manifest/numbers/v2'] : undefined, 'a marker')
+    const store = stores.open(unit.target)
+    const stored = Buffer.from((await store.get(marker.key)) ?? []).toString()
+    for (const other of ['{}', stored.replace('"rows": 10', '"rows": 9')]) {
+      await store.put(marker.key, Buffer.from(other), { contentType: 'application/json', metadata: {} })
+      expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'done' })
+      expect(JSON.parse(Buffer.from((await store.get(marker.key)) ?? []).toString())).toMatchObject({
+        artifacts: { 'views/numbers/v2': { rows: 10 } },
+      })
+    }
   })
 
   test('reports retry if the bucket fails, and failed if the view fails', async () => {

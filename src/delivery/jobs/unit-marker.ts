@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { additionId, printArtifactKind } from '#model/artifact.ts'
 import { type ArtifactFile, SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import { decodeContent, describeMarker, encodeContent } from '../publish/marker.ts'
+import { decodeContent, describeMarker, encodeContent, type PutMarkerOptions } from '../publish/marker.ts'
 
 /** The marker of the files that a backfill or a re-drive added to a committed segment. */
 const UnitMarker = SegmentCommit.omit({ records_damaged: true, wal_bytes: true, duration_ms: true }).extend({
@@ -40,6 +41,16 @@ export function encodeUnitMarker(
 export function describeUnitMarker(key: string, body: Uint8Array, outcome: Outcome): ArtifactFile {
   const { view_id, view_version, processed } = outcome
   return { ...describeMarker(key, body, processed), view_id, view_version }
+}
+
+/** Returns the marker in the bucket as it is reported, if it is one of this unit and lists the same files. Otherwise undefined. */
+export function findListedMarker(
+  { kind, file, artifacts }: Pick<PutMarkerOptions, 'kind' | 'file' | 'artifacts'>,
+  body: Uint8Array,
+): ArtifactFile | undefined {
+  const { [printArtifactKind(kind)]: found, ...listed } = decodeUnitMarker(file.key, body)?.artifacts ?? {}
+  const isSame = found?.view_id === file.view_id && isDeepStrictEqual(listed, artifacts)
+  return isSame ? found : undefined
 }
 
 /** Returns the content of a marker in the bucket with the marker itself among its artifacts, or undefined if the object is not a marker. */

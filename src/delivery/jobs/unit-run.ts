@@ -3,7 +3,8 @@
  *
  * Owns: the order of the steps, and which failures can be retried. Does not own: the lease, the report, retries (control).
  * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
- * overwrites itself. Live delivery never waits for a unit: a unit returns its slot as soon as live delivery wants it.
+ * overwrites its files with the same content. A marker that lists these files stays: the unit may have been recorded with it, for another node.
+ * Live delivery never waits for a unit: a unit returns its slot as soon as live delivery wants it.
  */
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
@@ -22,9 +23,10 @@ import { markerKindOf, segmentOf } from '../convert/build/unit-names.ts'
 import type { Conversions } from '../convert/conversions.ts'
 import { convertUnit } from '../convert/unit-conversions.ts'
 import type { Bucket } from '../publish/bucket.ts'
-import { putMarker } from '../publish/marker.ts'
+import type { ConditionalPutsOf } from '../publish/conditional-puts.ts'
+import { MarkerExists, type PutMarkerOptions, putMarker } from '../publish/marker.ts'
 import { putArtifact } from '../publish/put-artifact.ts'
-import { describeUnitMarker, encodeUnitMarker } from './unit-marker.ts'
+import { describeUnitMarker, encodeUnitMarker, findListedMarker } from './unit-marker.ts'
 import { runInScratch, type UnitEnd, type UnitScratch } from './unit-scratch.ts'
 
 export type UnitRunOptions = UnitScratch & {
@@ -38,7 +40,11 @@ export type UnitRunOptions = UnitScratch & {
 }
 
 /** Throws only the signal's reason. */
-export function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
+export function runUnit(
+  unit: Unit,
+  options: UnitRunOptions & { readonly conditionalOf: ConditionalPutsOf },
+  signal: AbortSignal,
+): Promise<UnitEnd> {
   return runInScratch(options, signal, async (directory) => {
     const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.commit.endpoint_id })
     const store = options.stores.open({ ...unit.target, session })
@@ -46,7 +52,7 @@ export function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal
     if (unit.source.first_row === undefined) await download(unit, downloading, signal)
     else await downloadMerged(unit, downloading, options.scratch, signal)
     const built = await build(unit, directory, downloading.path, options, signal)
-    return { outcome: 'done', artifacts: await deliver(unit, store, built, options.clock, signal), view: built.outcome }
+    return { outcome: 'done', artifacts: await deliver(unit, store, built, options, signal), view: built.outcome }
   })
 }
 
@@ -101,7 +107,7 @@ async function deliver(
   unit: Unit,
   store: ObjectStore,
   { files, outcome }: UnitFiles,
-  clock: Clock,
+  { clock, conditionalOf }: { readonly clock: Clock; readonly conditionalOf: ConditionalPutsOf },
   signal: AbortSignal,
 ): Promise<ArtifactFiles> {
   const bucket = bucketOf(store)
@@ -115,8 +121,25 @@ async function deliver(
   const kind = markerKindOf(unit)
   const body = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
   const file = describeUnitMarker(objectKey(prefix, segment, kind), body, outcome)
-  await putMarker(bucket, { segment, kind, body, file, artifacts, signal })
-  return { ...artifacts, [printArtifactKind(kind)]: file }
+  const conditional = conditionalOf(unit.target)
+  const stored = await putUnlessListed(bucket, { segment, kind, body, file, artifacts, conditional, signal })
+  return { ...artifacts, [printArtifactKind(kind)]: stored }
+}
+
+/**
+ * Writes the marker, unless the bucket has one that lists the same files. Returns the one that it has then. So a node that stood still, and whose
+ * lease ended meanwhile, changes nothing that another one has reported.
+ */
+async function putUnlessListed(bucket: Bucket, marker: PutMarkerOptions): Promise<ArtifactFile> {
+  try {
+    await putMarker(bucket, marker)
+    return marker.file
+  } catch (error) {
+    if (!(error instanceof MarkerExists)) throw error
+    const listed = findListedMarker(marker, error.found)
+    if (listed === undefined) await putMarker(bucket, { ...marker, conditional: undefined })
+    return listed ?? marker.file
+  }
 }
 
 /** A temporary failure of the store. Control retries the unit. */

@@ -6,9 +6,21 @@
  * does not, the bucket is asked right before the put, so two that come within a round trip are not noticed.
  */
 import type { Logger } from '#lib/telemetry.ts'
-import type { ObjectStore, PutOptions } from '#objects/object-store.ts'
+import type { BucketTarget, ObjectStore, PutOptions } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 import { unlessReadDenied } from './bucket.ts'
+
+export type ConditionalPutsOf = (target: Pick<BucketTarget, 'id' | 'bucket'>) => ConditionalPuts
+
+/** Returns the puts of each destination: they keep what the store has shown. */
+export function conditionalPutsByDestination(logger: Logger): ConditionalPutsOf {
+  const known = new Map<string, ConditionalPuts>()
+  return ({ id, bucket }) => {
+    const found = known.get(`${id} ${bucket}`) ?? new ConditionalPuts(bucket, logger)
+    known.set(`${id} ${bucket}`, found)
+    return found
+  }
+}
 
 export class ConditionalPuts {
   readonly #bucket: string

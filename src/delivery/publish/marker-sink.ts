@@ -1,7 +1,7 @@
 import type { Logger } from '#lib/telemetry.ts'
 import { isMarker, objectKey, parseArtifactKind, type SegmentName } from '#model/artifact.ts'
 import type { CommitSink, FinishedSegment } from './commit-sink.ts'
-import { ConditionalPuts } from './conditional-puts.ts'
+import { conditionalPutsByDestination } from './conditional-puts.ts'
 import { describeMarker, encodeMarker, putMarker } from './marker.ts'
 import type { MarkerSeal } from './marker-seal.ts'
 import { removeFiles } from './remove-files.ts'
@@ -20,12 +20,7 @@ export type MarkerSinkOptions = {
  * owner's. Where the store may replace the marker, they stay.
  */
 export function markerSink({ seal, earlierAdoptions = [], logger }: MarkerSinkOptions): CommitSink {
-  const conditionals = new Map<string, ConditionalPuts>()
-  const conditionalOf = ({ id, bucket }: { readonly id: string; readonly bucket: string }): ConditionalPuts => {
-    const found = conditionals.get(`${id} ${bucket}`) ?? new ConditionalPuts(bucket, logger)
-    conditionals.set(`${id} ${bucket}`, found)
-    return found
-  }
+  const conditionalOf = conditionalPutsByDestination(logger)
   return {
     name: 'marker',
     async record(finished) {
