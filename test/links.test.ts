@@ -69,6 +69,35 @@ test('a file or folder that a comment, or a page for contributors, names is ther
   expect([...inComments, ...inPages].filter(({ isThere }) => !isThere)).toEqual([])
 })
 
+/** Tests that a text names: as a link with the whole title, or as a link after a part of the title. */
+function* namedTests(text: string): Generator<{ readonly file: string; readonly title: string; readonly isWhole: boolean }> {
+  for (const [, title = '', file = ''] of text.matchAll(/\[([^\]]+)\]\(([^)\s]+\.test\.ts)\)/g))
+    if (!file.endsWith(title)) yield { file, title, isWhole: true }
+  for (const [, title = '', file = ''] of text.matchAll(/"([^"]+)" in\s+\[[^\]]+\]\(([^)\s]+\.ts)\)/g))
+    yield { file, title, isWhole: false }
+}
+
+test('a test that a page names is in its file', () => {
+  const named = filesOf('docs/*.md').flatMap((page) =>
+    [...namedTests(read(page))].map(({ file, title, isWhole }) => {
+      const path = join(root, dirname(page), file)
+      const source = existsSync(path) ? readFileSync(path, 'utf8') : ''
+      const texts = isWhole ? [`'${title}'`, `"${title}"`, `\`${title}\``] : [title]
+      return { page, file, title, isThere: texts.some((text) => source.includes(text)) }
+    }),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  expect(named.filter(({ isThere }) => !isThere)).toEqual([])
+})
+
+test('each row of the table of writers in docs/fencing.md names a test', () => {
+  const [, table = ''] = /^\| who \|.*\| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)/m.exec(read('docs/fencing.md')) ?? []
+  const rows = table.trim().split('\n')
+  expect(rows.length).toBeGreaterThan(5)
+  const lastCell = (row: string) => row.split(' | ').at(-1) ?? ''
+  expect(rows.filter((row) => [...namedTests(lastCell(row))].length === 0)).toEqual([])
+})
+
 test('parts of .ci/thorough cover files that are there', () => {
   const listed = execFileSync(join(root, '.ci/thorough'), ['--list'], { encoding: 'utf8' })
   expect(listed).toMatch(/^(\w[\w-]*: (passed|to run)\n)+$/)

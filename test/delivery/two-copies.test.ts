@@ -48,12 +48,14 @@ async function twoCopies() {
   return { node, adopter, endpoint, store, bucket, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
-/** Holds the marker of the machine's next segment until the returned function is called. */
-function holdMarker({ stores }: DeliveryNode): { readonly isHeld: () => boolean; readonly release: () => void } {
+type Hold = { readonly isHeld: () => boolean; readonly release: () => void }
+
+/** Holds the marker of the machine's next segment, or what else is to be held, until the returned function is called. */
+function holdMarker({ stores }: DeliveryNode, isToHold = isMarker): Hold {
   const held = Promise.withResolvers<void>()
   let isHeld = false
   stores.delay = (key) => {
-    if (!isMarker(key)) return undefined
+    if (!isToHold(key)) return undefined
     isHeld = true
     return held.promise
   }
@@ -78,6 +80,22 @@ test('the marker of the adopting machine stays, and the records that it lacks st
   expect(await bucket()).toEqual({ markers: [{ seq: 0, records: 2 }], unlisted: [] })
   await until('the segment is set aside', () => node.lag(endpoint.id)?.quarantined_segments === 1)
   expect(node.log.join('')).toContain('segment has more records than its commit, and is kept')
+})
+
+test('a file that the other machine uploads late replaces none of the commit, and is removed', async () => {
+  await using at = await twoCopies()
+  const { node, adopter, endpoint, bucket } = at
+  const file = holdMarker(node, (key) => !isMarker(key))
+  await node.start()
+  await until('a file is about to be written', file.isHeld)
+  await adopter.start()
+  await until('a commit of the adopting machine', () => adopter.commits.length === 1)
+  file.release()
+  await until('the segment is set aside', () => node.lag(endpoint.id)?.quarantined_segments === 1)
+  const committed = Object.values(adopter.commits[0]?.artifacts ?? {}).map(({ key }) => key)
+  const late = node.stores.done.filter((key) => !isMarker(key))
+  expect([late.length > 0, late.filter((key) => committed.includes(key))]).toEqual([true, []])
+  expect(await bucket()).toEqual({ markers: [{ seq: 0, records: 2 }], unlisted: [] })
 })
 
 test('the adopting machine takes over the commit of the other, which has its records', async () => {

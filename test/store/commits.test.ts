@@ -21,6 +21,16 @@ describeStores('commits', (test) => {
     expect((await getViewMetrics(store.db, account, view.id, t0)).aggregated.all_time.processed).toBe(10)
   })
 
+  test('another commit of a segment that has one is not taken', async ({ store, account }) => {
+    const { id: endpoint } = await aStoredEndpoint(store, account)
+    const first = aCommit(endpoint, 1)
+    const parquet = { key: 'p/late.parquet', bytes: 9, rows: 99, sha256: 'cd' }
+    const late = { ...first, records: 99, adoption: '0a1b2c3d', artifacts: { parquet } }
+    expect([await record(store, first, t0), await record(store, late, t0 + 1)]).toEqual(['new', 'known'])
+    const { items } = await listCommits(store.db, endpoint, { limit: 50 })
+    expect(items).toMatchObject([{ id: first.id, records: 10, uploaded_at: iso(t0), artifacts: { parquet: { sha256: 'ab' } } }])
+  })
+
   test('uploaded_at increases strictly within an endpoint, whatever the clock does', async ({ store }) => {
     const [one, two] = [newId(), newId()]
     const clock = [t0, t0, t0 - 60_000, t0 + 1, t0 + 10]

@@ -67,6 +67,27 @@ describeStores('the term of the leader', (test) => {
     expect(await withinTerm({ term: 2, onOver: () => undefined }, begin)).toBe(before + 2)
   })
 
+  test('a leader whose lock seems to be held stops leading', async ({ store }) => {
+    const lock = { term: 1, closed: 0 }
+    const newLock = () => ({
+      hold: async () => lock.term,
+      close: async () => {
+        lock.closed += 1
+      },
+    })
+    const leadership = new ElectedLeadership({ newLock, clock: new ManualClock(), logger: createLogger('test', 'silent') })
+    await store.db.updateTable('leader').set({ term: 1 }).execute()
+    await leadership.start()
+    const write = leadership.whileLeading(async () => void (await inNewEpoch(store, async () => undefined)))
+    const before = await currentEpoch(store.db)
+    await write(never)
+    expect([leadership.isLeader, await currentEpoch(store.db)]).toEqual([true, before + 1])
+    await store.db.updateTable('leader').set({ term: 2 }).execute()
+    await write(never)
+    expect([leadership.isLeader, lock.closed, await currentEpoch(store.db)]).toEqual([false, 1, before + 1])
+    await leadership.stop()
+  })
+
   test('a change of DNS is not sent', async ({ store }) => {
     const [clock, zone] = [new ManualClock(), new ZoneInMemory()]
     const account = await anAccount(store)
