@@ -186,6 +186,8 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/jobs/lease') {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
       } else if (url.pathname === '/internal/v1/adopt') response.writeHead(204).end()
+      // Control believes only a machine that lost its place.
+      else if (url.pathname === '/internal/v1/left-on-disk') response.writeHead(401).end()
       else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/commits/lookup' && this.refusesLookups) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/commits/lookup') {
