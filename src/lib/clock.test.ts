@@ -24,3 +24,9 @@ test('the next turn comes after what was already queued', async () => {
   await promise
   expect(order).toEqual(['microtask', 'turn'])
 })
+
+test('a timeout may be a difference of two times of the monotonic clock', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  systemClock.timeout(0.5).addEventListener('abort', () => resolve())
+  await promise
+})

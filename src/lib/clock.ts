@@ -20,7 +20,8 @@ export const systemClock: Clock = {
     timer.unref()
     return () => clearTimeout(timer)
   },
-  timeout: (delayMs) => AbortSignal.timeout(delayMs),
+  // It takes whole numbers only, and differences of the monotonic clock have fractions.
+  timeout: (delayMs) => AbortSignal.timeout(Math.ceil(delayMs)),
   nextTurn: (callback) => void setImmediate(callback),
 }
 

@@ -163,7 +163,7 @@ export class DnsPublisher {
     if (leftMs <= 0) return
     const changes = batch.map(({ name, type, values }) => ({ name, type, values, ttl }))
     try {
-      await provider.apply(changes, AbortSignal.any([signal, AbortSignal.timeout(leftMs)]))
+      await provider.apply(changes, AbortSignal.any([signal, clock.timeout(leftMs)]))
     } catch (error) {
       signal.throwIfAborted()
       await this.#recordFailure(attempt, batch, error)
