@@ -1,61 +1,22 @@
 /** When a node removes the files that a compaction merged, in an S3 bucket that denies something or was changed. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { describeFile } from '#delivery/convert/build/built-file.ts'
 import { must } from '#lib/assert.ts'
-import { compactionMarkerKey, objectKey } from '#model/artifact.ts'
-import { commitId } from '#model/commit.ts'
-import { newId } from '#model/id.ts'
-import { aCompactionUnit, compact, removeSources } from '../support/compaction.ts'
-import { aDestination } from '../support/delivery-node.ts'
-import type { Marker } from '../support/markers.ts'
-import { queryRows } from '../support/parquet.ts'
+import { bucketToCompact, parquetPut as put } from '../support/bucket-to-compact.ts'
+import { compact, removeSources } from '../support/compaction.ts'
 import { s3Errors } from '../support/s3/answers.ts'
-import { newDoubleBucket } from '../support/s3/target.ts'
-
-const kind = 'parquet'
-const sealed_at = '2026-11-20T08:00:00.000Z'
-const put = { contentType: 'application/vnd.apache.parquet', metadata: {} }
 
 /** A bucket with the files of three segments, which were merged. */
 async function merged() {
-  const at = await newDoubleBucket()
-  const [endpointId, nodeId, log] = [newId(), newId(), 'abcdefghij']
-  const directory = await mkdtemp(join(tmpdir(), 'inlet-removal-'))
-  const markers: Marker[] = []
-  try {
-    for (let seq = 0; seq < 3; seq += 1) {
-      const path = join(directory, `${seq}.parquet`)
-      await queryRows(`COPY (SELECT ${seq} AS n, unnest(range(4)) AS row) TO '${path}' (FORMAT parquet)`)
-      const { bytes, sha256 } = await describeFile(path, new AbortController().signal)
-      const name = { endpointId, nodeId, incarnation: log, seq, sealedAtMicros: Date.parse(sealed_at) * 1000 }
-      const key = objectKey('in', name, { type: kind })
-      await at.store.putFile(key, path, put)
-      markers.push({
-        id: commitId(nodeId, log, seq),
-        sealed_at,
-        artifacts: { [kind]: { key, bytes, sha256, rows: 4 } },
-      } as unknown as Marker)
-    }
-  } finally {
-    await rm(directory, { recursive: true })
-  }
-  const target = { ...aDestination('lake'), ...at.target, allowed_buckets: [], prefix: 'in' }
-  const unit = aCompactionUnit(markers, { endpointId, kind, target })
+  const { keys, ...at } = await bucketToCompact()
+  const { unit } = at
   // Two nodes have the same unit, because one was believed dead. One of them may find the marker of the other in place of its own.
   const ends = await Promise.all([compact(unit, at.stores), compact(unit, at.stores)])
   const compacted = await compact(unit, at.stores)
   for (const end of ends) if (end.outcome !== 'retry') expect(end).toEqual(compacted)
   if (compacted.outcome !== 'compacted') throw new Error(JSON.stringify(compacted))
-  const keys = markers.map(({ artifacts }) => artifacts[kind]?.key ?? '')
   return {
     ...at,
-    target,
     file: compacted.file,
-    unit,
-    marker: compactionMarkerKey({ prefix: 'in', endpointId, date: '2026-11-20' }, unit.compaction.id),
     remove: (signal?: AbortSignal) => removeSources(unit, compacted, at.stores, signal),
     left: async () => (await Promise.all(keys.map((key) => at.store.head(key)))).filter((facts) => facts !== undefined).length,
   }

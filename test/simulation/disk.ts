@@ -315,7 +315,7 @@ export class Disk {
     const { rotDraw: draw, rot, misreads } = this.#options
     if (part.length === 0 || !misreads()) return part
     const at = draw.between(0, part.length - 1)
-    if (rot.mayFlip(path, inode, position + at)) part[at] = (part[at] ?? 0) ^ (1 << draw.between(0, 7))
+    if (rot.mayMisread(path, inode, position + at)) part[at] = (part[at] ?? 0) ^ (1 << draw.between(0, 7))
     return part
   }
 

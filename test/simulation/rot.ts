@@ -33,9 +33,11 @@ export type Taken = {
 const spared: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/\/adoption$/, 'it has no checksum: an id with a flipped bit is another id, and files of it stay without a marker'],
   [/\/marker-key\b/, 'delivery refuses a damaged one until a person restores it'],
-  [/\/scratch\/job-[^/]+\/\d+\.parquet$/, 'a merge reads it again after its checksum was compared'],
   [/\.quarantine(\.json)?$/, 'for people: nothing is delivered from it'],
 ]
+
+/** Downloads for a merge. A page that is misread stays in memory, where the check after the merge finds it. Here each read is one of its own. */
+const neverMisread = /\/scratch\/job-[^/]+\/\d+\.parquet$/
 
 export class Rot {
   /** Files of which a bit flipped or was misread. */
@@ -62,6 +64,11 @@ export class Rot {
     const mayFlip = this.#mayFlip(path, file, offset)
     if (mayFlip) this.paths.add(path)
     return mayFlip
+  }
+
+  /** Whether a bit may be another one in a single read. */
+  mayMisread(path: string, file: Rotting, offset: number): boolean {
+    return !neverMisread.test(path) && this.mayFlip(path, file, offset)
   }
 
   #mayFlip(path: string, file: Rotting, offset: number): boolean {

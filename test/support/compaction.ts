@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { ConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { Conversions } from '#delivery/convert/conversions.ts'
 import { runCompaction } from '#delivery/jobs/compaction-run.ts'
 import { runRemoval } from '#delivery/jobs/removal-run.ts'
@@ -57,13 +58,14 @@ export async function compact(
   unit: CompactionUnit,
   stores: ObjectStores,
   signal = new AbortController().signal,
+  pool: ConversionPool = conversionPool,
 ): Promise<UnitEnd> {
   const scratch = await mkdtemp(join(tmpdir(), 'inlet-compact-'))
   // Merges open no segment.
   const noSegments = { location: scratch, filesOf: () => [] }
   const conversions = new Conversions({
     ...system,
-    pool: conversionPool,
+    pool,
     segments: noSegments,
     scratch,
   })

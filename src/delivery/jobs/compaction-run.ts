@@ -24,6 +24,7 @@ import type { ArtifactFile } from '#model/commit.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { BuiltFile } from '../convert/build/built-file.ts'
+import { TransientError } from '../convert/build/transient-error.ts'
 import { mergeFiles } from '../convert/unit-conversions.ts'
 import { allExist } from '../publish/all-exist.ts'
 import { type Bucket, unlessReadDenied } from '../publish/bucket.ts'
@@ -46,6 +47,7 @@ export function runCompaction(unit: CompactionUnit, options: UnitRunOptions, sig
     if (published !== undefined) return { outcome: 'compacted', file: published }
     const sources = await download(merging, directory, options.files)
     const built = await merge(merging, sources, directory, options)
+    await assertIntact(sources, options.files, signal)
     return { outcome: 'compacted', file: await publish(merging, built, options.clock) }
   })
 }
@@ -99,7 +101,7 @@ function describe(
   return { key, bytes, rows, sha256, ...(view === null ? {} : { view_id: view.id, view_version: view.version }) }
 }
 
-type Downloaded = { readonly path: string; readonly rows: number }
+type Downloaded = { readonly path: string; readonly rows: number; readonly key: string; readonly sha256: string }
 
 async function download(
   { unit, kind, folder, bucket, signal }: Merging,
@@ -120,7 +122,7 @@ async function download(
       if (!found) throw new Error(`${key} is no longer in the bucket`)
       if ((await digestFile(files, path, ended)).sha256 !== sha256)
         throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
-      return { path, rows }
+      return { path, rows, key, sha256 }
     } catch (error) {
       failed.abort(error)
       throw error
@@ -144,6 +146,13 @@ function merge(
   return builds.run(owner, { priority: 'low', signal }, (signal) =>
     mergeFiles(conversions, { sources, kind, directory, memoryBytes, signal }),
   )
+}
+
+/** A bit may flip on this disk between the check of a download and its merge. Parquet has no checksum that would show it there. */
+async function assertIntact(sources: readonly Downloaded[], files: Files, signal: AbortSignal): Promise<void> {
+  for (const { path, key, sha256 } of sources)
+    if ((await digestFile(files, path, signal)).sha256 !== sha256)
+      throw new TransientError(`the copy of ${key} on this node was damaged while it was merged`)
 }
 
 async function publish({ unit, kind, folder, bucket, signal }: Merging, built: BuiltFile, clock: Clock): Promise<ArtifactFile> {
