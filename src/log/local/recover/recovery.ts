@@ -42,7 +42,7 @@ export class LogRecovery {
   readonly #uncounted = new Set<string>()
   /** By log, oldest first. */
   readonly #orphans = new Map<string, readonly Orphan[]>()
-  /** Names of those of which no trace is left, or will be, because nothing in them was acknowledged. */
+  /** Names of orphans that are being removed without a trace, because nothing in them was acknowledged. */
   readonly #forgotten = new Set<string>()
   /** Logs with orphans of an earlier process that were not read yet. */
   readonly #unread = new Set<string>()
@@ -237,6 +237,7 @@ export class LogRecovery {
       if (left.length > 0) this.#orphans.set(logName, left)
       else this.#orphans.delete(logName)
       if (isGone && !this.#forgotten.has(nameOf(orphan))) this.#missing.add(notedOf(orphan))
+      if (retry === undefined) this.#forgotten.delete(nameOf(orphan))
       if (segment !== undefined) onSealed(segment, orphan.path)
       else if (retry === undefined) {
         usage.forget(orphan.path)
