@@ -62,6 +62,8 @@ export const controlLimits = {
   recoveryDelayMsMax: 3_600_000,
   /** A node whose log was adopted ends within this time of the first refusal: by then its other process was refused as well. */
   fencedEndsMs: 60_000,
+  /** Losses that are looked for in the buckets at a time. */
+  lossesSearchedMax: 200,
   /** Problems in one line of the log. */
   problemsLogged: 10,
   /** How often endpoints that compact by themselves are checked, and how many are read at once. */

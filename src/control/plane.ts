@@ -100,6 +100,7 @@ import { createCanaryStops } from './upkeep/canaries.ts'
 import { createCheckpoints } from './upkeep/checkpoints.ts'
 import { createDrainRemoval } from './upkeep/drains.ts'
 import { createHousekeeping } from './upkeep/housekeeping.ts'
+import { createLossSearch } from './upkeep/losses-in-buckets.ts'
 import { createCommitRecovery, type RebuildRegion } from './upkeep/lost-commits.ts'
 import { createNewEndpointChecks } from './upkeep/new-endpoints.ts'
 import { createRevocationNotes } from './upkeep/revocations.ts'
@@ -413,7 +414,11 @@ function listServices(
     ...(databaseWatch === undefined ? [] : [databaseWatch]),
     ...createCheckpoints(store, { clock, logger }),
     createHousekeeping({ store, auditTrail, commitsKeptMs: keptMs, leadership, clock, logger }),
-    ...(rebuild === undefined ? [] : [createCommitRecovery({ store, stores, rebuild, keptMs, leadership, clock, logger })]),
+    ...(rebuild === undefined
+      ? []
+      : [createCommitRecovery, createLossSearch].map((create) =>
+          create({ store, stores, rebuild, keptMs, leadership, clock, logger }),
+        )),
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),

@@ -51,6 +51,10 @@ export const Loss = z.object({
     description:
       'whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not',
   }),
+  searched_at: Timestamp.nullable().meta({
+    description:
+      'when control had looked for its segments in the bucket; null: not yet since it was recorded, or became more, so they may be there',
+  }),
   recovered: z
     .object({ segments: z.int().min(0), records: z.int().min(0), bytes: z.int().min(0) })
     .meta({ description: 'delivered since the node was removed' }),

@@ -32,5 +32,7 @@ export type LossTables = {
     recovered_at: number | null
     confirmed_at: number | null
     confirmed_by: string | null
+    /** When control had looked for it in the buckets; null: not since it was recorded, or became more. */
+    searched_at: number | null
   }
 }

@@ -175,9 +175,11 @@ describe('GET /v1/installation/audit-events', () => {
     await account.as('nobody').post('/v1/keys', key('k'))
     await clientOf(control().call, 'a guessed token').post('/v1/accounts', { name: 'x' })
     await operator().post('/v1/accounts', { name: '' })
-    const { body } = await operator().get('/v1/installation/audit-events?limit=4')
+    const { body } = await operator().get('/v1/installation/audit-events?limit=20')
+    // Nodes may apply revocations of the tests before in the meantime.
+    const called = body.items.filter(({ actor }: AuditEvent) => actor !== 'inlet').slice(0, 4)
     expect(
-      body.items.map((event: AuditEvent) => [event.operation, event.actor.slice(0, 8), event.account_id, event.address]),
+      called.map((event: AuditEvent) => [event.operation, event.actor.slice(0, 8), event.account_id, event.address]),
     ).toEqual([
       ['createAccount', 'operator', null, '127.0.0.1'],
       ['createAccount', 'unknown', null, '127.0.0.1'],

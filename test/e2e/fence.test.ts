@@ -70,7 +70,7 @@ test.each([
     expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
     expect(reasons).toContain(`was not delivered when ${when} at `)
     expect(reasons).toContain('bring its disk back (inlet node --adopt DIR --join-token TOKEN)')
-    expect(reasons).toContain(', or confirm the loss (inlet losses confirm')
+    expect(reasons).toContain('; confirm the loss only after that (inlet losses confirm')
     await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
     signal('SIGCONT')
     // 500 for a record that was stored when the node learned of it: it may be delivered.

@@ -11,6 +11,7 @@ import { Snapshots } from '#control/fleet/snapshots.ts'
 import { DeliveredMetrics } from '#control/metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from '#control/metrics/delivery-processes.ts'
 import { receiptService } from '#control/resources/receipts.ts'
+import { createLossSearch } from '#control/upkeep/losses-in-buckets.ts'
 import { createCommitRecovery } from '#control/upkeep/lost-commits.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -32,6 +33,7 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
   const delivered = new DeliveredMetrics(new Registry(), { byView: false, clock })
   const access = nodeAccess({ store, joinSecret: 'unused', registry: new Registry(), clock, logger })
   const register = { ipv4: [], ipv6: [], ingest_address: '127.0.0.1:8081' }
+  const reading = { store, stores, clock, keptMs, logger, rebuild: rebuildRegion }
   return {
     ...{ store, feed, access },
     nodes: nodeService({ store, feed, deliveryProcesses: new DeliveryProcesses(new Registry(), clock), clock, logger }),
@@ -44,10 +46,9 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),
-    commitRecovery: createCommitRecovery({
-      ...{ store, stores, clock, keptMs, logger, rebuild: rebuildRegion },
-      leadership: createLeadership(store, { clock, logger }),
-    }),
+    upkeep: [createCommitRecovery, createLossSearch].map((create) =>
+      create({ ...reading, leadership: createLeadership(store, { clock, logger }) }),
+    ),
     /** Lets a node have its id, as its first start does. */
     join: (node_id: string, secret: string) =>
       access.join({ token_id: null }, { node_id, region: 'loc', secret, previous_secret: null, ...register }),

@@ -66,7 +66,7 @@ export class SimulatedControl {
     const services = composeServices(this.#store, life.clock, stores)
     const started = async () => {
       await services.feed.start()
-      await services.commitRecovery.start()
+      for (const each of services.upkeep) await each.start()
       return services
     }
     return [life, started()]

@@ -30,12 +30,18 @@ export const operatorToken = 'an-operator-token-of-the-tests-0123456789'
 class MovableClock implements Clock {
   #offsetMs = 0
   now = (): number => Date.now() + this.#offsetMs
-  monotonic = systemClock.monotonic
+  #passedMs = 0
+  monotonic = (): number => systemClock.monotonic() + this.#passedMs
   setTimer = systemClock.setTimer
   timeout = systemClock.timeout
   nextTurn = systemClock.nextTurn
   advance(ms: number): void {
     this.#offsetMs += ms
+  }
+  /** Advances the monotonic clock, too. */
+  pass(ms: number): void {
+    this.advance(ms)
+    this.#passedMs += ms
   }
 }
 

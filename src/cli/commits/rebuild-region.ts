@@ -3,11 +3,9 @@ import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
 import { listMarkerFolders } from '#store/commits/marker-folders.ts'
 import { rebuildFolders } from './rebuild-folders.ts'
 
-export const rebuildRegion: RebuildRegion = async ({ store, stores, clock, region, accounts, keptMs, signal }) => {
+export const rebuildRegion: RebuildRegion = async ({ store, stores, clock, region, concerns, keptMs, signal }) => {
   const folders = await listMarkerFolders(store.db, { region })
-  const concerned = folders.filter(({ account_id }) => accounts === undefined || accounts.includes(account_id))
-
-  const { tally, problems, unread } = await rebuildFolders(concerned, {
+  const { tally, problems, unread } = await rebuildFolders(folders.filter(concerns), {
     ...{ store, stores, now: () => clock.now(), keptMs, dryRun: false },
     onCounted: () => undefined,
     onProgress: () => signal.throwIfAborted(),

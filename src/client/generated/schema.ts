@@ -937,6 +937,8 @@ readonly reported_at: string
 readonly recorded_at: string
 /** whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not */
 readonly is_node_back: boolean
+/** when control had looked for its segments in the bucket; null: not yet since it was recorded, or became more, so they may be there */
+readonly searched_at: string | null
 /** delivered since the node was removed */
 readonly recovered: {
 readonly segments: number

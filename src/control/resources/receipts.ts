@@ -122,15 +122,16 @@ function mayExist(
   return found?.last_seq === null || seq <= Math.max(highest_seq ?? 0, found?.last_seq ?? 0) + seqsSkipped
 }
 
-function describeLoss({ cause, recorded_at }: FoundLoss): string {
+function describeLoss({ cause, recorded_at, is_searched }: FoundLoss): string {
+  const doubt = is_searched ? '' : '; it may be in the bucket all the same, where control still has to look'
   if (cause === 'left_on_disk')
-    return 'the records are only on the disk of a machine that lost its place to another one, before it delivered the segment'
+    return `the records are only on the disk of a machine that lost its place to another one, before it delivered the segment${doubt}`
   const what = {
     node_removed: 'the node was removed',
     node_released: 'the id of the node was released',
     node_adopted: 'another machine adopted the log of the node',
   }[cause]
-  return `${what} at ${recorded_at}, before it delivered the segment`
+  return `${what} at ${recorded_at}, before it delivered the segment${doubt}`
 }
 
 function explainWait(node_id: string, { name, held, reported_at }: LogHolder): string {

@@ -149,6 +149,7 @@ test('names a node that has a name beside its id', () => {
         first_seq: null,
         recorded_at: ago(9),
         is_node_back: true,
+        is_searched: true,
       },
     ],
   }
@@ -164,7 +165,7 @@ test('names a node that has a name beside its id', () => {
 describe('a loss', () => {
   const loss: OpenLoss = {
     ...{ id: 'l', endpoint_id: newId(), node_id: 'n', node_name: null, records: 2, bytes: 9, first_seq: 3 },
-    ...{ cause: 'left_on_disk', recorded_at: ago(9), is_node_back: false },
+    ...{ cause: 'left_on_disk', recorded_at: ago(9), is_node_back: false, is_searched: true },
   }
   const reasonsOf = (losses: readonly OpenLoss[], missingCommits?: Missing) =>
     computeStatus(anEndpoint(), [aNode()], { ...none, losses, missingCommits }, now).reasons.filter((reason) =>
@@ -172,7 +173,7 @@ describe('a loss', () => {
     )
   const machine = 'of a machine that lost its place to another one'
 
-  test('that a machine has on its disk may be in the bucket while commits may be missing', () => {
+  test('that a machine has on its disk may be in the bucket while commits may be missing, or until control has looked there', () => {
     const what = 'up to 2 acknowledged records of node n, from segment 3 on, are'
     expect(reasonsOf([loss])).toEqual([
       `${what} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss (inlet losses confirm l)`,
@@ -180,6 +181,7 @@ describe('a loss', () => {
     const doubtful = (next: string) =>
       `${what} on the disk ${machine}, and may be in the bucket already: ${next}; confirm the loss only after that (inlet losses confirm l)`
     expect(reasonsOf([loss], { since: now, isAutomatic: true })).toEqual([doubtful('control is reading the markers')])
+    expect(reasonsOf([{ ...loss, is_searched: false }])).toEqual([doubtful('control is reading the markers')])
     expect(reasonsOf([loss], { since: now, isAutomatic: false })).toEqual([
       doubtful('the operator has to run inlet commits rebuild'),
     ])

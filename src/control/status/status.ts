@@ -162,15 +162,15 @@ function listLossReasons(losses: readonly OpenLoss[], missing: Missing | undefin
         ? `${countNoun(bytes, 'byte')} of acknowledged records`
         : `up to ${countNoun(records, 'acknowledged record')}`
     const from = first_seq === null ? '' : `, from segment ${first_seq} on,`
-    return `${what} of node ${namedId(node_id, node_name)}${from} ${describeLoss(loss, missing)} (inlet losses confirm ${id})`
+    return `${what} of node ${namedId(node_id, node_name)}${from} ${describeLoss(loss, doubtOf(loss, missing))} (inlet losses confirm ${id})`
   })
   const more = losses.length - lossReasonsMax
   return more <= 0 ? reasons : [...reasons, more === 1 ? '1 more loss is not confirmed' : `${more} more losses are not confirmed`]
 }
 
-function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, missing: Missing | undefined): string {
+function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, doubt: Doubt | undefined): string {
   const isOne = (records ?? bytes) === 1
-  if (cause === 'left_on_disk') return describeLeft(isOne ? 'is' : 'are', missing)
+  if (cause === 'left_on_disk') return describeLeft(isOne ? 'is' : 'are', doubt)
   const advice = is_node_back
     ? `the node is back, and delivers what it still has${records === null ? '; what is in quarantine needs a person (docs/operations.md)' : ''}`
     : 'bring its disk back (inlet node --adopt DIR --join-token TOKEN)'
@@ -180,20 +180,27 @@ function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: Open
     node_adopted: 'another machine adopted its log',
   }[cause]
   const what = `${isOne ? 'was' : 'were'} not delivered when ${when} at ${recorded_at}`
-  if (missing === undefined) return `${what}: ${advice}, or confirm the loss`
-  return `${what}, and may be in the bucket already: ${describeReading(missing)}; ${advice}; confirm the loss only after that`
+  if (doubt === undefined) return `${what}: ${advice}, or confirm the loss`
+  return `${what}, and may be in the bucket already: ${describeReading(doubt)}; ${advice}; confirm the loss only after that`
 }
 
-function describeReading({ isAutomatic }: Missing): string {
+/** A loss may be in the bucket until control has read the markers since. */
+function doubtOf({ is_searched }: OpenLoss, missing: Missing | undefined): Doubt | undefined {
+  return missing ?? (is_searched ? undefined : { isAutomatic: true })
+}
+
+type Doubt = Pick<Missing, 'isAutomatic'>
+
+function describeReading({ isAutomatic }: Doubt): string {
   return isAutomatic ? 'control is reading the markers' : 'the operator has to run inlet commits rebuild'
 }
 
 /** The machine does not know which of its commits control lacks. */
-function describeLeft(are: string, missing: Missing | undefined): string {
+function describeLeft(are: string, doubt: Doubt | undefined): string {
   const machine = 'of a machine that lost its place to another one'
-  if (missing === undefined)
+  if (doubt === undefined)
     return `${are} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss`
-  return `${are} on the disk ${machine}, and may be in the bucket already: ${describeReading(missing)}; confirm the loss only after that`
+  return `${are} on the disk ${machine}, and may be in the bucket already: ${describeReading(doubt)}; confirm the loss only after that`
 }
 
 function listMissingReasons(missing: Missing | undefined): readonly string[] {

@@ -8,6 +8,7 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
+import type { MarkerFolder } from '#store/commits/marker-folders.ts'
 import {
   accountsOf,
   clearMissingCommits,
@@ -24,8 +25,8 @@ export type RegionToRebuild = {
   readonly stores: ObjectStores
   readonly clock: Clock
   readonly region: string
-  /** Only commits of these accounts may be missing; undefined: of all. */
-  readonly accounts: readonly string[] | undefined
+  /** Whether commits of a folder may be missing. */
+  readonly concerns: (folder: Pick<MarkerFolder, 'account_id' | 'endpoint_id'>) => boolean
   /** How long commits are kept. */
   readonly keptMs: number
   readonly signal: AbortSignal
@@ -90,7 +91,8 @@ async function recoverRegion(
 ): Promise<void> {
   const { region } = missing
   const accounts = accountsOf(missing)
-  const { recorded, problems, unread } = await rebuild({ store, stores, clock, region, accounts, keptMs, signal })
+  const concerns: RegionToRebuild['concerns'] = ({ account_id }) => accounts?.includes(account_id) ?? true
+  const { recorded, problems, unread } = await rebuild({ store, stores, clock, region, concerns, keptMs, signal })
   if (unread.length === 0) {
     await clearMissingCommits(store.db, [missing])
     logger.notice({ region, recorded, rejected: problems.slice(0, controlLimits.problemsLogged) }, 'lost commits recorded again')

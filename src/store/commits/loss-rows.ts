@@ -88,7 +88,7 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
 function newRow(whose: LossOwner & Machine, { missing, partial, isExact: _, ...held }: Held, now: number): LossRow {
   const seqs = { missing_seqs: printRuns(missing), partial_seqs: printRuns(partial) }
   const recovered = { segments_missing: held.segments, records_recovered: 0, bytes_recovered: 0 }
-  const times = { recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
+  const times = { recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null, searched_at: null }
   return { id: newId(), ...whose, ...held, ...seqs, ...recovered, ...times }
 }
 
@@ -105,7 +105,7 @@ function changeOf(row: LossRow, held: Held): { readonly set: Partial<LossRow>; r
   // A removal or a release records what the node had reported. Its disk knows better.
   const isFirstCount = held.isExact && (row.cause !== held.cause || row.reported_at < row.recorded_at)
   if (held.isExact && !isFirstCount && !isMore) return undefined
-  const state = isMore ? { confirmed_at: null, confirmed_by: null } : {}
+  const state = isMore ? { confirmed_at: null, confirmed_by: null, searched_at: null } : {}
   // A segment that is missing from this report still counts.
   const others = isFirstCount ? [] : subtractRuns(seqsBefore, seqs)
   const segments_missing = held.segments + Math.min(row.segments_missing, countSeqs(others))

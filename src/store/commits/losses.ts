@@ -221,6 +221,8 @@ export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'node_na
   readonly cause: LossCause
   readonly recorded_at: string
   readonly is_node_back: boolean
+  /** Control has looked for it in the buckets. */
+  readonly is_searched: boolean
 }
 
 /** Returns the open losses of these endpoints. */
@@ -251,6 +253,8 @@ export type FoundLoss = {
   readonly last_seq: number | null
   /** Neighbours of the segment of which some, or all, are not delivered whole; undefined if it is none of them. */
   readonly partial: SeqRuns[number] | undefined
+  /** Control has looked for it in the buckets. */
+  readonly is_searched: boolean
 }
 
 /**
@@ -275,7 +279,7 @@ export async function findLossOf(
   if (row === undefined) return undefined
   const { id, cause, last_seq, recorded_at } = row
   const found = { id, state: stateOf(row), cause: LossCause.parse(cause), recorded_at: toTime(recorded_at), last_seq }
-  return { ...found, partial: row.recovered_at === null ? findPartial(row) : undefined }
+  return { ...found, partial: row.recovered_at === null ? findPartial(row) : undefined, is_searched: row.searched_at !== null }
 }
 
 export type LossTotals = { readonly losses: number; readonly records: number; readonly bytes: number }
@@ -314,18 +318,21 @@ function selectOpen(db: Db) {
     .selectFrom('losses')
     .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at', 'cause'])
     .select(isNodeBack.as('is_node_back'))
+    .select('searched_at')
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
 }
 
-type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back' | 'cause'> & {
+type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back' | 'is_searched' | 'cause'> & {
   readonly cause: string
   readonly recorded_at: number
   readonly is_node_back: number
+  readonly searched_at: number | null
 }
 
-function toOpenLoss({ is_node_back, recorded_at, ...row }: OpenRow): OpenLoss {
-  return { ...row, cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at), is_node_back: is_node_back > 0 }
+function toOpenLoss({ is_node_back, searched_at, recorded_at, ...row }: OpenRow): OpenLoss {
+  const facts = { is_node_back: is_node_back > 0, is_searched: searched_at !== null }
+  return { ...row, ...facts, cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at) }
 }
 
 /** Counts nodes that deliver what is lost: the machine itself is back, or another one has adopted its disk. Another one under its id does not. */
@@ -348,6 +355,7 @@ function toLoss(row: LossRow & { readonly endpoint_name: string; readonly is_nod
     reported_at: toTime(row.reported_at),
     recorded_at: toTime(row.recorded_at),
     is_node_back: row.is_node_back > 0,
+    searched_at: toTimeOrNull(row.searched_at),
     recovered: recoveredOf(row),
     recovered_at: toTimeOrNull(row.recovered_at),
     confirmed_at: toTimeOrNull(row.confirmed_at),

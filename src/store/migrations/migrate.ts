@@ -65,6 +65,7 @@ import * as causesOfLosses from './0056-causes-of-losses.ts'
 import * as formerCredentials from './0057-former-credentials.ts'
 import * as seqsOfLosses from './0058-seqs-of-losses.ts'
 import * as accountsOfMissingCommits from './0059-accounts-of-missing-commits.ts'
+import * as searchedLosses from './0060-searched-losses.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -129,6 +130,7 @@ const released: readonly Migration[] = [
   { version: 57, name: 'former-credentials', up: formerCredentials.up },
   { version: 58, name: 'seqs-of-losses', up: seqsOfLosses.up },
   { version: 59, name: 'accounts-of-missing-commits', up: accountsOfMissingCommits.up },
+  { version: 60, name: 'searched-losses', up: searchedLosses.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -24,7 +24,19 @@ const happened: Readonly<Record<Loss['cause'], string>> = {
 }
 
 function OpenLoss({ account, loss }: { readonly account: string; readonly loss: Loss }) {
-  const { node_id, node_name, records, bytes, recorded_at, reported_at, first_segment_seq, recovered, is_node_back, cause } = loss
+  const {
+    node_id,
+    node_name,
+    records,
+    bytes,
+    recorded_at,
+    reported_at,
+    first_segment_seq,
+    recovered,
+    is_node_back,
+    searched_at,
+    cause,
+  } = loss
   const mayConfirm = useMay('member')
   const amount = records === null ? `Records in ${formatBytes(bytes)}` : `Up to ${formatCount(records)} records`
   return (
@@ -45,6 +57,7 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
           : cause === 'left_on_disk'
             ? 'Another machine has its place. The operator can bring in what is only on its disk.'
             : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
+        {searched_at === null && ' Control still has to look for them in the bucket.'}
         {first_segment_seq === null &&
           ' The node did not say which segments it held, so Inlet cannot tell when they are delivered: confirm the loss then.'}
       </p>
