@@ -130,6 +130,9 @@ export const EndpointLag = z.object({
   /** The lowest and the highest seq of these segments; null if there is none. */
   first_seq: ReportedCount.nullable().optional(),
   last_seq: ReportedCount.nullable().optional(),
+  /** The same of those in quarantine. Missing in reports of the release before. */
+  quarantined_first_seq: ReportedCount.nullable().optional(),
+  quarantined_last_seq: ReportedCount.nullable().optional(),
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */

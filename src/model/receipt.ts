@@ -29,7 +29,7 @@ export const ReceiptOutcome = z.object({
   segment_seq: z.int().min(0),
   state: ReceiptState.meta({
     description:
-      '`delivered`: in the bucket; `waiting`: on the disk of the node, as far as control knows; `lost`: the node was removed, or gave the segment up, before it was delivered',
+      '`delivered`: in the bucket; `waiting`: on the disk of the node, as far as control knows, or in its quarantine, where an operator has to act; `lost`: the node was removed, or the segment discarded, before it was delivered',
   }),
   reason: z.string().nullable().meta({ description: 'why they are not delivered, or not all; null if all are' }),
   commit_id: z.string().nullable().meta({ description: 'of the segment; null until it is delivered' }),

@@ -261,6 +261,9 @@ export type Database = OtherTables & {
     records: number | null
     first_seq: number | null
     last_seq: number | null
+    /** The lowest and the highest seq in quarantine; null for none, and if the node does not say. */
+    quarantined_first_seq: number | null
+    quarantined_last_seq: number | null
     oldest_sealed_at: number | null
     blocked_by: string | null
     /** The required view that holds the log, and since when. */

@@ -256,6 +256,76 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     expect((await receipt(6)).body).toMatchObject({ state: 'waiting' })
   })
 
+  test('200 waits for a segment in quarantine, with what has to be done, until it is discarded', async () => {
+    const { endpoint, node, receipt, commit } = await inhabited()
+    await commit(1, 5)
+    const quarantine = (seqs: Partial<EndpointLag>) =>
+      node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 0, ...seqs })] })
+    control().clock.advance(11_000)
+    await quarantine({ quarantined_segments: 1, quarantined_first_seq: 2, quarantined_last_seq: 2 })
+    const certain = `^the segment is in quarantine on node ${node.id}, as it reported at \\S+Z, and is not delivered from there: `
+    const next = 'the operator finds out why with `inlet segments list` there, and has to `export` its records and `discard` it'
+    const reason = expect.stringMatching(`${certain}${next}$`)
+    const waiting = { state: 'waiting', commit_id: null, loss_id: null, reason }
+    expect((await receipt(2)).body).toMatchObject(waiting)
+    expect((await receipt(3)).body).toMatchObject({ state: 'lost' })
+    // The highest that is known is in quarantine.
+    await quarantine({ quarantined_segments: 1, quarantined_first_seq: 2_000, quarantined_last_seq: 2_000 })
+    expect((await receipt(2_000)).body).toMatchObject(waiting)
+    await quarantine({ quarantined_segments: 0 })
+    expect((await receipt(2)).body).toMatchObject({ state: 'lost' })
+  })
+
+  test('200 says that a segment may be in quarantine, if the node does not say whether it is', async () => {
+    const { node, receipt, commit, hold } = await inhabited()
+    await commit(1, 6)
+    control().clock.advance(11_000)
+    const quarantine = { quarantined_segments: 2, quarantined_first_seq: 2, quarantined_last_seq: 5 }
+    await hold(5, 5, { quarantined_segments: 2, blocked_by: 'no bucket' })
+    const unknown = `the segment may be in quarantine on node ${node.id} (2 segments are), as it reported at `
+    expect((await receipt(3)).body).toMatchObject({ state: 'waiting', reason: expect.stringContaining(unknown) })
+    expect((await receipt(6)).body).toMatchObject({ state: 'delivered', reason: null })
+    await hold(4, 7, { ...quarantine, blocked_by: 'no bucket' })
+    const among = `the segment may be in quarantine on node ${node.id} (2 of the segments 2 to 5 are), as it reported at `
+    const is = `the segment is in quarantine on node ${node.id}, `
+    expect((await receipt(3)).body.reason).toContain(among)
+    expect((await receipt(4)).body.reason).toMatch(/: no bucket; the segment may be in quarantine/)
+    for (const seq of [2, 5]) expect((await receipt(seq)).body).toMatchObject({ reason: expect.stringContaining(is) })
+    expect((await receipt(7)).body.reason).not.toContain('quarantine')
+    await hold(7, 7, { ...quarantine, quarantined_segments: 4 })
+    for (const seq of [3, 4]) expect((await receipt(seq)).body.reason).toContain(is)
+  })
+
+  test('200 says of a commit that records of its segment may be in quarantine', async () => {
+    const { node, receipt, hold, commit } = await inhabited()
+    await commit(1, 2, 3, 4)
+    await hold(5, 5, { quarantined_segments: 2, quarantined_first_seq: 1, quarantined_last_seq: 3 })
+    const reason = async (seq: number) => (await receipt(seq)).body
+    const is = `it may not be all records of the segment: the segment is in quarantine on node ${node.id}, as it reported at `
+    for (const seq of [1, 3]) expect(await reason(seq)).toMatchObject({ state: 'delivered', reason: expect.stringContaining(is) })
+    expect((await reason(2)).reason).toContain(`may be in quarantine on node ${node.id} (2 of the segments 1 to 3 are)`)
+    expect((await reason(4)).reason).toBe(null)
+  })
+
+  test('200 is lost for what a removed node had in quarantine, and waits again with its disk', async () => {
+    const { endpoint, node, losses, receipt, commit } = await inhabited()
+    await commit(1, 3)
+    const lag = aLag(endpoint.id, {
+      undelivered_segments: 0,
+      quarantined_segments: 1,
+      quarantined_first_seq: 2,
+      quarantined_last_seq: 2,
+    })
+    await node.heartbeat({}, { lag: [lag] })
+    await remove(node.id)
+    const [{ id }] = await losses()
+    expect((await receipt(2)).body).toMatchObject({ state: 'lost', loss_id: id })
+    await node.join()
+    await node.heartbeat({}, { lag: [lag] })
+    const reason = expect.stringContaining('the segment is in quarantine')
+    expect((await receipt(2)).body).toMatchObject({ state: 'waiting', reason })
+  })
+
   test('200 is lost for what a forced deletion of the endpoint abandoned', async () => {
     const { account, endpoint, node, receipt, hold } = await inhabited()
     await hold(0, 0)

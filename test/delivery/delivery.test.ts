@@ -522,7 +522,7 @@ describe('a damaged segment', () => {
     await until('the other', () => node.commits.length === 1)
     await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
     await until('the removal', () => node.lag(endpoint.id)?.undelivered_segments === 0)
-    expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0 })
+    expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0, quarantined_first_seq: 0, quarantined_last_seq: 0 })
   })
 })
 

@@ -25,6 +25,8 @@ test('every segment of a log counts: open, sealed and quarantined, with their by
   await until('the reason', () => node.lag(endpoint.id)?.blocked_by === 'no destination is bound to the endpoint')
   const lag = node.lag(endpoint.id)
   expect(lag).toMatchObject({ open_segments: 1, undelivered_segments: 2, quarantined_segments: 1, closed: false })
+  const seqs = { first_seq: 0, last_seq: 7, quarantined_first_seq: 6, quarantined_last_seq: 6 }
+  expect(lag).toMatchObject(seqs)
   expect(lag?.undelivered_bytes).toBeGreaterThan(11_000)
 })
 
@@ -38,6 +40,7 @@ test('a log that only has an open or a quarantined segment is reported', async (
   await node.start()
   await until('both', () => node.lag(open.id) !== undefined && node.lag(damaged.id) !== undefined)
   expect(node.lag(open.id)).toMatchObject({ ...none, open_segments: 1, undelivered_bytes: 500, blocked_by: null })
+  expect(node.lag(open.id)).toMatchObject({ quarantined_first_seq: null, quarantined_last_seq: null })
   expect(node.lag(damaged.id)).toMatchObject({ ...none, quarantined_segments: 1, undelivered_bytes: 600 })
   expect(node.lag(damaged.id)?.blocked_by).toMatch(/^1 segment is quarantined/)
 })

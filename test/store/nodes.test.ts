@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
 import { listLargestLags, sumLags } from '#store/nodes/lag-totals.ts'
+import { findLogHolder } from '#store/nodes/log-holder.ts'
 import { listNodeInventories } from '#store/nodes/node-inventory.ts'
 import { findLargestLag, listBlockedLogs, listLags } from '#store/nodes/node-reports.ts'
 import {
@@ -27,7 +28,7 @@ const beat = { applied_epoch: 3, healthy: true, reasons: [] }
 const aLag = (endpoint_id: string, change: Partial<EndpointLag> = {}): EndpointLag =>
   lagOf(endpoint_id, {
     ...{ undelivered_segments: 2, undelivered_bytes: 9_000_000_000, oldest_sealed_at: iso(t0) },
-    ...{ records: null, first_seq: null, last_seq: null, ...change },
+    ...{ records: null, first_seq: null, last_seq: null, quarantined_first_seq: null, quarantined_last_seq: null, ...change },
   })
 
 async function registered(store: TestStore, change = {}): Promise<string> {
@@ -230,6 +231,25 @@ describeStores('nodes', (test, kind) => {
     await say(aLag(newId(), { undelivered_bytes: 10 }), large)
     expect(await findLargestLag(store.db, node_id)).toMatchObject({ undelivered_bytes: 10, account_id: null })
     expect(await findLargestLag(store.db, other)).toBeUndefined()
+  })
+
+  test('segments in quarantine are known by their seqs, unless the node does not say', async ({ store }) => {
+    const endpoint = await aStoredEndpoint(store, await anAccount(store))
+    const node_id = await registered(store)
+    const say = (change: Partial<EndpointLag>) =>
+      transact(store, (db) =>
+        recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag: [aLag(endpoint.id, change)] }, t0),
+      )
+    const quarantine = async () => (await findLogHolder(store.db, endpoint.id, node_id)).quarantine
+    await say({ quarantined_segments: 2, quarantined_first_seq: 7, quarantined_last_seq: 9_000_000_000 })
+    expect(await quarantine()).toEqual({ segments: 2, first_seq: 7, last_seq: 9_000_000_000 })
+    expect(await listLags(store.db, [endpoint.id])).toMatchObject([
+      { quarantined_first_seq: 7, quarantined_last_seq: 9_000_000_000 },
+    ])
+    await say({ quarantined_segments: 2, quarantined_first_seq: undefined, quarantined_last_seq: undefined })
+    expect(await quarantine()).toEqual({ segments: 2, first_seq: null, last_seq: null })
+    await say({ quarantined_segments: 0, quarantined_first_seq: null, quarantined_last_seq: null })
+    expect(await quarantine()).toBeUndefined()
   })
 
   test('what all nodes hold is summed up, with the largest logs', async ({ store }) => {

@@ -1327,7 +1327,7 @@ readonly records_per_second: number
 readonly ReceiptOutcome: {
 readonly node_id: string
 readonly segment_seq: number
-/** `delivered`: in the bucket; `waiting`: on the disk of the node, as far as control knows; `lost`: the node was removed, or gave the segment up, before it was delivered */
+/** `delivered`: in the bucket; `waiting`: on the disk of the node, as far as control knows, or in its quarantine, where an operator has to act; `lost`: the node was removed, or the segment discarded, before it was delivered */
 readonly state: "delivered" | "waiting" | "lost"
 /** why they are not delivered, or not all; null if all are */
 readonly reason: string | null

@@ -2,7 +2,8 @@
  * Says what became of acknowledged records, by the receipt that ingest returned.
  *
  * Law: `lost` needs a fact: the node was removed, the endpoint was deleted, or the node said, after it delivered later segments, that it does
- * not have this one. So the report of the node is read before the commits. A disk that comes back makes it `waiting` again.
+ * not have this one. So the report of the node is read before the commits. A disk that comes back makes it `waiting` again. So does a segment
+ * in quarantine, or one that may be there: its records are on the disk until the operator discards it.
  */
 import { AppError } from '#errors.ts'
 import { countNoun } from '#lib/count-noun.ts'
@@ -17,6 +18,7 @@ import { findMissingSinceOf } from '#store/commits/missing-commits.ts'
 import { assertEverExisted, findEndpoint } from '#store/endpoints/endpoints.ts'
 import { findLogHolder, type LogHolder } from '#store/nodes/log-holder.ts'
 import type { Db, Store } from '#store/store.ts'
+import { describeQuarantine, findInQuarantine } from './receipt-quarantine.ts'
 
 export type Receipts = ReturnType<typeof receiptService>
 
@@ -39,7 +41,7 @@ export function receiptService({ store }: { readonly store: Store }) {
       const [commit] = await listSegmentCommits(db, endpoint_id, segment)
       if (commit !== undefined) {
         const loss = await findLossOf(db, endpoint_id, segment)
-        return { ...receipt, ...describeDelivery(commit, loss?.partial && { id: loss.id, seqs: loss.partial }) }
+        return { ...receipt, ...describeDelivery(commit, holder, loss?.partial && { id: loss.id, seqs: loss.partial }) }
       }
       const rest = { commit_id: null, delivered_at: null, keys: [] }
       const missing = await findMissingSinceOf(db, account_id, endpoint_id)
@@ -52,13 +54,25 @@ export function receiptService({ store }: { readonly store: Store }) {
 /** A loss, and segments among which are those whose commits have fewer records than the machine that lost its place. */
 type Left = { readonly id: string; readonly seqs: readonly [first: number, last: number] }
 
-/** The commit of a segment may have fewer records than a machine had acknowledged whose log was adopted meanwhile. */
-function describeDelivery(commit: Commit, left: Left | undefined): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
-  const { id, uploaded_at, artifacts, records_damaged } = commit
+/** The commit of a segment may have fewer records than were acknowledged: the others are in quarantine, or on the disk of a machine before. */
+function describeDelivery(
+  commit: Commit,
+  holder: LogHolder,
+  left: Left | undefined,
+): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
+  const { id, node_id, seq, uploaded_at, artifacts, records_damaged } = commit
   const files = Object.entries(artifacts).filter(([kind]) => !isMarkerKind(kind))
   const keys = new Set(files.map(([, { key, moved_to }]) => moved_to?.key ?? key))
   const damage = `${countNoun(records_damaged, 'record')} of the segment or more were lost to damage on the node`
-  const reasons = [...(records_damaged === 0 ? [] : [damage]), ...(left === undefined ? [] : [describeLeft(left)])]
+  const inQuarantine = findInQuarantine(seq, holder)
+  const reasons = [
+    ...(records_damaged === 0 ? [] : [damage]),
+    ...(left === undefined ? [] : [describeLeft(left)]),
+    // Nodes of the release before do not say which segments: nearly all that are delivered are not among them.
+    ...(inQuarantine === undefined || inQuarantine === 'unknown'
+      ? []
+      : [`it may not be all records of the segment: ${describeQuarantine(node_id, inQuarantine, holder)}`]),
+  ]
   const reason = reasons.length === 0 ? null : reasons.join('; ')
   const delivered = { commit_id: id, delivered_at: uploaded_at, keys: [...keys] }
   return { state: 'delivered', reason, ...delivered, loss_id: left?.id ?? null }
@@ -82,23 +96,24 @@ async function explainUndelivered(
   segment: SegmentOfNode,
   holder: LogHolder,
 ): Promise<Undelivered> {
-  const { node_id, seq } = segment
-  const { node, held, reported_at } = holder
+  const { seq } = segment
+  const { node, held, quarantine, reported_at } = holder
   const found = await findLossOf(db, endpoint_id, segment)
   const endpoint = await findEndpoint(db, account_id, endpoint_id)
   if (!mayExist(seq, holder, found, endpoint?.region)) throw unknownSegment()
   const deleted = { state: 'lost', reason: 'the endpoint was deleted before the segment was delivered', loss_id: null } as const
-  if (endpoint === undefined && held !== undefined) return deleted
-  if (held !== undefined && (held.first_seq === null || held.first_seq <= seq))
-    return { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null }
+  if (endpoint === undefined && (held ?? quarantine) !== undefined) return deleted
+  const inQuarantine = findInQuarantine(seq, holder)
+  const waiting = { state: 'waiting', reason: explainWait(segment, holder), loss_id: null } as const
+  if (inQuarantine === 'certain' || (held !== undefined && (held.first_seq === null || held.first_seq <= seq))) return waiting
   // A node that is back, or another one under its id, continues the log above what was lost. So may one that was removed after its last report.
   const isCovered = found !== undefined && (found.last_seq === null ? node !== 'registered' : seq <= found.last_seq)
   const loss = isCovered ? found : undefined
   const lost = (reason: string): Undelivered => ({ state: 'lost', reason, loss_id: loss?.id ?? null })
-  const waiting = { state: 'waiting', reason: explainWait(node_id, holder), loss_id: null } as const
   if (loss?.state === 'open' && loss.cause === 'left_on_disk') return lost(describeLoss(loss))
   if (node === 'registered' && reported_at === undefined) return waiting
   if (loss !== undefined && loss.state !== 'recovered') return lost(describeLoss(loss))
+  if (inQuarantine !== undefined) return waiting
   const { before, after } = await findNeighbours(db, endpoint_id, segment)
   const isReportLater = after !== undefined && reported_at !== undefined && Date.parse(reported_at) >= after + reportLaterMs
   if (node === 'registered' && after !== undefined && !isReportLater) return waiting
@@ -134,7 +149,14 @@ function describeLoss({ cause, recorded_at, is_searched }: FoundLoss): string {
   return `${what} at ${recorded_at}, before it delivered the segment${doubt}`
 }
 
-function explainWait(node_id: string, { name, held, reported_at }: LogHolder): string {
+function explainWait(segment: SegmentOfNode, holder: LogHolder): string {
+  const inQuarantine = findInQuarantine(segment.seq, holder)
+  if (inQuarantine === undefined) return explainHeld(segment, holder)
+  const quarantine = describeQuarantine(segment.node_id, inQuarantine, holder)
+  return inQuarantine === 'certain' ? quarantine : `${explainHeld(segment, holder)}; ${quarantine}`
+}
+
+function explainHeld({ node_id }: SegmentOfNode, { name, held, reported_at }: LogHolder): string {
   const who = `node ${namedId(node_id, name)}`
   if (reported_at === undefined) return `delivery of ${who} has not reported yet`
   if (held?.blocked_by != null) return `${who}, as it reported at ${reported_at}: ${held.blocked_by}`

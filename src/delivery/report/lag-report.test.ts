@@ -36,6 +36,8 @@ test('of many logs, a report has those that a status may depend on, at once', ()
     { blocked_by: 'a reason' },
     { parked_segments: 1 },
     { quarantined_segments: 1 },
+    { quarantined_first_seq: 2 },
+    { quarantined_last_seq: 2 },
     { closed: true },
     { failing_view: view },
     { undelivered_segments: 0 },

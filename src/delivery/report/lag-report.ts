@@ -81,7 +81,7 @@ function refreshMsOf(lags: readonly EndpointLag[]): number {
   return Math.min(lagReportLimits.refreshMsMax, (lags.length * 1000) / lagReportLimits.rowsPerSecond)
 }
 
-/** Whether a drain or the status of an endpoint may depend on the difference. */
+/** Whether a drain, the status of an endpoint or a receipt may depend on the difference. */
 function isNews(one: EndpointLag, other: EndpointLag): boolean {
   return (
     one.closed !== other.closed ||
@@ -90,6 +90,8 @@ function isNews(one: EndpointLag, other: EndpointLag): boolean {
     one.failing_view?.since !== other.failing_view?.since ||
     one.parked_segments !== other.parked_segments ||
     one.quarantined_segments !== other.quarantined_segments ||
+    one.quarantined_first_seq !== other.quarantined_first_seq ||
+    one.quarantined_last_seq !== other.quarantined_last_seq ||
     one.scrub_findings !== other.scrub_findings ||
     one.scrub_finding !== other.scrub_finding ||
     (countSegments(one) === 0) !== (countSegments(other) === 0)

@@ -13,7 +13,8 @@ export type ScannedLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly open: number
   readonly sealed: number
   readonly parked: readonly Parked[]
-  readonly quarantined: number
+  /** In order. */
+  readonly quarantined: readonly Segment[]
   readonly bytes: number
   /** The open and the sealed segments, in order. */
   readonly deliverable: readonly Segment[]
@@ -41,7 +42,7 @@ export function scannedLog({ logName, isClosed, segments }: LogListing, parked: 
     open: count('open'),
     sealed: count('sealed'),
     parked,
-    quarantined: count('quarantined'),
+    quarantined: segments.filter(({ state }) => state === 'quarantined'),
     bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0),
     deliverable: segments.filter(({ state }) => state !== 'quarantined'),
     stuckBy: explainOpenBeforeSealed(segments),
@@ -50,7 +51,7 @@ export function scannedLog({ logName, isClosed, segments }: LogListing, parked: 
 
 /** A log without a directory. */
 export function missingLog(logName: string): ScannedLog {
-  const nothing = { open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, deliverable: [] }
+  const nothing = { open: 0, sealed: 0, parked: [], quarantined: [], bytes: 0, deliverable: [] }
   return { logName, isClosed: false, ...nothing, stuckBy: null }
 }
 
@@ -64,7 +65,7 @@ export function unreadableLog(logName: string, reason: string, last: ScannedLog 
 }
 
 export function isEmpty({ open, sealed, quarantined, stuckBy }: ScannedLog): boolean {
-  return open + sealed + quarantined === 0 && stuckBy === null
+  return open + sealed + quarantined.length === 0 && stuckBy === null
 }
 
 export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
@@ -73,11 +74,13 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     open_segments: log.open,
     undelivered_segments: log.sealed - log.parked.length,
     parked_segments: log.parked.length,
-    quarantined_segments: log.quarantined,
+    quarantined_segments: log.quarantined.length,
     undelivered_bytes: log.bytes,
     records: progress.records,
     first_seq: log.deliverable[0]?.seq ?? null,
     last_seq: log.deliverable.at(-1)?.seq ?? null,
+    quarantined_first_seq: log.quarantined[0]?.seq ?? null,
+    quarantined_last_seq: log.quarantined.at(-1)?.seq ?? null,
     oldest_sealed_at: progress.oldestSealedAt,
     blocked_by: blockedBy(log, progress),
     failing_view: progress.isOwned ? progress.failingView : null,
@@ -94,7 +97,7 @@ function blockedBy(log: ScannedLog, { isOwned, blockedBy }: LogProgress): string
   if (blockedBy !== null) return blockedBy
   if (log.stuckBy !== null) return log.stuckBy
   if (parked !== undefined) return `${countAre(log.parked.length)} parked: ${parked.reason}`
-  return log.quarantined === 0 ? null : `${countAre(log.quarantined)} quarantined: see inlet segments`
+  return log.quarantined.length === 0 ? null : `${countAre(log.quarantined.length)} quarantined: see inlet segments`
 }
 
 function explainOpenBeforeSealed(segments: readonly Segment[]): string | null {

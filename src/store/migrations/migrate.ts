@@ -66,6 +66,7 @@ import * as formerCredentials from './0057-former-credentials.ts'
 import * as seqsOfLosses from './0058-seqs-of-losses.ts'
 import * as accountsOfMissingCommits from './0059-accounts-of-missing-commits.ts'
 import * as searchedLosses from './0060-searched-losses.ts'
+import * as quarantinedSeqs from './0061-quarantined-seqs.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -131,6 +132,7 @@ const released: readonly Migration[] = [
   { version: 58, name: 'seqs-of-losses', up: seqsOfLosses.up },
   { version: 59, name: 'accounts-of-missing-commits', up: accountsOfMissingCommits.up },
   { version: 60, name: 'searched-losses', up: searchedLosses.up },
+  { version: 61, name: 'quarantined-seqs', up: quarantinedSeqs.up },
 ]
 
 /** An arbitrary number, the same in every release. */

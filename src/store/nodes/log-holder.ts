@@ -16,6 +16,10 @@ export type LogHolder = {
   readonly highest_seq: number | undefined
   /** Its log as of then; undefined if it held nothing. Seqs are null if it does not report them. */
   readonly held: { readonly first_seq: number | null; readonly parked: number; readonly blocked_by: string | null } | undefined
+  /** Segments in its quarantine as of then; undefined for none. Seqs are the lowest and the highest, null if it does not report them. */
+  readonly quarantine:
+    | { readonly segments: number; readonly first_seq: number | null; readonly last_seq: number | null }
+    | undefined
 }
 
 export async function findLogHolder(db: Db, endpoint_id: string, node_id: string): Promise<LogHolder> {
@@ -43,13 +47,16 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
       'first_seq',
       'last_seq',
       'blocked_by',
+      'quarantined_segments',
+      'quarantined_first_seq',
+      'quarantined_last_seq',
     ])
     .where('nodes.id', '=', node_id)
     .executeTakeFirst()
   if (node === undefined) {
     const removed = await findRemovedCredential(db, node_id)
     const state = removed === undefined ? 'unknown' : 'removed'
-    const nothing = { name: null, region: null, reported_at: undefined, held: undefined }
+    const nothing = { name: null, region: null, reported_at: undefined, held: undefined, quarantine: undefined }
     return { node: state, ...nothing, highest_seq: committed?.seq }
   }
   const { name, region, last_seen_at, applied_epoch, open_segments, undelivered_segments, parked_segments, blocked_by } = node
@@ -57,7 +64,11 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
   const count = (open_segments ?? 0) + (undelivered_segments ?? 0) + (parked_segments ?? 0)
   const held = count === 0 ? undefined : { first_seq, parked: parked_segments ?? 0, blocked_by }
   const hasReported = last_seen_at !== null && applied_epoch !== null && applied_epoch >= 0
-  const known = [committed?.seq, last_seq].filter((seq) => seq != null)
+  const known = [committed?.seq, last_seq, node.quarantined_last_seq].filter((seq) => seq != null)
   const highest_seq = known.length === 0 ? undefined : Math.max(...known)
-  return { node: 'registered', name, region, highest_seq, reported_at: hasReported ? toTime(last_seen_at) : undefined, held }
+  const { quarantined_segments: segments, quarantined_first_seq, quarantined_last_seq } = node
+  const quarantined = { first_seq: quarantined_first_seq, last_seq: quarantined_last_seq }
+  const quarantine = segments === null || segments === 0 ? undefined : { segments, ...quarantined }
+  const reported_at = hasReported ? toTime(last_seen_at) : undefined
+  return { node: 'registered', name, region, highest_seq, reported_at, held, quarantine }
 }

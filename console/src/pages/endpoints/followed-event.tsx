@@ -22,10 +22,7 @@ export function FollowedEvent({ account, endpoint, sent }: FollowedEventProps) {
   const { node, segment, after, at } = sent
   const commit = useQuery(receiptCommitQuery(account, endpoint.id, { node_id: node, segment_seq: segment }))
   const delivered = commit.data ?? undefined
-  const receipt = useQuery({
-    ...receiptQuery(account, endpoint.id, { node_id: node, segment_seq: segment }),
-    enabled: delivered === undefined,
-  })
+  const receipt = useQuery(receiptQuery(account, endpoint.id, { node_id: node, segment_seq: segment }))
   const loss = delivered === undefined && receipt.data?.state === 'lost' ? receipt.data : undefined
   return (
     <Section
@@ -52,9 +49,13 @@ export function FollowedEvent({ account, endpoint, sent }: FollowedEventProps) {
               </Callout>
             )}
             {loss !== undefined ? null : delivered === undefined ? (
-              <WhyItWaits account={account} endpoint={endpoint} at={at} />
+              <WhyItWaits account={account} endpoint={endpoint} at={at} reason={receipt.data?.reason ?? null} />
             ) : (
-              <Delivered account={account} commit={delivered} />
+              <Delivered
+                account={account}
+                commit={delivered}
+                reason={receipt.data?.state === 'delivered' ? receipt.data.reason : null}
+              />
             )}
           </Step>
           <Row account={account} endpoint={endpoint} sent={sent} isDelivered={delivered !== undefined} />
@@ -77,9 +78,9 @@ function Waited({ at, commit }: { readonly at: string; readonly commit: Commit |
   )
 }
 
-type WhyItWaitsProps = Pick<FollowedEventProps, 'account' | 'endpoint'> & { readonly at: string }
+type WhyItWaitsProps = Pick<FollowedEventProps, 'account' | 'endpoint'> & { readonly at: string; readonly reason: string | null }
 
-function WhyItWaits({ account, endpoint, at }: WhyItWaitsProps) {
+function WhyItWaits({ account, endpoint, at, reason }: WhyItWaitsProps) {
   const { id, segment_max_age_seconds, segment_bytes, destination_id, status_reasons, status } = endpoint
   const waits = destination_id === null || status === 'degraded' || status === 'failed'
   // Its segment may have been open before the event arrived: then it is sealed sooner.
@@ -100,11 +101,14 @@ function WhyItWaits({ account, endpoint, at }: WhyItWaitsProps) {
         </p>
       )}
       {waits && <p>It may wait longer: {status_reasons.join('; ')}.</p>}
+      {reason !== null && leftMs <= 0 && <p>Its receipt says: {reason}.</p>}
     </div>
   )
 }
 
-function Delivered({ account, commit }: { readonly account: string; readonly commit: Commit }) {
+type DeliveredProps = { readonly account: string; readonly commit: Commit; readonly reason: string | null }
+
+function Delivered({ account, commit, reason }: DeliveredProps) {
   const files = Object.entries(commit.artifacts)
   const rejecting = files.flatMap(([kind]) => /^dlq\/(.+)\/v(\d+)$/.exec(kind)?.slice(1).join(' v') ?? [])
   return (
@@ -112,6 +116,11 @@ function Delivered({ account, commit }: { readonly account: string; readonly com
       <p className={style.soft}>
         {formatCount(commit.records)} {commit.records === 1 ? 'record' : 'records'} in {formatCount(files.length)} files.
       </p>
+      {reason !== null && (
+        <Callout kind="warn" title="It may not be all of them">
+          <p>{reason}.</p>
+        </Callout>
+      )}
       {rejecting.length > 0 && (
         <Callout kind="warn" title="Some records do not fit">
           <p>
