@@ -26,12 +26,14 @@ const exempt: readonly string[] = [
   'another machine adopted its log',
   'more losses are not confirmed',
   '1 more loss is not confirmed',
-  // A minute after the machine was refused.
+  // Control looks in the buckets for a minute and more first.
   'only on the disk',
+  ', or confirm the loss',
   // Nobody leads for two minutes.
   'was last checked at',
   // Twenty nodes are too many.
   'more nodes hold the deletion',
+  '1 more node holds the deletion',
   // Both are parts of other sentences.
   'it registered at',
   ', and last reported',

@@ -100,10 +100,18 @@ describe('a drain is held', () => {
   })
 
   test('by more nodes than a status lists', () => {
-    const nodes = Array.from({ length: 25 }, () => aNode())
-    const reasons = listHoldReasons(listDrainHolds(endpoint, nodes, [], now))
-    expect(reasons).toHaveLength(21)
-    expect(reasons.at(-1)).toBe('5 more nodes hold the deletion')
+    const reasonsOf = (length: number) =>
+      listHoldReasons(
+        listDrainHolds(
+          endpoint,
+          Array.from({ length }, () => aNode()),
+          [],
+          now,
+        ),
+      )
+    expect(reasonsOf(25)).toHaveLength(21)
+    expect(reasonsOf(25).at(-1)).toBe('5 more nodes hold the deletion')
+    expect(reasonsOf(21).at(-1)).toBe('1 more node holds the deletion')
   })
 
   test('by every node that had it while nobody has told them to drain', () => {

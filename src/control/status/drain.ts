@@ -37,7 +37,9 @@ const reasonsMax = 20
 /** Returns one sentence per node, and how many more nodes there are. */
 export function listHoldReasons(holds: readonly DrainHold[]): readonly string[] {
   const reasons = holds.slice(0, reasonsMax).map(({ reason }) => reason)
-  return holds.length <= reasonsMax ? reasons : [...reasons, `${holds.length - reasonsMax} more nodes hold the deletion`]
+  const more = holds.length - reasonsMax
+  if (more <= 0) return reasons
+  return [...reasons, more === 1 ? '1 more node holds the deletion' : `${more} more nodes hold the deletion`]
 }
 
 /** Returns the nodes that are not known to hold nothing; empty once the endpoint is drained. */

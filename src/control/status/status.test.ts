@@ -43,6 +43,8 @@ describe('computeStatus', () => {
       const { reasons } = computeStatus(anEndpoint(), all, none, now)
       expect([reasons.length, reasons.at(-1)]).toEqual([21, '103 more nodes do not serve the endpoint'])
     }
+    const { reasons } = computeStatus(anEndpoint(), nodes.slice(0, 21), none, now)
+    expect(reasons.at(-1)).toBe('1 more node does not serve the endpoint')
   })
 
   test.each<[string, EndpointFacts, readonly NodeFacts[]]>([

@@ -119,9 +119,9 @@ function statusOfNew({ created_at }: Omit<EndpointFacts, 'id'>, nowMs: number): 
 /** Lists so many one by one. A region may have hundreds of nodes, and a page two hundred endpoints. */
 function listNodeReasons(nodes: readonly NodeFacts[], explain: (node: NodeFacts) => string): readonly string[] {
   const reasons = nodes.slice(0, nodeReasonsMax).map(explain)
-  return nodes.length <= nodeReasonsMax
-    ? reasons
-    : [...reasons, `${nodes.length - nodeReasonsMax} more nodes do not serve the endpoint`]
+  const more = nodes.length - nodeReasonsMax
+  if (more <= 0) return reasons
+  return [...reasons, more === 1 ? '1 more node does not serve the endpoint' : `${more} more nodes do not serve the endpoint`]
 }
 
 function explainNode(facts: NodeFacts, diskCause: string | undefined, nowMs: number): string {
