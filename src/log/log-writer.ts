@@ -88,10 +88,10 @@ export interface LogWriter extends Service {
   /** Resolves with the segment's seq when the frame is durable. Rejects with a LogError. Frames that become durable together may share one promise. */
   append(logName: string, frame: FrameInput): Promise<Appended>
   /**
-   * Resolves once the observer knows all frames that an earlier process left unsealed in the log, as far as they can be read. Undefined if
-   * there is nothing to wait for.
+   * Resolves with whether the observer knows all intact frames that an earlier process left unsealed in the log. False while the disk fails
+   * to read them. Waits for the first attempt to read them, and starts no other.
    */
-  whenRecovered(logName: string): Promise<void> | undefined
+  whenRecovered(logName: string): Promise<boolean>
   /**
    * Ends the log, also one that never had data: it rejects further appends. Resolves once that is final, so that nothing is acknowledged
    * afterwards: what was accepted is durable, or rejected. Idempotent; another reason replaces the one before, unless that is `fenced`.

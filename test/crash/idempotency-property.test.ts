@@ -7,6 +7,7 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { appendOnce } from '#ingest/gate/append-once.ts'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { type Random, seededRandom } from '#lib/random.ts'
 import { system } from '#lib/system.ts'
@@ -161,8 +162,9 @@ class World {
       payload,
     } as const
     const wal = this.#wal
-    await wal.whenRecovered(log)
-    const receipt = await this.#requests.once(log, key, frame, async () => await wal.append(log, frame)).catch(() => undefined)
+    const gate = { log: wal, storedRequests: this.#requests }
+    const append = async () => await wal.append(log, frame)
+    const receipt = await appendOnce(gate, { endpointId: log, key, frame, append }).catch(() => undefined)
     if (receipt === undefined) return
     const name = `${log} ${key}`
     this.#receipts.set(name, (this.#receipts.get(name) ?? new Set()).add(receipt.seq))

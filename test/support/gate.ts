@@ -44,7 +44,7 @@ export function aGate({
   configuration = { endpoints: endpoints && new EndpointTable({ region: 'loc', endpoints: [...endpoints] }) },
   counts = new EndpointCounts(),
   append = () => Promise.reject(new Error('the test stores nothing')),
-  whenRecovered = () => undefined,
+  whenRecovered = () => Promise.resolve(true),
   once = () => Promise.reject(new Error('the test stores nothing')),
   room = {},
   verifyKey = () => {

@@ -117,12 +117,12 @@ describe('records that took time to arrive', () => {
 })
 
 test('a request with a key waits until the keys that a crash left in the log are known', async () => {
-  const recovered = Promise.withResolvers<void>()
+  const recovered = Promise.withResolvers<boolean>()
   const asked: string[] = []
   const stored = { seq: 0, records: 1, bytes: 2, isRepeated: true }
   const gate = aGate({
     endpoints: [endpoint],
-    whenRecovered: (logName) => (logName === endpoint.id ? recovered.promise : undefined),
+    whenRecovered: (logName) => (logName === endpoint.id ? recovered.promise : Promise.resolve(true)),
     once: async (_endpointId, key) => {
       asked.push(key)
       return stored
@@ -132,6 +132,6 @@ test('a request with a key waits until the keys that a crash left in the log are
   gate.admit(aSender(principal)).append({ ...records, key: 'key' }, responder)
   await new Promise((resolve) => setImmediate(resolve))
   expect(asked).toEqual([])
-  recovered.resolve()
+  recovered.resolve(true)
   expect(await responder.outcome).toBe(stored)
 })

@@ -1,6 +1,8 @@
 import type { FrameInput } from '#log/frame.ts'
 import type { GateContext } from './context.ts'
+import { gateLimits } from './limits.ts'
 import type { Stored } from './receipt.ts'
+import { tryAgain } from './rejection.ts'
 
 export type RepeatableRequest = {
   readonly endpointId: string
@@ -15,7 +17,11 @@ export async function appendOnce(
   { log, storedRequests }: Pick<GateContext, 'log' | 'storedRequests'>,
   { endpointId, key, frame, append }: RepeatableRequest,
 ): Promise<Stored> {
-  // After a crash, keys are in the frames that it left.
-  await log.whenRecovered(endpointId)
-  return await storedRequests.once(endpointId, key, frame, append)
+  // After a crash, keys are in the frames that it left. Asked before the key is looked for: later, frames may be read that the search missed.
+  const isEveryKeyKnown = await log.whenRecovered(endpointId)
+  return await storedRequests.once(endpointId, key, frame, isEveryKeyKnown ? append : refuse)
+}
+
+async function refuse(): Promise<never> {
+  throw tryAgain('not_stored', 'this node cannot read all of its idempotency keys now', gateLimits.retryDiskSeconds)
 }

@@ -159,7 +159,7 @@ export class LocalLogWriter implements LogWriter {
       if (!owned.has(logName)) void this.end(logName, 'unowned')
   }
 
-  whenRecovered(logName: string): Promise<void> | undefined {
+  whenRecovered(logName: string): Promise<boolean> {
     return this.#recovery.whenRead(logName)
   }
 

@@ -110,8 +110,8 @@ export class MemoryLogWriter implements LogWriter {
     return durable.promise
   }
 
-  whenRecovered(): undefined {
-    return undefined
+  whenRecovered(): Promise<boolean> {
+    return Promise.resolve(true)
   }
 
   async end(logName: string, reason: EndReason): Promise<void> {

@@ -16,6 +16,8 @@ export type Orphan = SegmentRef & {
    * and prove nothing. Its frames must be copied.
    */
   readonly isPoisoned: boolean
+  /** An earlier process left it, and not all of its frames were read since. Absent if this process wrote it. */
+  readonly isUnread?: boolean
   /** Why the last attempt to recover it failed, and what to do. Absent before the first attempt. */
   readonly problem?: string
 }

@@ -71,7 +71,8 @@ export async function surveyLog(
         .catch((error: unknown) => logger.warn({ err: error, log: logName, name }, 'temporary file not removed'))
     } else if (parsed?.suffix === 'open' || parsed?.suffix === 'poisoned') {
       const { seq, incarnation } = parsed
-      orphans.push({ logName, seq, incarnation, path: join(directory, name), isPoisoned: parsed.suffix === 'poisoned' })
+      const isPoisoned = parsed.suffix === 'poisoned'
+      orphans.push({ logName, seq, incarnation, path: join(directory, name), isPoisoned, isUnread: true })
     }
   }
   orphans.sort((a, b) => (a.path < b.path ? -1 : 1))
@@ -89,20 +90,30 @@ export type RecoveredSegment = {
 
 /** Seals the intact frames of the file. */
 export async function recoverSegment(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<RecoveredSegment> {
+  let { isUnread = false } = orphan
+  const onRead = () => {
+    isUnread = false
+  }
   try {
-    const segment = await recover(options, directory, orphan)
+    const segment = await recover(options, directory, orphan, onRead)
     return segment === undefined ? {} : segment === 'gone' ? { isGone: true } : { segment }
   } catch (error) {
-    const problem = problemOf(error, orphan)
+    const problem = problemOf(error, { ...orphan, isUnread })
     if (problem !== orphan.problem)
       options.logger.error({ err: error, path: orphan.path, problem }, 'segment recovery failed; retrying')
     // A file that was not written to needs no copy.
-    if (error instanceof OtherVersionError) return { retry: { ...orphan, problem } }
-    return { retry: { ...(await poison(options.files, options.logger, directory, orphan)), problem } }
+    const left = error instanceof OtherVersionError ? orphan : await poison(options.files, options.logger, directory, orphan)
+    return { retry: { ...left, isUnread, problem } }
   }
 }
 
-async function recover(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<SegmentFile | 'gone' | undefined> {
+/** Calls `onRead` once the observer knows all intact frames. */
+async function recover(
+  options: RecoveryOptions,
+  directory: string,
+  orphan: Orphan,
+  onRead: () => void,
+): Promise<SegmentFile | 'gone' | undefined> {
   const { files, logger } = options
   const { logName, seq, incarnation, path } = orphan
   const sealedPath = join(directory, segmentName(orphan, 'wal'))
@@ -137,6 +148,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
     const inspection = { bufferBytesMax: scanBufferBytes, findSaltKey, ...(onFrame !== undefined && { onFrame }) }
     const inspected = await inspectSegment(file, orphan, end, false, inspection)
     if (inspected === 'other version') throw new OtherVersionError()
+    onRead()
     const found = withLoss(inspected, orphan)
     const salvage = { files, clock: options.clock, copyBufferBytes: scanBufferBytes }
     const lostBytes = found.damage.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -234,16 +246,18 @@ class OtherVersionError extends Error {
 }
 
 /** Says what is wrong and what to do, without the path of the directory: owners of endpoints see it. */
-function problemOf(error: unknown, { logName, path }: Orphan): string {
+function problemOf(error: unknown, { logName, path, isUnread }: Orphan): string {
+  const refused =
+    isUnread === true ? '; meanwhile requests with an idempotency key are refused unless they are found elsewhere' : ''
   const file = `later data is stored, but its delivery waits for ${logName}/${basename(path)}, which`
   const moveOut =
     'move it out of the WAL and keep it: later data is then delivered without its records, which `inlet segments cat` prints once the file can be read'
   if (error instanceof OtherVersionError) {
-    return `${file} was written by another version of Inlet: start that version, or ${moveOut}`
+    return `${file} was written by another version of Inlet: start that version, or ${moveOut}${refused}`
   }
   const code = errorCode(error) ?? errorMessage(error)
-  if (isDiskFull(error)) return `${file} cannot be recovered (${code}): make room on the disk`
-  return `${file} cannot be recovered (${code}): make it readable and writable, or ${moveOut}`
+  if (isDiskFull(error)) return `${file} cannot be recovered (${code}): make room on the disk${refused}`
+  return `${file} cannot be recovered (${code}): make it readable and writable, or ${moveOut}${refused}`
 }
 
 function closeOnce(file: OpenFile): () => Promise<void> {

@@ -44,8 +44,6 @@ export class LogRecovery {
   readonly #orphans = new Map<string, readonly Orphan[]>()
   /** Names of orphans that are being removed without a trace, because nothing in them was acknowledged. */
   readonly #forgotten = new Set<string>()
-  /** Logs with orphans of an earlier process that were not read yet. */
-  readonly #unread = new Set<string>()
   /** One attempt at a time for each log: two would write the same files. */
   readonly #attempts = new Map<string, Promise<void>>()
   readonly #missing: MissingSegments
@@ -77,9 +75,10 @@ export class LogRecovery {
     cancel()
   }
 
-  /** Whether orphans of an earlier process are left that were not read yet, segments are missing, or seqs unknown. */
+  /** Whether nobody tried yet to read some orphans of an earlier process, segments are missing, or seqs unknown. */
   get isBehind(): boolean {
-    return this.#unread.size > 0 || this.#missing.count > 0 || this.#unknownSeqs.count > 0
+    const isUntried = [...this.#orphans.values()].some((orphans) => orphans.some(isUntriedOrphan))
+    return isUntried || this.#missing.count > 0 || this.#unknownSeqs.count > 0
   }
 
   /** Segments that are still to be recovered, or missing. */
@@ -90,9 +89,11 @@ export class LogRecovery {
       for (const orphan of orphans) if (!this.#forgotten.has(nameOf(orphan))) yield notedOf(orphan)
   }
 
-  /** Resolves once all frames that an earlier process left in the log were read, or cannot be for now. Undefined if that is so already. */
-  whenRead(logName: string): Promise<void> | undefined {
-    return this.#unread.has(logName) ? this.#recover(logName) : undefined
+  /** Resolves with whether all frames that an earlier process left in the log were read. Waits for the first attempt only: others are up to `retry`. */
+  async whenRead(logName: string): Promise<boolean> {
+    if (this.#orphans.get(logName)?.some(isUntriedOrphan) === true) await this.#recover(logName)
+    if (this.#unreadable.has(logName)) return false
+    return this.#orphans.get(logName)?.some(({ isUnread }) => isUnread) !== true
   }
 
   /** Whether the log exists, or has existed since the start. */
@@ -187,7 +188,6 @@ export class LogRecovery {
       })
       if (!isThere) this.#missing.add(segment)
     }
-    if (orphans.length > 0) this.#unread.add(logName)
   }
 
   async #countAgain(): Promise<void> {
@@ -212,10 +212,7 @@ export class LogRecovery {
   #recover(logName: string): Promise<void> {
     const running = this.#attempts.get(logName)
     if (running !== undefined) return running
-    const attempt = this.#recoverOnce(logName).finally(() => {
-      this.#attempts.delete(logName)
-      this.#unread.delete(logName)
-    })
+    const attempt = this.#recoverOnce(logName).finally(() => this.#attempts.delete(logName))
     this.#attempts.set(logName, attempt)
     return attempt
   }
@@ -246,6 +243,10 @@ export class LogRecovery {
       }
     }
   }
+}
+
+function isUntriedOrphan({ isUnread, problem }: Orphan): boolean {
+  return isUnread === true && problem === undefined
 }
 
 function nameOf(orphan: Orphan): string {
