@@ -60,6 +60,17 @@ describe('an open file', () => {
     expect(await code(reading.write([Buffer.alloc(1_000_000)], 0))).toBe('EBADF')
     await reading.close()
   })
+
+  test('that is closed is not the next one, which gets its number from the system', async () => {
+    const file = await files.open(join(directory, 'file'), 'create')
+    await file.close()
+    const next = await files.open(join(directory, 'next'), 'create')
+    for (const bytes of [1, 1_000_000]) await expect(file.write([Buffer.alloc(bytes)], 0)).rejects.toThrow()
+    await expect(file.sync()).rejects.toThrow()
+    await file.close()
+    expect(await next.bytes()).toBe(0)
+    await next.close()
+  })
 })
 
 describe('names', () => {

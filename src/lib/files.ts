@@ -246,7 +246,8 @@ const SYNC_WRITE_BYTES_MAX = 256 * 1024
 /** Uses callbacks, not `fs.promises`: a FileHandle costs twice as much per call, and every WAL commit waits for these calls. */
 class SystemFile implements OpenFile {
   readonly path: string
-  readonly #descriptor: number
+  /** -1 once it is closed: the system gives the number to the next file. */
+  #descriptor: number
 
   constructor(path: string, descriptor: number) {
     this.path = path
@@ -317,7 +318,9 @@ class SystemFile implements OpenFile {
   }
 
   async close(): Promise<void> {
-    fs.closeSync(this.#descriptor)
+    const descriptor = this.#descriptor
+    this.#descriptor = -1
+    if (descriptor !== -1) fs.closeSync(descriptor)
   }
 }
 

@@ -3,6 +3,9 @@
  * more. What every engine promises is in log-engines.test.ts.
  */
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { Files, OpenFile } from '#lib/files.ts'
+import { seededRandom } from '#lib/random.ts'
+import { FaultyDisk } from '../support/faulty-files.ts'
 import { crashes, logSettings, never, WalRig } from '../support/wal-rig.ts'
 
 let rig: WalRig
@@ -34,6 +37,20 @@ describe('a log that is closed', () => {
     void rig.wal.end('log', 'closed')
     await rig.wal.stop(never)
     expect(await state()).toBe('closed: 0 sealed')
+  })
+
+  test.each(['closed', 'fenced'] as const)('is sealed once if the node stops while it is being %s', async (reason) => {
+    for (let pause = 0; pause < 8; pause += 1) {
+      const disk = new FaultyDisk(seededRandom(7))
+      rig = await WalRig.start({ files: withSlowSyncs(disk.mount()) })
+      await rig.append()
+      const operations: string[] = []
+      disk.fault = ({ kind, path }) => void (path.endsWith('.open') && kind !== 'read' && operations.push(kind))
+      void rig.wal.end('log', reason)
+      await turns(pause)
+      await rig.wal.stop(never)
+      expect([pause, operations]).toEqual([pause, ['write', 'sync', 'rename', 'close']])
+    }
   })
 
   test('is not closed while a segment waits for its recovery', async () => {
@@ -148,4 +165,21 @@ async function isClosed(): Promise<boolean> {
 async function state(): Promise<string> {
   const segments = (await rig.states()).join(' ')
   return `${(await isClosed()) ? 'closed: ' : ''}${segments}`
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Each sync takes a few turns. */
+function withSlowSyncs(files: Files): Files {
+  const open: Files['open'] = async (...name) => {
+    const file = await files.open(...name)
+    const sync = async () => {
+      await turns(5)
+      await file.sync()
+    }
+    return Object.assign(Object.create(file) as OpenFile, { sync })
+  }
+  return Object.assign(Object.create(files) as Files, { open })
 }

@@ -151,7 +151,6 @@ export class Log {
   async #end(): Promise<void> {
     const owner = this.#owner
     await this.#options.turns.begin(owner)
-    this.#isWorking = false
     try {
       if (this.#sealsAtStop) {
         await this.#segment.seal()
@@ -161,6 +160,8 @@ export class Log {
       await this.#segment.abandon()
     } finally {
       this.#options.turns.end(owner)
+      // Not before: a second stop would seal the same segment beside this one.
+      this.#isWorking = false
     }
     this.#stopped.resolve()
   }
