@@ -37,15 +37,18 @@ export const Loss = z.object({
     .min(0)
     .nullable()
     .meta({ description: 'the last segment that the node reported; null if it did not say' }),
-  segments: z.int().min(0).meta({ description: 'as the node last reported, without those that were delivered since' }),
+  segments: z
+    .int()
+    .min(0)
+    .meta({ description: 'by the reports of the node, without those that were delivered before it lost its place' }),
   records: z.int().min(0).nullable().meta({
     description:
-      'at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted. For `left_on_disk` exactly so many are on the disk, and have no commit',
+      'at most so many were lost, by its reports; null if it had not counted them. What it acknowledged after the last one is not counted',
   }),
   bytes: z.int().min(0).meta({ description: 'size of these segments on the disk of the node, at most' }),
   reported_at: Timestamp.meta({ description: 'when the node last reported what its disk held' }),
   recorded_at: Timestamp.meta({
-    description: 'when the node was removed, its id released or its log adopted, or its disk first reported',
+    description: 'when the node was last removed, its id released or its log adopted, or its disk first reported',
   }),
   is_node_back: z.boolean().meta({
     description:

@@ -4,6 +4,7 @@ import { boundedList } from './bounded-list.ts'
 import { SegmentCommit } from './commit.ts'
 import { DatabasePosition } from './database-position.ts'
 import { Region } from './endpoint.ts'
+import { HeldSegments, heldMax } from './held-segments.ts'
 import { Id } from './id.ts'
 import { keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
@@ -130,6 +131,8 @@ export const EndpointLag = z.object({
   /** The lowest and the highest seq of these segments; null if there is none. */
   first_seq: ReportedCount.nullable().optional(),
   last_seq: ReportedCount.nullable().optional(),
+  /** These segments, neighbours together if there are many. Missing in reports of the release before. */
+  held: boundedList(HeldSegments, heldMax).optional(),
   /** The same of those in quarantine. Missing in reports of the release before. */
   quarantined_first_seq: ReportedCount.nullable().optional(),
   quarantined_last_seq: ReportedCount.nullable().optional(),

@@ -19,10 +19,8 @@ export type LossTables = {
     segments_missing: number
     /** How many of the missing ones have a seq that is not known. */
     segments_unknown: number
-    /** `SeqRuns` among which the segments without a commit are. */
-    missing_seqs: string
-    /** `SeqRuns` among which are segments whose commits have fewer records than the disk. */
-    partial_seqs: string
+    /** `LossRun`s (src/store/commits/loss-runs.ts) of those whose seqs are known, as JSON. */
+    runs: string
     records: number | null
     bytes: number
     records_recovered: number

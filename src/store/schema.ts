@@ -261,6 +261,8 @@ export type Database = OtherTables & {
     records: number | null
     first_seq: number | null
     last_seq: number | null
+    /** `HeldSegments` of these, as JSON; null if the node does not say. */
+    held: string | null
     /** The lowest and the highest seq in quarantine; null for none, and if the node does not say. */
     quarantined_first_seq: number | null
     quarantined_last_seq: number | null

@@ -30,7 +30,9 @@ function expectUnavailable(answer: Answer): void {
 
 async function replicated({ url }: Postgres): Promise<void> {
   const direct = await openStore(url)
-  const isCopied = sql<{ yes: boolean }>`select replay_lsn >= pg_current_wal_insert_lsn() as yes from pg_stat_replication`
+  // As of now: control writes on.
+  const { rows } = await sql<{ end: string }>`select pg_current_wal_insert_lsn()::text as end`.execute(direct.db)
+  const isCopied = sql<{ yes: boolean }>`select replay_lsn >= ${rows[0]?.end}::pg_lsn as yes from pg_stat_replication`
   await until('the standby has everything', async () => (await isCopied.execute(direct.db)).rows[0]?.yes === true)
   await direct.close()
 }

@@ -8,6 +8,9 @@ import { readMarkers } from '../support/read-markers.ts'
 import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit } from '../support/test-node.ts'
 
+/** A segment, as heartbeats name it. */
+const aHeld = (seq: number, records: number) => ({ first_seq: seq, last_seq: seq, segments: 1, records, bytes: records })
+
 const control = useControl()
 const operator = () => clientOf(control().call, operatorToken)
 
@@ -135,7 +138,7 @@ test('an adoption is a loss of what was reported, until the copy has delivered i
   await others.adopt()
   await others.commit(1)
   expect(await others.reasons()).toContain('were not delivered when another machine adopted its log at')
-  expect(await others.losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 1, records: 10 } }])
+  expect(await others.losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 0, records: 10 } }])
 })
 
 test('a machine with the log of another one uses no seq that the other may have used, also of endpoints that were never reported', async () => {
@@ -172,7 +175,7 @@ test('401 with any other credential, 403 in the name of another node, 422', asyn
 })
 
 describe('a removed machine', () => {
-  test('says exactly what it holds, and the loss ends once it is back and has delivered that', async () => {
+  test('says what it holds beside what it had reported, and the loss ends once all of that is delivered', async () => {
     const { endpoint, node, left, losses, reasons, commit, remove, report } = await inhabited()
     await node.snapshot()
     await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 3, records: 30, first_seq: 1, last_seq: 3 })] })
@@ -181,7 +184,8 @@ describe('a removed machine', () => {
     const [loss] = await losses()
     expect(loss).toMatchObject({ cause: 'node_removed', segments: 3, records: 30 })
     expect(await report([left(3, 10), left(4, 10)])).toMatchObject({ status: 200, body: { losses: 1 } })
-    const told = { id: loss.id, cause: 'node_removed', segments: 2, records: 20, last_segment_seq: 4 }
+    // Without a commit, nobody knows where the first two are.
+    const told = { id: loss.id, cause: 'node_removed', segments: 4, records: 40, last_segment_seq: 4 }
     expect(await losses()).toMatchObject([told])
     expect(await reasons()).toContain('were not delivered when it was removed at')
     // Fewer in a later report were moved away by hand.
@@ -190,6 +194,8 @@ describe('a removed machine', () => {
     await node.join()
     expect(await report([left(3, 10)])).toMatchObject({ status: 401 })
     await commit(3, 4)
+    expect(await losses()).toMatchObject([{ id: loss.id, state: 'open', recovered: { segments: 2, records: 20 } }])
+    await commit(1, 2)
     expect(await losses()).toMatchObject([{ id: loss.id, state: 'recovered' }])
   })
 
@@ -231,26 +237,67 @@ describe('a commit', () => {
     expect(await losses()).toMatchObject([{ id: loss.id, state: 'open', recovered: { segments: 1, records: 10 } }])
   })
 
-  test('between the segments of a removed node counts only once it must be one of them', async () => {
-    const { endpoint, node, losses, commit, remove } = await inhabited()
+  test.each(['and says which', 'of the release before'])(
+    'between the segments of a removed node does not count (a node %s)',
+    async (node_is) => {
+      const { endpoint, node, losses, commit, remove } = await inhabited()
+      await node.snapshot()
+      const lag = aLag(endpoint.id, {
+        parked_segments: 1,
+        open_segments: 1,
+        undelivered_segments: 0,
+        records: 20,
+        first_seq: 2,
+        last_seq: 9,
+        ...(node_is === 'and says which' && { held: [aHeld(2, 10), aHeld(9, 10)] }),
+      })
+      await node.heartbeat({}, { lag: [lag] })
+      await remove()
+      await node.join()
+      await commit(3, 4, 5, 6, 7, 8)
+      expect(await losses()).toMatchObject([{ state: 'open', segments: 2, recovered: { segments: 0, records: 0 } }])
+      await commit(9)
+      await commit(2)
+      // Only the account ends the other one.
+      expect(await losses()).toMatchObject([{ state: node_is === 'and says which' ? 'recovered' : 'open' }])
+    },
+  )
+
+  test('of a longer segment does not stand in for a shorter one', async () => {
+    const { endpoint, node, losses, receipt, adopt, commit } = await inhabited()
     await node.snapshot()
-    const lag = aLag(endpoint.id, {
-      parked_segments: 1,
-      open_segments: 1,
-      undelivered_segments: 0,
-      records: 20,
-      first_seq: 2,
-      last_seq: 9,
-    })
-    await node.heartbeat({}, { lag: [lag] })
+    const held = { undelivered_segments: 2, records: 20, first_seq: 4, last_seq: 5, held: [aHeld(4, 10), aHeld(5, 10)] }
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, held)] })
+    await adopt()
+    const commits = [aCommit(node.id, endpoint.id, 4, { records: 3 }), aCommit(node.id, endpoint.id, 5, { records: 30 })]
+    expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+    expect(await losses()).toMatchObject([{ state: 'open', records: 20, recovered: { segments: 1, records: 13 } }])
+    expect(await receipt(4)).toMatchObject({ state: 'delivered', reason: expect.stringContaining('not all records') })
+    await commit(6)
+  })
+
+  test('of an older copy of the disk does not end what only the newer one had', async () => {
+    const { endpoint, node, left, losses, commit, remove, report } = await inhabited()
+    await node.snapshot()
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 5, records: 50, first_seq: 1, last_seq: 5 })] })
     await remove()
+    await report([left(1, 10)])
     await node.join()
+    await commit(1)
+    expect(await losses()).toMatchObject([{ state: 'open', segments: 5, records: 50, recovered: { segments: 1, records: 10 } }])
+  })
+
+  test('of a segment that was delivered long ago takes nothing from what a parked one has', async () => {
+    const { endpoint, node, losses, commit, remove } = await inhabited()
     await commit(3, 4, 5, 6, 7, 8)
-    expect(await losses()).toMatchObject([{ state: 'open', segments: 2, recovered: { segments: 0, records: 0 } }])
-    await commit(9)
-    expect(await losses()).toMatchObject([{ state: 'open', recovered: { segments: 1 } }])
-    await commit(2)
-    expect(await losses()).toMatchObject([{ state: 'recovered' }])
+    await node.snapshot()
+    const held = { held: [aHeld(2, 12), aHeld(9, 8)], records: 20, first_seq: 2, last_seq: 9, undelivered_bytes: 900 }
+    await node.heartbeat(
+      {},
+      { lag: [aLag(endpoint.id, { ...held, parked_segments: 1, open_segments: 1, undelivered_segments: 0 })] },
+    )
+    await remove()
+    expect(await losses()).toMatchObject([{ segments: 2, records: 20, bytes: 900, first_segment_seq: 2, last_segment_seq: 9 }])
   })
 })
 

@@ -76,11 +76,14 @@ describe('GET /v1/losses', () => {
     await hold(1, 3)
     await commit(1, 2)
     const deleted = newId()
-    await node.heartbeat({}, { lag: [aLag(deleted), aLag(endpoint.id, { records: 29, first_seq: 1, last_seq: 3 })] })
+    await node.heartbeat(
+      {},
+      { lag: [aLag(deleted), aLag(endpoint.id, { undelivered_segments: 3, records: 29, first_seq: 1, last_seq: 3 })] },
+    )
     expect((await remove(node.id)).body).toMatchObject({ endpoints: 2, losses: 1 })
     expect(await losses()).toMatchObject([{ segments: 1, records: 9 }])
     const whole = await inhabited()
-    await whole.hold(0, 1)
+    await whole.hold(0, 1, { records: 20 })
     await whole.commit(0, 1)
     expect((await remove(whole.node.id)).body).toMatchObject({ losses: 0 })
     expect(await whole.losses()).toEqual([])
@@ -410,7 +413,7 @@ test('an older copy of the disk does not recover what the node had reported beyo
   await remove(node.id)
   await node.join()
   await commit(2)
-  expect(await losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 1, records: 10 } }])
+  expect(await losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 0, records: 10 } }])
 })
 
 test('a node that is removed twice adds to its loss what it has more, and keeps what was recovered', async () => {

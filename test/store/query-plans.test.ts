@@ -229,7 +229,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
     const recovered = { segments: 1, segments_missing: 0, records_recovered: 1, bytes_recovered: 1, recovered_at: t0 }
     await insert('losses', ({ id, at }) => {
       const loss = { account_id: account, endpoint_id: endpoint, region: 'loc', bytes: 1, reported_at: t0, recorded_at: at }
-      const seqs = { missing_seqs: '[]', partial_seqs: '[]', segments_unknown: 0 }
+      const seqs = { runs: '[]', segments_unknown: 0 }
       return { id, node_id: id, cause: 'node_removed', ...loss, ...recovered, ...seqs }
     })
     await insert('node_snapshots', ({ id, at }) => ({ node_id: commit.node_id, region: id, epoch: at }))

@@ -925,15 +925,15 @@ readonly cause: "node_removed" | "node_released" | "node_adopted" | "left_on_dis
 readonly first_segment_seq: number | null
 /** the last segment that the node reported; null if it did not say */
 readonly last_segment_seq: number | null
-/** as the node last reported, without those that were delivered since */
+/** by the reports of the node, without those that were delivered before it lost its place */
 readonly segments: number
-/** at most so many were lost, as the node last reported; null if it had not counted them. What it acknowledged after that report is not counted. For `left_on_disk` exactly so many are on the disk, and have no commit */
+/** at most so many were lost, by its reports; null if it had not counted them. What it acknowledged after the last one is not counted */
 readonly records: number | null
 /** size of these segments on the disk of the node, at most */
 readonly bytes: number
 /** when the node last reported what its disk held */
 readonly reported_at: string
-/** when the node was removed, its id released or its log adopted, or its disk first reported */
+/** when the node was last removed, its id released or its log adopted, or its disk first reported */
 readonly recorded_at: string
 /** whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not */
 readonly is_node_back: boolean

@@ -240,5 +240,11 @@ function nameOf({ kind, where }: Finding): string {
 }
 
 function emptyLag(endpointId: string): EndpointLag {
-  return toLag(missingLog(endpointId), { isOwned: true, blockedBy: null, failingView: null, oldestSealedAt: null, records: 0 })
+  return toLag(missingLog(endpointId), {
+    isOwned: true,
+    blockedBy: null,
+    failingView: null,
+    oldestSealedAt: null,
+    recordsOf: () => 0,
+  })
 }

@@ -2,8 +2,7 @@
  * Counts the acknowledged records of segments that are not delivered, so that control knows what is lost with a disk.
  *
  * Owns: the count of each sealed segment, read once from its footer. Does not own: which segments there are (pipeline.ts).
- * Law: no scan waits for it, and it opens a bounded number of segments after each. A log with one that is not counted yet, or cannot be, has no
- * count.
+ * Law: no scan waits for it, and it opens a bounded number of segments after each.
  */
 import { inParallel } from '#lib/in-parallel.ts'
 import type { Segment, SegmentRef, SegmentSource } from '#log/segment-source.ts'
@@ -35,17 +34,6 @@ export class HeldRecords {
     return this.#counting
   }
 
-  /** Returns the records of these segments of one log; null if not all are counted. */
-  of(segments: readonly Segment[]): number | null {
-    let sum = 0
-    for (const segment of segments) {
-      const count = this.#countOf(segment)
-      if (count === null) return null
-      sum += count
-    }
-    return sum
-  }
-
   async #update(logs: readonly Pick<ScannedLog, 'logName' | 'deliverable'>[]): Promise<void> {
     const open = await this.#segments.openRecords().catch(() => undefined)
     this.#openBefore = this.#open ?? new Map()
@@ -68,8 +56,11 @@ export class HeldRecords {
     })
   }
 
-  /** One that was just sealed counts as when it was open. One that was opened after the list was written counts from the next list on. */
-  #countOf(segment: Segment): number | null {
+  /**
+   * Returns the records of a segment; null if they are not counted. One that was just sealed counts as when it was open. One that was opened after
+   * the list was written counts from the next list on.
+   */
+  of(segment: Segment): number | null {
     const name = fullNameOf(segment)
     const listed = this.#open?.get(name) ?? this.#openBefore.get(name)
     if (segment.state === 'sealed') return this.#sealed.get(segment.logName)?.get(nameOf(segment)) ?? listed ?? null

@@ -148,7 +148,7 @@ export class Pipeline implements Service {
         blockedBy: block?.reason ?? reportingBlockedBy(scanned.logName),
         failingView: block?.failingView ?? null,
         oldestSealedAt: queue?.oldestSealedAt ?? null,
-        records: this.#records.of(scanned.deliverable),
+        recordsOf: (segment) => this.#records.of(segment),
       })
     })
   }

@@ -6,6 +6,7 @@
  */
 
 import type { LogListing, Segment } from '#log/segment-source.ts'
+import { heldMax, joinHeld } from '#model/held-segments.ts'
 import type { EndpointLag, FailingView } from '#model/node-protocol.ts'
 import type { Parked } from './parked-segments.ts'
 
@@ -30,8 +31,8 @@ export type LogProgress = {
   /** The required view, if that is what blocks the delivery. */
   readonly failingView: FailingView | null
   readonly oldestSealedAt: string | null
-  /** Acknowledged records of the open and sealed segments; null if not all are counted. */
-  readonly records: number | null
+  /** Acknowledged records of a segment that is open or sealed; null if they are not counted. */
+  readonly recordsOf: (segment: Segment) => number | null
 }
 
 export function scannedLog({ logName, isClosed, segments }: LogListing, parked: readonly Parked[]): ScannedLog {
@@ -69,6 +70,7 @@ export function isEmpty({ open, sealed, quarantined, stuckBy }: ScannedLog): boo
 }
 
 export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
+  const held = log.deliverable.map((segment) => ({ ...ofOne(segment), records: progress.recordsOf(segment) }))
   return {
     endpoint_id: log.logName,
     open_segments: log.open,
@@ -76,9 +78,10 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     parked_segments: log.parked.length,
     quarantined_segments: log.quarantined.length,
     undelivered_bytes: log.bytes,
-    records: progress.records,
+    records: held.reduce<number | null>((sum, { records }) => (sum === null || records === null ? null : sum + records), 0),
     first_seq: log.deliverable[0]?.seq ?? null,
     last_seq: log.deliverable.at(-1)?.seq ?? null,
+    held: [...joinHeld(held, heldMax)],
     quarantined_first_seq: log.quarantined[0]?.seq ?? null,
     quarantined_last_seq: log.quarantined.at(-1)?.seq ?? null,
     oldest_sealed_at: progress.oldestSealedAt,
@@ -88,6 +91,10 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     scrub_findings: 0,
     scrub_finding: null,
   }
+}
+
+function ofOne({ seq, bytes }: Segment) {
+  return { first_seq: seq, last_seq: seq, segments: 1, bytes }
 }
 
 /** Returns the reason that someone has to act on first. */

@@ -2,8 +2,8 @@
  * The open losses of one machine, while they are recorded.
  *
  * Owns: one row for each machine and endpoint, and how a later report changes it. Does not own: what a machine holds (losses.ts, left-on-disk.ts).
- * Law: losses of different machines are different rows, also if their seqs are the same. A report adds: what is missing from a later one may have
- * been moved away by hand, and is not delivered by that. Only the first report of a disk replaces what was reported before.
+ * Law: losses of different machines are different rows, also if their seqs are the same. A report only adds: what a later one lacks may have been
+ * moved away by hand, or be lost with a part of the disk, and is not delivered by that.
  */
 import { newId } from '#model/id.ts'
 import type { LossCause } from '#model/loss.ts'
@@ -11,7 +11,8 @@ import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
 import type { Tx } from '../store.ts'
-import { countSeqs, parseRuns, printRuns, type SeqRuns, subtractRuns, uniteRuns } from './seq-runs.ts'
+import { type LossRun, parseLossRuns, printLossRuns, sumMissing, uniteLossRuns } from './loss-runs.ts'
+import { countSeqs, type SeqRuns, subtractRuns, uniteRuns } from './seq-runs.ts'
 
 type LossRow = LossTables['losses']
 
@@ -20,16 +21,14 @@ export type Machine = { readonly node_id: string; readonly credential_hash: stri
 
 export type LossOwner = Pick<LossRow, 'account_id' | 'endpoint_id' | 'node_name' | 'region'>
 
-/** Records of one endpoint that a machine has, and no commit. */
-export type Held = Pick<
-  LossRow,
-  'first_seq' | 'last_seq' | 'segments' | 'segments_unknown' | 'records' | 'bytes' | 'reported_at'
-> & {
+/** Segments of one endpoint that a machine has, and no commit. */
+export type Held = Pick<LossRow, 'segments_unknown' | 'reported_at'> & {
   readonly cause: LossCause
-  /** Among these seqs are the segments without a commit. */
-  readonly missing: SeqRuns
-  /** Among these seqs are segments whose commits have fewer records than the disk. */
-  readonly partial: SeqRuns
+  readonly runs: readonly LossRun[]
+  /** Counts those of which no seq is known, too. */
+  readonly bytes: number
+  /** Counts only those; null if they are not counted. */
+  readonly records_unknown: number | null
   /** It was counted on the disk, and not only reported by heartbeats. */
   readonly isExact: boolean
 }
@@ -49,7 +48,10 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
     .selectFrom('losses')
     .selectAll()
     .where('node_id', '=', node_id)
-    .where('credential_hash', credential_hash === null ? 'is' : '=', credential_hash)
+    // Rows of an earlier release do not say whose they are.
+    .where(({ eb, or }) =>
+      or([eb('credential_hash', 'is', null), ...(credential_hash === null ? [] : [eb('credential_hash', '=', credential_hash)])]),
+    )
     .where('recovered_at', 'is', null)
     .orderBy('recorded_at', 'desc')
     .execute()
@@ -68,9 +70,13 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
         accounts.add(owner.account_id)
         return
       }
-      const change = changeOf(row, held)
+      const change = changeOf(row, held, now)
       if (change === undefined) return
-      await db.updateTable('losses').set(change.set).where('id', '=', row.id).execute()
+      await db
+        .updateTable('losses')
+        .set({ ...change.set, credential_hash })
+        .where('id', '=', row.id)
+        .execute()
       if (change.isMore) accounts.add(owner.account_id)
     },
     /** Tells the accounts. Returns the number of losses. */
@@ -85,53 +91,71 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
   }
 }
 
-function newRow(whose: LossOwner & Machine, { missing, partial, isExact: _, ...held }: Held, now: number): LossRow {
-  const seqs = { missing_seqs: printRuns(missing), partial_seqs: printRuns(partial) }
-  const recovered = { segments_missing: held.segments, records_recovered: 0, bytes_recovered: 0 }
+function newRow(whose: LossOwner & Machine, held: Held, now: number): LossRow {
+  const recovered = { records_recovered: 0, bytes_recovered: 0 }
   const times = { recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null, searched_at: null }
-  return { id: newId(), ...whose, ...held, ...seqs, ...recovered, ...times }
+  const { runs, segments_unknown, records_unknown, bytes } = held
+  const missing = sumMissing(runs)
+  const segments = missing.segments + segments_unknown
+  return {
+    ...{ id: newId(), ...whose, cause: held.cause, reported_at: held.reported_at, ...recovered, ...times },
+    ...{ segments, segments_missing: segments, segments_unknown, runs: printLossRuns(runs), ...boundsOf(runs), bytes },
+    records: sumOf(missing.records, records_unknown),
+  }
 }
 
 /** Returns how a report changes a row, and whether it has more than before; undefined for nothing. */
-function changeOf(row: LossRow, held: Held): { readonly set: Partial<LossRow>; readonly isMore: boolean } | undefined {
-  const { missing, partial } = held
-  const before = { missing: parseRuns(row.missing_seqs), partial: parseRuns(row.partial_seqs) }
-  const [seqs, seqsBefore] = [uniteRuns(missing, partial), uniteRuns(before.missing, before.partial)]
+function changeOf(
+  row: LossRow,
+  held: Held,
+  now: number,
+): { readonly set: Partial<LossRow>; readonly isMore: boolean } | undefined {
+  const before = parseLossRuns(row.runs)
+  const runs = uniteLossRuns(before, held.runs)
+  const [was, is] = [sumMissing(before), sumMissing(runs)]
+  const segments_unknown = Math.max(row.segments_unknown, held.segments_unknown)
+  const isMore =
+    segments_unknown > row.segments_unknown ||
+    countSeqs(subtractRuns(seqsOf(runs), seqsOf(before))) > 0 ||
+    (was.records !== null && is.records !== null && is.records > was.records)
+  if (held.isExact && !isMore && held.cause === row.cause) return undefined
   const recovered = row.segments - row.segments_missing
-  const more = countSeqs(subtractRuns(seqs, seqsBefore))
-  const records = held.records === null ? null : held.records + row.records_recovered
-  const hasMoreRecords = records !== null && row.records !== null && records > row.records
-  const isMore = more > 0 || hasMoreRecords || held.segments + recovered > row.segments
-  // A removal or a release records what the node had reported. Its disk knows better.
-  const isFirstCount = held.isExact && (row.cause !== held.cause || row.reported_at < row.recorded_at)
-  if (held.isExact && !isFirstCount && !isMore) return undefined
-  const state = isMore ? { confirmed_at: null, confirmed_by: null, searched_at: null } : {}
-  // A segment that is missing from this report still counts.
-  const others = isFirstCount ? [] : subtractRuns(seqsBefore, seqs)
-  const segments_missing = held.segments + Math.min(row.segments_missing, countSeqs(others))
-  const all = {
-    missing: isFirstCount ? missing : uniteRuns(subtractRuns(before.missing, partial), missing),
-    partial: isFirstCount ? partial : uniteRuns(before.partial, partial),
-  }
+  const segments_missing = is.segments + segments_unknown
+  // More may be in the bucket than when it was searched.
+  const search = isMore || !held.isExact ? { searched_at: null } : {}
   const set = {
-    ...{ cause: held.cause, reported_at: held.reported_at, ...state },
-    ...{ missing_seqs: printRuns(all.missing), partial_seqs: printRuns(all.partial) },
-    ...{ segments: recovered + segments_missing, segments_missing, segments_unknown: held.segments_unknown },
-    ...boundsOf(row, held),
-    records: isFirstCount ? records : sumOf(row.records, held.records, row.records_recovered, others.length > 0 && more > 0),
-    bytes: isFirstCount ? held.bytes + row.bytes_recovered : Math.max(row.bytes, held.bytes + row.bytes_recovered),
+    ...{ cause: held.cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
+    ...(isMore ? { confirmed_at: null, confirmed_by: null } : {}),
+    ...{ segments: recovered + segments_missing, segments_missing, segments_unknown },
+    ...{ runs: printLossRuns(runs), ...widest(row, boundsOf(runs)) },
+    records: segments_unknown > 0 ? sumOf(row.records, 0) : sumOf(is.records, row.records_recovered),
+    bytes: Math.max(row.bytes, row.bytes_recovered + is.bytes),
   }
   return { set, isMore }
 }
 
-/** Null if one of them is not known. Of other segments than before, the records are added. */
-function sumOf(before: number | null, held: number | null, recovered: number, areOthers: boolean): number | null {
-  if (before === null || held === null) return null
-  return areOthers ? before + held : Math.max(before, held + recovered)
+/** Null if one of them is not known. */
+function sumOf(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : one + other
 }
 
-function boundsOf(row: LossRow, held: Held): Pick<LossRow, 'first_seq' | 'last_seq'> {
-  const choose = (least: (one: number, other: number) => number, one: number | null, other: number | null) =>
-    one === null || other === null ? null : least(one, other)
-  return { first_seq: choose(Math.min, row.first_seq, held.first_seq), last_seq: choose(Math.max, row.last_seq, held.last_seq) }
+type Bounds = Pick<LossRow, 'first_seq' | 'last_seq'>
+
+function boundsOf(runs: readonly LossRun[]): Bounds {
+  return { first_seq: runs[0]?.first_seq ?? null, last_seq: runs.at(-1)?.last_seq ?? null }
+}
+
+function widest(one: Bounds, other: Bounds): Bounds {
+  const choose = (least: (...seqs: readonly number[]) => number, ...seqs: readonly (number | null)[]) => {
+    const known = seqs.filter((seq) => seq !== null)
+    return known.length === 0 ? null : least(...known)
+  }
+  return {
+    first_seq: choose(Math.min, one.first_seq, other.first_seq),
+    last_seq: choose(Math.max, one.last_seq, other.last_seq),
+  }
+}
+
+function seqsOf(runs: readonly LossRun[]): SeqRuns {
+  return uniteRuns(runs.map(({ first_seq, last_seq }) => [first_seq, last_seq]))
 }

@@ -10,6 +10,7 @@
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { SegmentCommit } from '#model/commit.ts'
+import type { HeldSegments } from '#model/held-segments.ts'
 import { type Loss, LossCause, type LossesQuery, type LossState } from '#model/loss.ts'
 import type { Page } from '#model/page.ts'
 import { inChunks } from '../chunks.ts'
@@ -18,8 +19,9 @@ import { readPage } from '../page.ts'
 import { sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { listCommitted } from './log-commits.ts'
 import { type Held, lockCommitsOf, openLosses } from './loss-rows.ts'
-import { countSeqs, findRun, parseRuns, printRuns, type SeqRuns, subtractRuns } from './seq-runs.ts'
+import { addCommits, findLossRun, missingOf, parseLossRuns, printLossRuns, sumMissing } from './loss-runs.ts'
 
 type LossRow = Database['losses']
 
@@ -32,12 +34,10 @@ export type Losing = { readonly cause: LossCause; readonly credential_hash: stri
  */
 export async function recordLosses(db: Tx, node_id: string, { cause, credential_hash }: Losing, now: number): Promise<number> {
   await lockCommitsOf(db, node_id)
-  const delivered = await countDelivered(db, node_id)
-  const committed = await listCommittedSeqs(db, node_id)
   const losses = await openLosses(db, { node_id, credential_hash }, now)
   for (const log of await listHeld(db, node_id)) {
     const { endpoint_id, account_id, node_name, node_region: region, last_seen_at } = log
-    const held = heldBy(log, delivered.get(endpoint_id), committed.get(endpoint_id) ?? [], cause)
+    const held = await heldBy(db, { ...log, node_id }, cause)
     if (held === undefined) continue
     const owner = { endpoint_id, account_id, node_name, region }
     await losses.put(owner, { ...held, cause, reported_at: last_seen_at ?? now, isExact: false })
@@ -46,28 +46,41 @@ export async function recordLosses(db: Tx, node_id: string, { cause, credential_
 }
 
 /** Returns what a log has not delivered; undefined for nothing. */
-function heldBy(
-  { open_segments, undelivered_segments, parked_segments, quarantined_segments, ...log }: HeldLog,
-  delivered: Delivered | undefined,
-  committed: SeqRuns,
+async function heldBy(
+  db: Db,
+  { open_segments, undelivered_segments, parked_segments, quarantined_segments, ...log }: HeldLog & { readonly node_id: string },
   cause: LossCause,
-): Omit<Held, 'cause' | 'reported_at' | 'isExact'> | undefined {
-  const { first_seq, last_seq, undelivered_bytes } = log
+): Promise<Omit<Held, 'cause' | 'reported_at' | 'isExact'> | undefined> {
   // The machine that adopts a disk has its quarantine, too.
   const quarantined = cause === 'node_adopted' ? 0 : quarantined_segments
-  const counted = open_segments + undelivered_segments + parked_segments
-  // Some may have been delivered after the report. Each seq is that of one segment.
-  const missing = first_seq === null || last_seq === null ? undefined : subtractRuns([[first_seq, last_seq]], committed)
-  const segments = Math.min(counted, missing === undefined ? counted : countSeqs(missing))
-  if (segments + quarantined === 0) return undefined
-  // Reports do not count the records in quarantine.
-  const records = log.records === null || quarantined > 0 ? null : Math.max(0, log.records - (delivered?.records ?? 0))
+  const segments = open_segments + undelivered_segments + parked_segments
+  const known = heldSegmentsOf(log, segments)
+  // Some may have been delivered after the report.
+  const runs = missingOf(known ?? [], await listCommitted(db, log, known ?? []))
+  const segments_unknown = quarantined + (known === undefined ? segments : 0)
+  if (runs.length === 0 && segments_unknown === 0) return undefined
+  const delivered = (known ?? []).reduce((sum, { bytes }) => sum + bytes, 0) - sumMissing(runs).bytes
   return {
-    ...{ first_seq, last_seq, missing: missing ?? [], partial: [], records },
-    segments: segments + quarantined,
-    segments_unknown: quarantined + (missing === undefined ? segments : 0),
-    bytes: Math.max(0, undelivered_bytes - (delivered?.bytes ?? 0)),
+    ...{ runs, segments_unknown, bytes: Math.max(0, log.undelivered_bytes - delivered) },
+    // Reports do not count the records in quarantine.
+    records_unknown: quarantined > 0 ? null : known === undefined ? log.records : 0,
   }
+}
+
+/** Returns the segments that the node reported to hold; undefined if it does not say which. One of an earlier release says the first and the last. */
+function heldSegmentsOf(
+  {
+    held,
+    first_seq,
+    last_seq,
+    records,
+    undelivered_bytes: bytes,
+  }: Pick<HeldLog, 'held' | 'first_seq' | 'last_seq' | 'records' | 'undelivered_bytes'>,
+  segments: number,
+): readonly HeldSegments[] | undefined {
+  if (held !== null) return JSON.parse(held) as readonly HeldSegments[]
+  if (segments === 0) return []
+  return first_seq === null || last_seq === null ? undefined : [{ first_seq, last_seq, segments, records, bytes }]
 }
 
 type HeldLog = Awaited<ReturnType<typeof listHeld>>[number]
@@ -84,55 +97,15 @@ function listHeld(db: Db, node_id: string) {
     .select(['endpoint_lags.endpoint_id', 'endpoints.account_id', 'nodes.region as node_region', 'nodes.name as node_name'])
     .select('node_processes.last_seen_at')
     .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
-    .select(['endpoint_lags.records', 'endpoint_lags.first_seq', 'endpoint_lags.last_seq'])
+    .select(['endpoint_lags.records', 'endpoint_lags.first_seq', 'endpoint_lags.last_seq', 'endpoint_lags.held'])
     .where('endpoint_lags.node_id', '=', node_id)
     .where('endpoints.deleted_at', 'is', null)
     .execute()
 }
 
-type Delivered = { readonly records: number; readonly bytes: number }
-
-/** Returns what was delivered of the seqs that the node reported, by endpoint. */
-async function countDelivered(db: Db, node_id: string): Promise<ReadonlyMap<string, Delivered>> {
-  const rows = await db
-    .selectFrom('endpoint_lags')
-    .innerJoin('commits', (join) =>
-      join
-        .onRef('commits.endpoint_id', '=', 'endpoint_lags.endpoint_id')
-        .onRef('commits.node_id', '=', 'endpoint_lags.node_id')
-        .onRef('commits.seq', '>=', 'endpoint_lags.first_seq')
-        .onRef('commits.seq', '<=', 'endpoint_lags.last_seq'),
-    )
-    .select('endpoint_lags.endpoint_id')
-    .select(sql<number>`cast(sum(commits.records) as bigint)`.as('records'))
-    .select(sql<number>`cast(sum(commits.wal_bytes) as bigint)`.as('bytes'))
-    .where('endpoint_lags.node_id', '=', node_id)
-    .groupBy('endpoint_lags.endpoint_id')
-    .execute()
-  return new Map(rows.map(({ endpoint_id, records, bytes }) => [endpoint_id, { records: Number(records), bytes: Number(bytes) }]))
-}
-
-/** Returns those of the seqs that the node reported which have a commit, by endpoint. */
-async function listCommittedSeqs(db: Db, node_id: string): Promise<ReadonlyMap<string, SeqRuns>> {
-  // Neighbours have the same difference between their seq and their rank.
-  const { rows } = await sql<{ readonly endpoint_id: string; readonly first: number; readonly last: number }>`
-    select endpoint_id, cast(min(seq) as bigint) as first, cast(max(seq) as bigint) as last from (
-      select endpoint_id, seq, seq - row_number() over (partition by endpoint_id order by seq) as run from (
-        select distinct commits.endpoint_id, commits.seq from endpoint_lags
-        join commits on commits.endpoint_id = endpoint_lags.endpoint_id and commits.node_id = endpoint_lags.node_id
-          and commits.seq >= endpoint_lags.first_seq and commits.seq <= endpoint_lags.last_seq
-        where endpoint_lags.node_id = ${node_id}) as committed) as ranked
-    group by endpoint_id, run order by endpoint_id, first`.execute(db)
-  const runs = Map.groupBy(rows, ({ endpoint_id }) => endpoint_id)
-  return new Map(runs.entries().map(([id, own]) => [id, own.map(({ first, last }) => [Number(first), Number(last)] as const)]))
-}
-
-/**
- * Counts a commit that is new in this database as recovered, if its segment may be one of those that were lost. Call it with the commits of the
- * node locked. Of a removed node it is known between which seqs its segments are, and how many: a commit counts once the rest is fewer than that.
- */
+/** Counts a commit that is new in this database, if its segment is one of those that were lost. Call it with the commits of the node locked. */
 export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
-  const { node_id, endpoint_id, seq, records, wal_bytes } = commit
+  const { node_id, endpoint_id, seq } = commit
   const losses = await db
     .selectFrom('losses')
     .selectAll()
@@ -142,18 +115,17 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
     .where('recovered_at', 'is', null)
     .execute()
   for (const loss of losses) {
-    const missing = parseRuns(loss.missing_seqs)
-    if (findRun(missing, seq) === undefined) continue
-    const rest = subtractRuns(missing, [[seq, seq]])
-    const most = countSeqs(rest) + countSeqs(parseRuns(loss.partial_seqs)) + loss.segments_unknown
-    const segments_missing = Math.min(loss.segments_missing, most)
-    const records_recovered = safeSum(loss.records_recovered, records)
-    // Fewer records than the disk had are not all.
-    const isWhole = segments_missing === 0 && (loss.records === null || records_recovered >= loss.records)
+    const before = parseLossRuns(loss.runs)
+    if (findLossRun(before, seq) === undefined) continue
+    const runs = addCommits(before, [commit])
+    const [was, is] = [sumMissing(before), sumMissing(runs)]
+    const records = was.records === null || is.records === null ? commit.records : was.records - is.records
+    const segments_missing = is.segments + loss.segments_unknown
     const change = {
-      ...{ missing_seqs: printRuns(rest), segments_missing, records_recovered },
-      bytes_recovered: safeSum(loss.bytes_recovered, wal_bytes),
-      recovered_at: isWhole ? now : null,
+      ...{ runs: printLossRuns(runs), segments_missing },
+      records_recovered: safeSum(loss.records_recovered, records),
+      bytes_recovered: safeSum(loss.bytes_recovered, was.bytes - is.bytes),
+      recovered_at: segments_missing === 0 ? now : null,
     }
     await db.updateTable('losses').set(change).where('id', '=', loss.id).execute()
   }
@@ -252,7 +224,7 @@ export type FoundLoss = {
   readonly recorded_at: string
   readonly last_seq: number | null
   /** Neighbours of the segment of which some, or all, are not delivered whole; undefined if it is none of them. */
-  readonly partial: SeqRuns[number] | undefined
+  readonly partial: readonly [first: number, last: number] | undefined
   /** Control has looked for it in the buckets. */
   readonly is_searched: boolean
 }
@@ -273,13 +245,17 @@ export async function findLossOf(
     .where(({ eb, or }) => or([eb('first_seq', 'is', null), eb('first_seq', '<=', seq)]))
     .orderBy('recorded_at', 'desc')
     .execute()
-  const findPartial = ({ partial_seqs }: LossRow) => findRun(parseRuns(partial_seqs), seq)
-  const has = (row: LossRow) => findPartial(row) !== undefined || findRun(parseRuns(row.missing_seqs), seq) !== undefined
-  const row = rows.find(has) ?? rows[0]
+  const findRun = ({ runs }: LossRow) => findLossRun(parseLossRuns(runs), seq)
+  const row = rows.find((each) => findRun(each) !== undefined) ?? rows[0]
   if (row === undefined) return undefined
+  const run = findRun(row)
   const { id, cause, last_seq, recorded_at } = row
   const found = { id, state: stateOf(row), cause: LossCause.parse(cause), recorded_at: toTime(recorded_at), last_seq }
-  return { ...found, partial: row.recovered_at === null ? findPartial(row) : undefined, is_searched: row.searched_at !== null }
+  return {
+    ...found,
+    partial: row.recovered_at === null && run !== undefined ? [run.first_seq, run.last_seq] : undefined,
+    is_searched: row.searched_at !== null,
+  }
 }
 
 export type LossTotals = { readonly losses: number; readonly records: number; readonly bytes: number }
@@ -363,12 +339,12 @@ function toLoss(row: LossRow & { readonly endpoint_name: string; readonly is_nod
   }
 }
 
-/** Commits between the segments of a removed node may be of others: as long as nothing is known to be recovered, they do not count. */
 function recoveredOf({ segments, segments_missing, records, bytes, records_recovered, bytes_recovered }: LossRow) {
-  if (segments === segments_missing) return { segments: 0, records: 0, bytes: 0 }
-  const most = { records: records ?? Number.MAX_SAFE_INTEGER, bytes }
-  const recovered = { records: Math.min(records_recovered, most.records), bytes: Math.min(bytes_recovered, most.bytes) }
-  return { segments: segments - segments_missing, ...recovered }
+  return {
+    segments: segments - segments_missing,
+    records: Math.min(records_recovered, records ?? Number.MAX_SAFE_INTEGER),
+    bytes: Math.min(bytes_recovered, bytes),
+  }
 }
 
 function safeSum(one: number, other: number): number {

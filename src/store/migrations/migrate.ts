@@ -63,10 +63,11 @@ import * as unreportedCommits from './0054-unreported-commits.ts'
 import * as releasedCredentials from './0055-released-credentials.ts'
 import * as causesOfLosses from './0056-causes-of-losses.ts'
 import * as formerCredentials from './0057-former-credentials.ts'
-import * as seqsOfLosses from './0058-seqs-of-losses.ts'
+import * as segmentsOfLosses from './0058-segments-of-losses.ts'
 import * as accountsOfMissingCommits from './0059-accounts-of-missing-commits.ts'
 import * as searchedLosses from './0060-searched-losses.ts'
 import * as quarantinedSeqs from './0061-quarantined-seqs.ts'
+import * as heldSegments from './0062-held-segments.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -129,10 +130,11 @@ const released: readonly Migration[] = [
   { version: 55, name: 'released-credentials', up: releasedCredentials.up },
   { version: 56, name: 'causes-of-losses', up: causesOfLosses.up },
   { version: 57, name: 'former-credentials', up: formerCredentials.up },
-  { version: 58, name: 'seqs-of-losses', up: seqsOfLosses.up },
+  { version: 58, name: 'segments-of-losses', up: segmentsOfLosses.up },
   { version: 59, name: 'accounts-of-missing-commits', up: accountsOfMissingCommits.up },
   { version: 60, name: 'searched-losses', up: searchedLosses.up },
   { version: 61, name: 'quarantined-seqs', up: quarantinedSeqs.up },
+  { version: 62, name: 'held-segments', up: heldSegments.up },
 ]
 
 /** An arbitrary number, the same in every release. */

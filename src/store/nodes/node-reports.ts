@@ -157,6 +157,7 @@ async function writeLags(
           records: ref('excluded.records'),
           first_seq: ref('excluded.first_seq'),
           last_seq: ref('excluded.last_seq'),
+          held: ref('excluded.held'),
           quarantined_first_seq: ref('excluded.quarantined_first_seq'),
           quarantined_last_seq: ref('excluded.quarantined_last_seq'),
           oldest_sealed_at: ref('excluded.oldest_sealed_at'),
@@ -207,13 +208,14 @@ function isSame(stored: LagRow, reported: LagRow | undefined): boolean {
 
 function toLagRow(
   node_id: string,
-  { closed, oldest_sealed_at, blocked_by, failing_view, scrub_finding, records, first_seq, last_seq, ...lag }: EndpointLag,
+  { closed, oldest_sealed_at, blocked_by, failing_view, scrub_finding, records, first_seq, last_seq, held, ...lag }: EndpointLag,
 ): LagRow {
   return {
     ...lag,
     records: records ?? null,
     first_seq: first_seq ?? null,
     last_seq: last_seq ?? null,
+    held: held === undefined ? null : JSON.stringify(held),
     quarantined_first_seq: lag.quarantined_first_seq ?? null,
     quarantined_last_seq: lag.quarantined_last_seq ?? null,
     node_id,
@@ -240,6 +242,7 @@ function selectLags(db: Db) {
 function toNodeLag({
   failing_view_id,
   failing_since,
+  held: _,
   ...row
 }: LagRow & { node_name: string | null; reported_at: number }): NodeLag {
   return {
