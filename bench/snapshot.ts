@@ -96,7 +96,9 @@ export const benchmark: Benchmark = {
     const node = new SnapshotSections(kinds)
     yield* await figures('full snapshot, built', node)
     yield* await figures('full snapshot, again', new SnapshotSections(kinds))
-    await applyChange((db) => updateEndpoint(db, account, must(endpoints[0], 'an endpoint'), { segment_bytes: 9_000_000 }))
+    await applyChange((db) =>
+      updateEndpoint(db, account, must(endpoints[0], 'an endpoint'), { segment_bytes: 9_000_000 }, Date.now()),
+    )
     yield* await figures('one changed endpoint', node)
     await applyChange((db) => insertApiKey(db, newKey(), Date.now()))
     yield* await figures('one new key', node)

@@ -38,6 +38,7 @@ import { warnAboutLocalBuckets } from './local-buckets.ts'
 import { type ControlCore, type ControlPlane, type ControlPorts, composeControl, composeCore } from './plane.ts'
 import { type Bootstrapped, bootstrap } from './resources/bootstrap.ts'
 import { comparedOptions, reportSettingDifferences } from './setting-differences.ts'
+import type { SearchEndpoint } from './upkeep/losses-in-buckets.ts'
 import type { RebuildRegion } from './upkeep/lost-commits.ts'
 
 export type AppHooks = {
@@ -49,6 +50,8 @@ export type AppHooks = {
   readonly onBootstrap: (made: Bootstrapped) => void | Promise<void>
   /** Reads the buckets for commits that the database lost. Without, an operator has to (inlet commits rebuild). */
   readonly rebuildRegion?: RebuildRegion
+  /** Looks in the buckets for what nodes that lost their place had not reported. */
+  readonly searchEndpoint?: SearchEndpoint
   /** Whether somebody at a terminal starts this process. */
   readonly isAtTerminal?: boolean
   /** Called with a one-time link into the console as long as nobody has signed in. */
@@ -114,6 +117,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     previewWorkers: new PreviewWorkers({ clock, logger, sandbox }),
     queryWorkers: new QueryWorkers({ clock, logger, sandbox, directory: config.paths.queries }),
     rebuildRegion: hooks.rebuildRegion,
+    searchEndpoint: hooks.searchEndpoint,
   }
   const core = composeCore(config, ports, await newestHeartbeat(store.db))
   const certificates = await openCertificates(

@@ -62,8 +62,15 @@ export const controlLimits = {
   recoveryDelayMsMax: 3_600_000,
   /** A node whose log was adopted ends within this time of the first refusal: by then its other process was refused as well. */
   fencedEndsMs: 60_000,
-  /** Losses that are looked for in the buckets at a time. */
-  lossesSearchedMax: 200,
+  /** Accounts whose losses are looked for in the buckets at a time, each in one endpoint. */
+  accountsSearchedMax: 4,
+  /** The markers of an endpoint are read for so long at most. A bucket may have millions. */
+  searchMsMax: 1_800_000,
+  /** A bucket without the markers that it should have is tried again for so long: its disk may be mounted again. */
+  emptyBucketsMs: 86_400_000,
+  /** Problems that a loss names, and their length at most. */
+  searchProblemsShown: 3,
+  searchProblemCharacters: 1_000,
   /** Problems in one line of the log. */
   problemsLogged: 10,
   /** How often endpoints that compact by themselves are checked, and how many are read at once. */

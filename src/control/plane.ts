@@ -100,7 +100,7 @@ import { createCanaryStops } from './upkeep/canaries.ts'
 import { createCheckpoints } from './upkeep/checkpoints.ts'
 import { createDrainRemoval } from './upkeep/drains.ts'
 import { createHousekeeping } from './upkeep/housekeeping.ts'
-import { createLossSearch } from './upkeep/losses-in-buckets.ts'
+import { createLossSearch, type SearchEndpoint } from './upkeep/losses-in-buckets.ts'
 import { createCommitRecovery, type RebuildRegion } from './upkeep/lost-commits.ts'
 import { createNewEndpointChecks } from './upkeep/new-endpoints.ts'
 import { createRevocationNotes } from './upkeep/revocations.ts'
@@ -124,6 +124,7 @@ export type ControlPorts = {
   readonly queryWorkers: QueryWorkers
   readonly registry: Registry
   readonly rebuildRegion: RebuildRegion | undefined
+  readonly searchEndpoint: SearchEndpoint | undefined
 }
 
 export type ControlConfig = {
@@ -395,7 +396,17 @@ function composeApiServices(
 
 function listServices(
   config: ControlConfig,
-  { store, clock, logger, registry, objects, rebuildRegion: rebuild, previewWorkers, queryWorkers }: ControlPorts,
+  {
+    store,
+    clock,
+    logger,
+    registry,
+    objects,
+    rebuildRegion: rebuild,
+    searchEndpoint: search,
+    previewWorkers,
+    queryWorkers,
+  }: ControlPorts,
   { applyChange, auditTrail, databaseWatch, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
   certificates: Certificates,
   { dns }: Parts,
@@ -414,11 +425,8 @@ function listServices(
     ...(databaseWatch === undefined ? [] : [databaseWatch]),
     ...createCheckpoints(store, { clock, logger }),
     createHousekeeping({ store, auditTrail, commitsKeptMs: keptMs, leadership, clock, logger }),
-    ...(rebuild === undefined
-      ? []
-      : [createCommitRecovery, createLossSearch].map((create) =>
-          create({ store, stores, rebuild, keptMs, leadership, clock, logger }),
-        )),
+    ...(rebuild === undefined ? [] : [createCommitRecovery({ store, stores, rebuild, keptMs, leadership, clock, logger })]),
+    ...(search === undefined ? [] : [createLossSearch({ store, stores, search, keptMs, leadership, clock, logger })]),
     createDrainRemoval({ store, applyChange, endpointStates, leadership, clock, logger }),
     createAutomaticCompactions({ store, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),

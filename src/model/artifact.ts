@@ -135,6 +135,26 @@ export function parseMarkerKey(key: string): { readonly commitId: string; readon
   return { commitId, kind: isAddition ? { type: 'addition-marker', name, version: Number(version) } : { type: 'marker' } }
 }
 
+export type MarkerName = {
+  readonly commitId: string
+  readonly isAddition: boolean
+  readonly nodeId: string
+  readonly seq: number
+  /** When the UTC day of the seal began (epoch ms). */
+  readonly dayStartMs: number
+}
+
+/** Returns the parts of the key of a marker, or undefined if no marker has such a key. */
+export function parseMarkerName(key: string): MarkerName | undefined {
+  const marker = parseMarkerKey(key)
+  const [, nodeId, , seq] = commitIdPattern.exec(marker?.commitId ?? '') ?? []
+  if (marker === undefined || nodeId === undefined || seq === undefined) return undefined
+  const day = /\/dt=([0-9]{4}-[0-9]{2}-[0-9]{2})\/[^/]*$/.exec(key)?.[1] ?? ''
+  const dayStartMs = Date.parse(day)
+  if (Number.isNaN(dayStartMs)) return undefined
+  return { commitId: marker.commitId, isAddition: marker.kind.type === 'addition-marker', nodeId, seq: Number(seq), dayStartMs }
+}
+
 /** Returns the id of an addition's marker: the commit id of the segment, and the view version that was added. */
 export function additionId(commitId: string, { name, version }: ViewVersion): string {
   return `${commitId}.${name}-v${version}`

@@ -58,6 +58,10 @@ export const Loss = z.object({
     description:
       'when control had looked for its segments in the bucket; null: not yet since it was recorded, or became more, so they may be there',
   }),
+  search_problem: z.string().nullable().meta({
+    description:
+      'what the search left in doubt, with the next step: segments may be there; null for nothing. Control tries again while `searched_at` is null, once a destination of the account changes, and after `inlet commits rebuild`',
+  }),
   recovered: z
     .object({ segments: z.int().min(0), records: z.int().min(0), bytes: z.int().min(0) })
     .meta({ description: 'delivered since the node was removed' }),

@@ -32,5 +32,7 @@ export type LossTables = {
     confirmed_by: string | null
     /** When control had looked for it in the buckets; null: not since it was recorded, or became more. */
     searched_at: number | null
+    /** Says what the last search left in doubt. */
+    search_problem: string | null
   }
 }

@@ -180,6 +180,16 @@ export type Database = OtherTables & {
     /** When it was first served under its name. */
     provisioned_at: number | null
   }
+  /** Where endpoints delivered before: endpoints/former-places.ts. */
+  former_places: {
+    endpoint_id: string
+    destination_id: string
+    bucket: string
+    prefix: string
+    /** Region of the bucket. */
+    region: string
+    replaced_at: number
+  }
   views: {
     id: string
     account_id: string

@@ -29,6 +29,7 @@ const exempt: readonly string[] = [
   // Control looks in the buckets for a minute and more first.
   'only on the disk',
   ', or confirm the loss',
+  '; control tries again',
   // Nobody leads for two minutes.
   'was last checked at',
   // Twenty nodes are too many.

@@ -1,6 +1,7 @@
 /** The services of control for nodes, composed as production does, on a database in memory. */
 import { Registry } from 'prom-client'
 import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
+import { searchEndpoint } from '#cli/commits/search-endpoint.ts'
 import { JobLeases } from '#control/fleet/job-leases.ts'
 import { leftOnDiskService } from '#control/fleet/left-on-disk.ts'
 import { nodeAccess } from '#control/fleet/node-access.ts'
@@ -33,7 +34,8 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
   const delivered = new DeliveredMetrics(new Registry(), { byView: false, clock })
   const access = nodeAccess({ store, joinSecret: 'unused', registry: new Registry(), clock, logger })
   const register = { ipv4: [], ipv6: [], ingest_address: '127.0.0.1:8081' }
-  const reading = { store, stores, clock, keptMs, logger, rebuild: rebuildRegion }
+  const reading = { store, stores, clock, keptMs, logger }
+  const newLeadership = () => createLeadership(store, { clock, logger })
   return {
     ...{ store, feed, access },
     nodes: nodeService({ store, feed, deliveryProcesses: new DeliveryProcesses(new Registry(), clock), clock, logger }),
@@ -46,9 +48,10 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),
-    upkeep: [createCommitRecovery, createLossSearch].map((create) =>
-      create({ ...reading, leadership: createLeadership(store, { clock, logger }) }),
-    ),
+    upkeep: [
+      createCommitRecovery({ ...reading, rebuild: rebuildRegion, leadership: newLeadership() }),
+      createLossSearch({ ...reading, search: searchEndpoint, leadership: newLeadership() }),
+    ],
     /** Lets a node have its id, as its first start does. */
     join: (node_id: string, secret: string) =>
       access.join({ token_id: null }, { node_id, region: 'loc', secret, previous_secret: null, ...register }),

@@ -166,9 +166,11 @@ describeStores('automatic compactions', (test) => {
     expect((await next(now + leaseLimits.leaseMs + 1)).prepared).not.toBe('later')
     await transact(store, (db) => setJobStatus(db, account, backfill.id, 'canceled', now))
     // The owner changed their mind.
-    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { compaction: null }))
+    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { compaction: null }, 0))
     expect((await next(now)).prepared).toMatchObject({ status: 'skipped', reason: 'the endpoint no longer removes these files' })
-    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { compaction: { ...daily, remove_after_hours: 48 } }))
+    await inNewEpoch(store, (db) =>
+      updateEndpoint(db, account, endpoint, { compaction: { ...daily, remove_after_hours: 48 } }, 0),
+    )
 
     await transact(store, (db) => markCompactionFailed(db, commit_id, now))
     await finishAll(now, 'failed')

@@ -14,11 +14,13 @@ import { compactedKey, compactionMarkerKey, objectKey, printArtifactKind } from 
 import { commitId, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { DirectoryStores } from '#objects/directory.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { findCommit, insertAddition } from '#store/commits/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits/commits.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
 import { listMissingCommits, noteMissingCommits } from '#store/commits/missing-commits.ts'
-import { insertDestination } from '#store/endpoints/destinations.ts'
+import { insertDestination, updateDestination } from '#store/endpoints/destinations.ts'
+import { updateEndpoint } from '#store/endpoints/endpoints.ts'
 import { insertVersion, publishView } from '#store/endpoints/views.ts'
 import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
@@ -368,6 +370,16 @@ describeStores('inlet commits rebuild', (test) => {
     await rename(`${folder}-elsewhere`, folder)
     expect((await rebuild(store)).code).toBe(0)
     expect(await listMissingCommits(store.db)).toEqual([])
+  })
+
+  test('a marker under a prefix that the destination had before is found', async ({ store }) => {
+    const place = await aPlace(store)
+    await delivered(place, aCommit(place, 1))
+    const { account, destination, endpoint } = place
+    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { destination_id: destination.id }, now))
+    await inNewEpoch(store, (db) => updateDestination(db, account, destination.id, { prefix: 'newer' }, now))
+    expect((await rebuild(store)).text).toContain('1 recorded')
+    expect((await shown(store, place)).commits).toMatchObject([{ seq: 1 }])
   })
 
   test('a dry run reports and records nothing; --endpoint and --destination narrow the search', async ({ store }) => {

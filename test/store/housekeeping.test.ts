@@ -2,7 +2,11 @@
 import { expect } from 'vitest'
 import { runHousekeeping } from '#control/upkeep/housekeeping.ts'
 import { newId } from '#model/id.ts'
+import { inNewEpoch } from '#store/cluster/epoch.ts'
 import { recordCommit } from '#store/commits/commits.ts'
+import { insertDestination, updateDestination } from '#store/endpoints/destinations.ts'
+import { updateEndpoint } from '#store/endpoints/endpoints.ts'
+import { listFormerPlaces } from '#store/endpoints/former-places.ts'
 import { insertCompaction, publishCompaction } from '#store/jobs/compactions.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
 import { getViewMetrics } from '#store/series/view-counters.ts'
@@ -10,7 +14,17 @@ import { getViewQuality } from '#store/series/view-quality.ts'
 import { transact } from '#store/store.ts'
 import type { TestStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, describeStores, iso, t0 } from './fixtures.ts'
+import {
+  aCommit,
+  aDestination,
+  anAccount,
+  anOutcome,
+  aPublishedView,
+  aStoredEndpoint,
+  describeStores,
+  iso,
+  t0,
+} from './fixtures.ts'
 
 const dayMs = 86_400_000
 const keptMs = 400 * dayMs
@@ -47,6 +61,19 @@ describeStores('housekeeping', (test) => {
     expect((await getViewMetrics(store.db, account, view, t0)).aggregated.all_time.processed).toBe(30)
     await run(t0 + keptMs + 13)
     expect(await seqs('commits')).toEqual([])
+  })
+
+  test('removes where endpoints delivered before as late as the commits', async ({ store }) => {
+    const { account, endpoint, run } = await setUp(store)
+    const { id, bucket } = await insertDestination(store.db, account, aDestination(), t0)
+    await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint, { destination_id: id }, t0))
+    for (const [at, prefix] of ['a', 'b', 'c'].entries())
+      await inNewEpoch(store, (db) => updateDestination(db, account, id, { prefix }, t0 + at))
+    await inNewEpoch(store, (db) => updateDestination(db, account, id, { name: 'renamed' }, t0 + 3))
+    const places = async () => (await listFormerPlaces(store.db, endpoint, 0)).map(({ prefix }) => prefix)
+    expect(await listFormerPlaces(store.db, endpoint, t0 + 2)).toMatchObject([{ destination_id: id, bucket, prefix: 'b' }])
+    await run(t0 + keptMs + 1)
+    expect(await places()).toEqual(['b', 'a'])
   })
 
   test('removes compactions once the commits that they merged are gone', async ({ store }) => {

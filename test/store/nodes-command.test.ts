@@ -111,7 +111,9 @@ describeStores('inlet nodes', (test) => {
     const { items } = await listLosses(store.db, account, { limit: 5, offset: 0 })
     expect(items).toMatchObject([{ endpoint_id: endpoint, node_id: id, segments: 2, records: 12, first_segment_seq: 3 }])
     expect(await sumOpenLosses(store.db)).toEqual({ losses: 1, records: 12, bytes: 9 })
-    expect((await inlet(store.url, 'losses')).out).toMatch(new RegExp(`open +${account} .* 2 +12 +9 +${items[0]?.id}$`, 'm'))
+    expect((await inlet(store.url, 'losses')).out).toMatch(
+      new RegExp(`open +${account} .* 2 +12 +9 +- +${items[0]?.id} +-$`, 'm'),
+    )
     expect((await inlet(store.url, 'losses', '--account', newId())).out).toBe('There are no losses.\n')
     expect((await inlet(store.url, 'losses', '--state', 'perhaps')).err).toContain('--state: ')
     const restored = aCommit(endpoint, 3, { node_id: id, records: 5 })

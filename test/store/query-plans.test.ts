@@ -32,6 +32,7 @@ import {
 } from '#store/commits/losses.ts'
 import { findMovedFiles } from '#store/commits/moved-files.ts'
 import { findRecentRawParquet, listRawParquet } from '#store/commits/raw-parquet.ts'
+import { findEndpointToSearch, listAccountsToSearch } from '#store/commits/unsearched-losses.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/endpoints/bindings.ts'
 import { listDestinations } from '#store/endpoints/destinations.ts'
 import {
@@ -363,6 +364,8 @@ describeStores('query plans', (test, kind) => {
       ['losses', (db) => listOpenLosses(db, [endpoint])],
       ['losses', (db) => listOpenLossesOfAccount(db, account)],
       ['losses', (db) => findLossOf(db, endpoint, { node_id: newId(), seq: 1 })],
+      ['losses', (db) => listAccountsToSearch(db, t0)],
+      ['losses', (db) => findEndpointToSearch(db, { account_id: account, regions: ['loc'], after: '', before: t0 })],
       ['losses', (db) => recoverLoss(db, aCommit(endpoint, 99_997), t0)],
       ['commits', (db) => findNeighbours(db, endpoint, { node_id: newId(), seq: 1 })],
       ['commits', (db) => recordLosses(db, newId(), { cause: 'node_removed', credential_hash: null }, t0)],

@@ -167,7 +167,7 @@ describeStores('versions of sections', (test) => {
 
     const destination = await aStoredDestination(store, account)
     const bind = { destination_id: destination.id }
-    expect(await touched('fra', () => inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint.id, bind)))).toEqual([
+    expect(await touched('fra', () => inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint.id, bind, 0)))).toEqual([
       endpointSection,
     ])
     const update = (change: object) => () => inNewEpoch(store, (db) => updateDestination(db, account, destination.id, change, t0))
@@ -288,7 +288,7 @@ async function randomChange(
     case 5: {
       const { id } = await aStoredDestination(store, account)
       if (endpoint?.account_id !== account) return
-      await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint.id, { destination_id: id }))
+      await inNewEpoch(store, (db) => updateEndpoint(db, account, endpoint.id, { destination_id: id }, 0))
       await inNewEpoch(store, (db) => updateDestination(db, account, id, { prefix: `p${number}` }, t0))
       return
     }

@@ -6,6 +6,7 @@ import { test } from 'vitest'
 import { newApiKey, newExternalId } from '#auth/secrets.ts'
 import { type App, startControl } from '#control/app.ts'
 import type { Bootstrapped } from '#control/resources/bootstrap.ts'
+import type { SearchEndpoint } from '#control/upkeep/losses-in-buckets.ts'
 import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
 import { must } from '#lib/assert.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
@@ -84,6 +85,7 @@ export type ControlOptions = {
   readonly database?: TestDatabase
   readonly directory?: string
   readonly rebuildRegion?: RebuildRegion
+  readonly searchEndpoint?: SearchEndpoint
   /** Gets each line of the log. */
   readonly onLog?: (line: string) => void
 }
@@ -124,7 +126,8 @@ export async function newControl({
   const onBootstrap = (made: Bootstrapped) => {
     bootstrapped = made
   }
-  const recovery = given.rebuildRegion && { rebuildRegion: given.rebuildRegion }
+  const { rebuildRegion, searchEndpoint } = given
+  const recovery = { ...(rebuildRegion && { rebuildRegion }), ...(searchEndpoint && { searchEndpoint }) }
   const app = await startControl(config, { logger, clock, onBootstrap, isAtTerminal, ...recovery })
   const store = await openStore(database.url)
   const call = callOf(app)

@@ -267,7 +267,9 @@ export const lossesCommands = buildRouteMap({
         RECORDS: 'records',
         SIZE: ['bytes', 'bytes'],
         RECOVERED: 'recovered.records',
+        SEARCHED: 'searched_at',
         ID: 'id',
+        'IN DOUBT': 'search_problem',
       },
     }),
     confirm: callCommand('confirmLoss', 'accept a loss, so that the status of its endpoint no longer names it', {

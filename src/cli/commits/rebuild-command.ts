@@ -5,8 +5,9 @@ import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
-import { listMarkerFolders, type MarkerFolder } from '#store/commits/marker-folders.ts'
+import { listAllMarkerFolders, type MarkerFolder } from '#store/commits/marker-folders.ts'
 import { clearMissingCommits, listReadableCommits, narrowMissingCommits } from '#store/commits/missing-commits.ts'
+import { searchAgain } from '#store/commits/unsearched-losses.ts'
 import type { Store } from '#store/store.ts'
 import { audited } from '../operator/audited.ts'
 import { openToChange, openToRead } from '../operator/store.ts'
@@ -31,7 +32,7 @@ If one is gone for good, delete its destination, or go on without it: inlet comm
 export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Promise<void> {
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
   await using store = await (flags.dryRun ? openToRead : openToChange)(this)
-  const folders = await listMarkerFolders(store.db, filter)
+  const folders = await listAllMarkerFolders(store.db, filter)
   const isFiltered = filter.endpoint_id !== undefined || filter.destination_id !== undefined
   if (folders.length === 0 && isFiltered) throw new UserError('no endpoint and destination in this database match these options')
   const config = await this.readConfig()
@@ -52,6 +53,8 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
       await narrowMissingCommits(store.db, missing, unread)
       this.process.stderr.write(stillMissing)
     }
+    // A place that was in doubt may be readable by now.
+    if (!flags.dryRun) await searchAgain(store.db, { endpoint_id: filter.endpoint_id })
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -78,7 +81,7 @@ async function rebuild(
   output.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
   let progress: Progress | undefined
   let [done, total] = [0, 0]
-  const { tally, problems, unread } = await rebuildFolders(folders, {
+  const { tally, problems, problemCount, unread } = await rebuildFolders(folders, {
     ...{ store, stores, now: () => context.clock.now(), keptMs: commitsKeptDays * dayMs, dryRun },
     onCounted: (markers) => {
       total = markers
@@ -95,8 +98,8 @@ async function rebuild(
   const lines = [
     `${tally.recorded} ${what}, ${tally.known} already known, ${tally.rejected} rejected${expired}`,
     ...problems.slice(0, problemLinesMax).map((problem) => `  ${problem}`),
-    ...(problems.length > problemLinesMax ? [`  … and ${problems.length - problemLinesMax} more`] : []),
+    ...(problemCount > problemLinesMax ? [`  … and ${problemCount - problemLinesMax} more`] : []),
   ]
   printResult(context, { json }, { ...tally, dry_run: dryRun, problems }, `${lines.join('\n')}\n`)
-  return { isComplete: problems.length === 0, unread }
+  return { isComplete: problemCount === 0, unread }
 }

@@ -4,6 +4,8 @@ import type { ObjectStores } from '#objects/object-store.ts'
 import { hasCommitsIn, type MarkerFolder } from '#store/commits/marker-folders.ts'
 import { countMarkers, type RebuildOptions, rebuildFolder, type Tally } from './rebuild.ts'
 
+const problemsKept = 1000
+
 export type FoldersOptions = Pick<RebuildOptions, 'store' | 'now' | 'keptMs' | 'dryRun'> & {
   readonly stores: ObjectStores
   /** Called with the number of all markers, before the first is read. */
@@ -14,7 +16,9 @@ export type FoldersOptions = Pick<RebuildOptions, 'store' | 'now' | 'keptMs' | '
 
 export type RebuiltFolders = {
   readonly tally: Tally
+  /** The first of them: a bucket may have any number of other objects. */
   readonly problems: readonly string[]
+  readonly problemCount: number
   /** Accounts with a bucket that was not read. What is rejected was not lost. */
   readonly unread: readonly string[]
 }
@@ -25,17 +29,22 @@ export async function rebuildFolders(
 ): Promise<RebuiltFolders> {
   const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
   const problems: string[] = []
+  let problemCount = 0
+  const report = (problem: string) => {
+    problemCount += 1
+    if (problems.length < problemsKept) problems.push(problem)
+  }
   const unreadable = new Set<string>()
   const unread = new Set<string>()
   const reportUnreadable = ({ account_id, target: { id, bucket } }: MarkerFolder, error: unknown) => {
     unreadable.add(id)
     unread.add(account_id)
-    problems.push(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
+    report(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
   }
   // The other folders of the bucket may be whole.
   const reportEmpty = ({ account_id, endpoint_id, target: { bucket } }: MarkerFolder) => {
     unread.add(account_id)
-    problems.push(`bucket ${bucket} has no marker of endpoint ${endpoint_id}, which delivered to it: is its disk mounted?`)
+    report(`bucket ${bucket} has no marker of endpoint ${endpoint_id}, which delivered to it: is its disk mounted?`)
   }
   const counted: { readonly folder: MarkerFolder; readonly markers: number }[] = []
   for (const folder of folders) {
@@ -58,11 +67,11 @@ export async function rebuildFolders(
     try {
       await rebuildFolder(stores.open(folder.target), folder, tally, {
         ...{ store, now, keptMs, dryRun, onProgress },
-        onRejected: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
+        onRejected: (key, reason) => report(`${bucket}/${key}: ${reason}`),
       })
     } catch (error) {
       reportUnreadable(folder, error)
     }
   }
-  return { tally, problems, unread: [...unread] }
+  return { tally, problems, problemCount, unread: [...unread] }
 }

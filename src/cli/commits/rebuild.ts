@@ -20,7 +20,7 @@ import { type FoundMarker, type Outcome, type Rejected, readMarker } from './fou
 import { rebuildCompaction } from './rebuild-compaction.ts'
 
 /** Markers per database lookup. */
-const batchMarkers = 200
+export const batchMarkers = 200
 /** Markers to read in parallel. */
 const readsParallel = 16
 /** Used as the job id: the marker does not name the job. */
@@ -37,11 +37,12 @@ export type RebuildOptions = {
   readonly onProgress: (markers: number) => void
   /** Called for each rejected marker. */
   readonly onRejected: (key: string, reason: string) => void
+  readonly signal?: AbortSignal
 }
 
 export type Tally = { recorded: number; known: number; expired: number; rejected: number }
 
-type Entry = { readonly key: string; readonly bytes: number; readonly commitId: string; readonly isAddition: boolean }
+export type Entry = { readonly key: string; readonly bytes: number; readonly commitId: string; readonly isAddition: boolean }
 
 /** Returns the number of markers in the folder. Throws ObjectStoreError. */
 export async function countMarkers(store: ObjectStore, folder: MarkerFolder): Promise<number> {
@@ -90,7 +91,8 @@ export async function rebuildFolder(
   }
 }
 
-async function rebuildBatch(
+/** Records those of these markers that have no commit. Throws ObjectStoreError. */
+export async function rebuildBatch(
   store: ObjectStore,
   folder: MarkerFolder,
   batch: readonly Entry[],
@@ -107,7 +109,7 @@ async function rebuildBatch(
   options.onProgress(batch.length - unread.length)
   for (let at = 0; at < unread.length; at += readsParallel) {
     const entries = unread.slice(at, at + readsParallel)
-    const markers = await Promise.all(entries.map((entry) => read(store, folder, entry)))
+    const markers = await Promise.all(entries.map((entry) => read(store, folder, entry, options)))
     for (const [index, { key }] of entries.entries()) {
       const marker = markers[index] ?? { rejected: 'not read' }
       const result = 'rejected' in marker ? marker : await record(marker, folder, options)
@@ -119,9 +121,14 @@ async function rebuildBatch(
   }
 }
 
-async function read(store: ObjectStore, folder: MarkerFolder, { key, bytes }: Entry): Promise<FoundMarker | Rejected> {
+async function read(
+  store: ObjectStore,
+  folder: MarkerFolder,
+  { key, bytes }: Entry,
+  { signal }: RebuildOptions,
+): Promise<FoundMarker | Rejected> {
   if (bytes > markerBytesMax) return { rejected: `too large for a marker: ${bytes} bytes` }
-  const body = await store.get(key)
+  const body = await store.get(key, signal)
   return body === undefined ? { rejected: 'removed in the meantime' } : readMarker(key, body, folder)
 }
 

@@ -21,10 +21,10 @@ export async function listAllLosses(this: CliContext, { account, state, json }: 
   const service = lossService(servicesBeside(this, store))
   const losses = await listAll((page) => service.listAll({ ...value, ...page }))
   if (json) return printJson(this, losses)
-  const heads = ['RECORDED', 'STATE', 'ACCOUNT', 'ENDPOINT', 'NODE', 'SEGMENTS', 'RECORDS', 'BYTES', 'ID']
+  const heads = ['RECORDED', 'STATE', 'ACCOUNT', 'ENDPOINT', 'NODE', 'SEGMENTS', 'RECORDS', 'BYTES', 'SEARCHED', 'ID', 'IN DOUBT']
   const rows = losses.map(({ recorded_at, segments, records, bytes, id, ...loss }) => [
     ...[recorded_at, loss.state, loss.account_id, loss.endpoint_name, namedId(loss.node_id, loss.node_name)],
-    ...[String(segments), String(records ?? '-'), String(bytes), id],
+    ...[String(segments), String(records ?? '-'), String(bytes), loss.searched_at ?? '-', id, loss.search_problem ?? '-'],
   ])
   this.process.stdout.write(losses.length === 0 ? 'There are no losses.\n' : toTable([heads, ...rows]))
 }

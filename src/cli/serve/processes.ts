@@ -1,5 +1,6 @@
 /** The commands that run processes. Each imports its process on demand, so that it does not load libraries of the others. */
 import type { Config } from '#config/config.ts'
+import type { SearchEndpoint } from '#control/upkeep/losses-in-buckets.ts'
 import type { RebuildRegion } from '#control/upkeep/lost-commits.ts'
 import type { Clock } from '#lib/clock.ts'
 import { system } from '#lib/system.ts'
@@ -73,7 +74,9 @@ export function control(this: CliContext): Promise<void> {
     const isAtTerminal = stdout.isTTY === true
     // Loaded once it is needed: it reads markers as delivery writes them.
     const rebuildRegion: RebuildRegion = async (options) => (await import('../commits/rebuild-region.ts')).rebuildRegion(options)
-    const more = { rebuildRegion, isAtTerminal, usesDatabaseClock: true }
+    const searchEndpoint: SearchEndpoint = async (options) =>
+      (await import('../commits/search-endpoint.ts')).searchEndpoint(options)
+    const more = { rebuildRegion, searchEndpoint, isAtTerminal, usesDatabaseClock: true }
     return () => startControl(config, { ...hooks, ...more, onBootstrap, onFirstLink })
   })
 }

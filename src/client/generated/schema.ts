@@ -939,6 +939,8 @@ readonly recorded_at: string
 readonly is_node_back: boolean
 /** when control had looked for its segments in the bucket; null: not yet since it was recorded, or became more, so they may be there */
 readonly searched_at: string | null
+/** what the search left in doubt, with the next step: segments may be there; null for nothing. Control tries again while `searched_at` is null, once a destination of the account changes, and after `inlet commits rebuild` */
+readonly search_problem: string | null
 /** delivered since the node was removed */
 readonly recovered: {
 readonly segments: number

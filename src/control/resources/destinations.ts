@@ -15,6 +15,7 @@ import type { Principal } from '#model/principal.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { getBucketAccess } from '#store/accounts/accounts.ts'
+import { searchAgain } from '#store/commits/unsearched-losses.ts'
 import {
   claimValidation,
   getDestination,
@@ -56,7 +57,10 @@ export function destinationService(options: DestinationsOptions) {
       requireRole(storeTraits, destination.role_arn)
       requireFileNames(storeTraits, destination.prefix)
       return withPolicies(
-        await transact(store, (db) => insertDestination(db, account_id, { ...destination, id: newId() }, clock.now())),
+        await transact(store, async (db) => {
+          await searchAgain(db, { account_id })
+          return insertDestination(db, account_id, { ...destination, id: newId() }, clock.now())
+        }),
       )
     },
 
@@ -72,7 +76,12 @@ export function destinationService(options: DestinationsOptions) {
     async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
       requireRole(storeTraits, change.role_arn)
       requireFileNames(storeTraits, change.prefix)
-      return withPolicies(await applyChange((db) => updateDestination(db, account_id, id, change, clock.now())))
+      return withPolicies(
+        await applyChange(async (db) => {
+          await searchAgain(db, { account_id })
+          return updateDestination(db, account_id, id, change, clock.now())
+        }),
+      )
     },
 
     remove({ account_id }: Principal, id: string): Promise<void> {

@@ -74,7 +74,7 @@ export function endpointService(options: EndpointsOptions) {
       const { mqtt_config: patch, ...settings } = change
       const changed = await applyChange(async (db) => {
         const mqtt_config = patch && mergeMqttConfig((await getEndpoint(db, account_id, id)).mqtt_config, patch)
-        return updateEndpoint(db, account_id, id, { ...settings, mqtt_config })
+        return updateEndpoint(db, account_id, id, { ...settings, mqtt_config }, clock.now())
       })
       const changesKept = change.kept_fields !== undefined || change.kept_headers !== undefined
       return { ...(await toEndpoint(changed)), warnings: changesKept ? await listFactsNotKept(store.db, changed) : [] }

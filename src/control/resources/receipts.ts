@@ -119,8 +119,9 @@ async function explainUndelivered(
   if (node === 'registered' && after !== undefined && !isReportLater) return waiting
   // Commits are kept for a time, and the oldest go first. An unknown node never delivered anything.
   if (after === undefined ? node === 'unknown' && before === undefined : before === undefined) throw unknownSegment()
-  if (node !== 'registered') return lost('the node was removed before it delivered the segment')
-  if (after !== undefined) return lost('the node delivered later segments, and does not have this one any more')
+  if (node !== 'registered') return lost(`the node was removed before it delivered the segment${describeDoubt(found)}`)
+  if (after !== undefined)
+    return lost(`the node delivered later segments, and does not have this one any more${describeDoubt(found)}`)
   return endpoint === undefined ? deleted : waiting
 }
 
@@ -137,8 +138,16 @@ function mayExist(
   return found?.last_seq === null || seq <= Math.max(highest_seq ?? 0, found?.last_seq ?? 0) + seqsSkipped
 }
 
-function describeLoss({ cause, recorded_at, is_searched }: FoundLoss): string {
-  const doubt = is_searched ? '' : '; it may be in the bucket all the same, where control still has to look'
+/** A machine may have begun segments above those that its loss names, and delivered them. */
+function describeDoubt(loss: FoundLoss | undefined): string {
+  if (loss === undefined || (loss.is_searched && loss.search_problem === null)) return ''
+  const next = loss.search_problem ?? 'control still has to look there'
+  return `; it may be in the bucket all the same: ${next}`
+}
+
+function describeLoss(loss: FoundLoss): string {
+  const { cause, recorded_at } = loss
+  const doubt = describeDoubt(loss)
   if (cause === 'left_on_disk')
     return `the records are only on the disk of a machine that lost its place to another one, before it delivered the segment${doubt}`
   const what = {

@@ -152,6 +152,7 @@ test('names a node that has a name beside its id', () => {
         recorded_at: ago(9),
         is_node_back: true,
         is_searched: true,
+        search_problem: null,
       },
     ],
   }
@@ -167,7 +168,7 @@ test('names a node that has a name beside its id', () => {
 describe('a loss', () => {
   const loss: OpenLoss = {
     ...{ id: 'l', endpoint_id: newId(), node_id: 'n', node_name: null, records: 2, bytes: 9, first_seq: 3 },
-    ...{ cause: 'left_on_disk', recorded_at: ago(9), is_node_back: false, is_searched: true },
+    ...{ cause: 'left_on_disk', recorded_at: ago(9), is_node_back: false, is_searched: true, search_problem: null },
   }
   const reasonsOf = (losses: readonly OpenLoss[], missingCommits?: Missing) =>
     computeStatus(anEndpoint(), [aNode()], { ...none, losses, missingCommits }, now).reasons.filter((reason) =>
@@ -184,6 +185,10 @@ describe('a loss', () => {
       `${what} on the disk ${machine}, and may be in the bucket already: ${next}; confirm the loss only after that (inlet losses confirm l)`
     expect(reasonsOf([loss], { since: now, isAutomatic: true })).toEqual([doubtful('control is reading the markers')])
     expect(reasonsOf([{ ...loss, is_searched: false }])).toEqual([doubtful('control is reading the markers')])
+    expect(reasonsOf([{ ...loss, is_searched: false, search_problem: 'bucket lake cannot be read' }])).toEqual([
+      doubtful('bucket lake cannot be read; control tries again'),
+    ])
+    expect(reasonsOf([{ ...loss, search_problem: 'bucket lake is gone' }])).toEqual([doubtful('bucket lake is gone')])
     expect(reasonsOf([loss], { since: now, isAutomatic: false })).toEqual([
       doubtful('the operator has to run inlet commits rebuild'),
     ])

@@ -168,7 +168,7 @@ function listLossReasons(losses: readonly OpenLoss[], missing: Missing | undefin
   return more <= 0 ? reasons : [...reasons, more === 1 ? '1 more loss is not confirmed' : `${more} more losses are not confirmed`]
 }
 
-function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, doubt: Doubt | undefined): string {
+function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, doubt: string | undefined): string {
   const isOne = (records ?? bytes) === 1
   if (cause === 'left_on_disk') return describeLeft(isOne ? 'is' : 'are', doubt)
   const advice = is_node_back
@@ -181,26 +181,22 @@ function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: Open
   }[cause]
   const what = `${isOne ? 'was' : 'were'} not delivered when ${when} at ${recorded_at}`
   if (doubt === undefined) return `${what}: ${advice}, or confirm the loss`
-  return `${what}, and may be in the bucket already: ${describeReading(doubt)}; ${advice}; confirm the loss only after that`
+  return `${what}, and may be in the bucket already: ${doubt}; ${advice}; confirm the loss only after that`
 }
 
-/** A loss may be in the bucket until control has read the markers since. */
-function doubtOf({ is_searched }: OpenLoss, missing: Missing | undefined): Doubt | undefined {
-  return missing ?? (is_searched ? undefined : { isAutomatic: true })
-}
-
-type Doubt = Pick<Missing, 'isAutomatic'>
-
-function describeReading({ isAutomatic }: Doubt): string {
-  return isAutomatic ? 'control is reading the markers' : 'the operator has to run inlet commits rebuild'
+/** Returns why a loss may be in the bucket; undefined once control has read the markers since. */
+function doubtOf({ is_searched, search_problem }: OpenLoss, missing: Missing | undefined): string | undefined {
+  if (missing?.isAutomatic === false) return 'the operator has to run inlet commits rebuild'
+  if (search_problem !== null) return is_searched ? search_problem : `${search_problem}; control tries again`
+  return missing === undefined && is_searched ? undefined : 'control is reading the markers'
 }
 
 /** The machine does not know which of its commits control lacks. */
-function describeLeft(are: string, doubt: Doubt | undefined): string {
+function describeLeft(are: string, doubt: string | undefined): string {
   const machine = 'of a machine that lost its place to another one'
   if (doubt === undefined)
     return `${are} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss`
-  return `${are} on the disk ${machine}, and may be in the bucket already: ${describeReading(doubt)}; confirm the loss only after that`
+  return `${are} on the disk ${machine}, and may be in the bucket already: ${doubt}; confirm the loss only after that`
 }
 
 function listMissingReasons(missing: Missing | undefined): readonly string[] {

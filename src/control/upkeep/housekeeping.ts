@@ -16,6 +16,7 @@ import {
   removeCommittedSeqs,
 } from '#store/commits/commit-retention.ts'
 import { removeLossesEndedBefore } from '#store/commits/losses.ts'
+import { removePlacesReplacedBefore } from '#store/endpoints/former-places.ts'
 import { removeCompactionsBefore } from '#store/jobs/compactions.ts'
 import { removeJobFinishedBefore } from '#store/jobs/jobs.ts'
 import { removeJoinTokensExpiredBefore } from '#store/nodes/join-tokens.ts'
@@ -67,6 +68,7 @@ export async function runHousekeeping(
     () => removeCommits(db, now - commitsKeptMs, signal),
     () => removeAll(() => removeCompactionsBefore(db, now - commitsKeptMs, controlLimits.compactionsRemovedAtOnce), signal),
     () => removeLossesEndedBefore(db, now - commitsKeptMs),
+    () => removePlacesReplacedBefore(db, now - commitsKeptMs),
     () => removeSeqsOfGoneNodes(db, now - commitsKeptMs, signal),
     () => auditTrail.prune(signal),
   ]

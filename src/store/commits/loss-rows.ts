@@ -93,12 +93,13 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
 
 function newRow(whose: LossOwner & Machine, held: Held, now: number): LossRow {
   const recovered = { records_recovered: 0, bytes_recovered: 0 }
-  const times = { recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null, searched_at: null }
+  const times = { recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
   const { runs, segments_unknown, records_unknown, bytes } = held
   const missing = sumMissing(runs)
   const segments = missing.segments + segments_unknown
   return {
     ...{ id: newId(), ...whose, cause: held.cause, reported_at: held.reported_at, ...recovered, ...times },
+    ...{ searched_at: null, search_problem: null },
     ...{ segments, segments_missing: segments, segments_unknown, runs: printLossRuns(runs), ...boundsOf(runs), bytes },
     records: sumOf(missing.records, records_unknown),
   }

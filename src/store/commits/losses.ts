@@ -188,14 +188,15 @@ async function confirmOpen(
   return Number(numUpdatedRows)
 }
 
+/** Whether control has looked for a loss in the buckets, and what was left in doubt. */
+export type SearchState = { readonly is_searched: boolean; readonly search_problem: string | null }
+
 /** Loss that neither was recovered nor confirmed. */
 export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'node_name' | 'records' | 'bytes' | 'first_seq'> & {
   readonly cause: LossCause
   readonly recorded_at: string
   readonly is_node_back: boolean
-  /** Control has looked for it in the buckets. */
-  readonly is_searched: boolean
-}
+} & SearchState
 
 /** Returns the open losses of these endpoints. */
 export async function listOpenLosses(db: Db, endpointIds: readonly string[]): Promise<readonly OpenLoss[]> {
@@ -225,9 +226,7 @@ export type FoundLoss = {
   readonly last_seq: number | null
   /** Neighbours of the segment of which some, or all, are not delivered whole; undefined if it is none of them. */
   readonly partial: readonly [first: number, last: number] | undefined
-  /** Control has looked for it in the buckets. */
-  readonly is_searched: boolean
-}
+} & SearchState
 
 /**
  * Returns the loss that a segment belongs to: the newest that misses it or has not all of it, or else the newest that begins before it, because a
@@ -249,12 +248,12 @@ export async function findLossOf(
   const row = rows.find((each) => findRun(each) !== undefined) ?? rows[0]
   if (row === undefined) return undefined
   const run = findRun(row)
-  const { id, cause, last_seq, recorded_at } = row
+  const { id, cause, last_seq, recorded_at, search_problem } = row
   const found = { id, state: stateOf(row), cause: LossCause.parse(cause), recorded_at: toTime(recorded_at), last_seq }
   return {
     ...found,
     partial: row.recovered_at === null && run !== undefined ? [run.first_seq, run.last_seq] : undefined,
-    is_searched: row.searched_at !== null,
+    ...{ search_problem, is_searched: row.searched_at !== null },
   }
 }
 
@@ -294,7 +293,7 @@ function selectOpen(db: Db) {
     .selectFrom('losses')
     .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at', 'cause'])
     .select(isNodeBack.as('is_node_back'))
-    .select('searched_at')
+    .select(['searched_at', 'search_problem'])
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
 }
@@ -332,6 +331,7 @@ function toLoss(row: LossRow & { readonly endpoint_name: string; readonly is_nod
     recorded_at: toTime(row.recorded_at),
     is_node_back: row.is_node_back > 0,
     searched_at: toTimeOrNull(row.searched_at),
+    search_problem: row.search_problem,
     recovered: recoveredOf(row),
     recovered_at: toTimeOrNull(row.recovered_at),
     confirmed_at: toTimeOrNull(row.confirmed_at),

@@ -26,6 +26,7 @@ import { translateErrors } from '../engines/database-error.ts'
 import { readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
+import { noteFormerPlaces } from './former-places.ts'
 
 type Row = Selectable<Database['destinations']> & { external_id: string; allowed_buckets: string | null }
 
@@ -136,6 +137,7 @@ export async function updateDestination(
   const { name: _, ...settings } = after
   const isRetargeted = Object.entries(settings).some(([name, value]) => value !== before[name as keyof typeof settings])
   const reset = isRetargeted ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 } : {}
+  if (isRetargeted) await noteFormerPlaces(db, { destination_id: id }, now)
   const update = db
     .updateTable('destinations')
     .set({ ...after, ...reset })

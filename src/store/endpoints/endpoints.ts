@@ -13,6 +13,7 @@ import { translateErrors } from '../engines/database-error.ts'
 import { countRows, readPage } from '../page.ts'
 import type { Database } from '../schema.ts'
 import type { Db } from '../store.ts'
+import { noteFormerPlaces } from './former-places.ts'
 
 /**
  * Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT, a null `compaction` leaves
@@ -228,6 +229,7 @@ export async function updateEndpoint(
   account_id: string,
   id: string,
   change: { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined },
+  now: number,
 ): Promise<StoredEndpoint> {
   const columns = {
     name: change.name === null ? sql.ref('label') : change.name,
@@ -241,6 +243,7 @@ export async function updateEndpoint(
     kept_fields: change.kept_fields && toJsonOrNull(change.kept_fields),
   } satisfies Record<keyof EndpointSettings, unknown>
   const values = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined))
+  if (change.destination_id !== undefined) await noteFormerPlaces(db, { endpoint_id: id }, now)
   if (Object.keys(values).length > 0) {
     const update = db
       .updateTable('endpoints')
@@ -313,6 +316,7 @@ export function listDrainingEndpoints(db: Db, from: number, limit: number): Prom
  * to it, and so do reports of nodes that still hold data. Returns false if another process deleted it first.
  */
 export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: number): Promise<boolean> {
+  await noteFormerPlaces(db, { endpoint_id: id }, now)
   const removed = await db
     .updateTable('endpoints')
     .set({ deleted_at: now, destination_id: null })

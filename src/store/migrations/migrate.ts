@@ -68,6 +68,7 @@ import * as accountsOfMissingCommits from './0059-accounts-of-missing-commits.ts
 import * as searchedLosses from './0060-searched-losses.ts'
 import * as quarantinedSeqs from './0061-quarantined-seqs.ts'
 import * as heldSegments from './0062-held-segments.ts'
+import * as formerPlaces from './0063-former-places.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -135,6 +136,7 @@ const released: readonly Migration[] = [
   { version: 60, name: 'searched-losses', up: searchedLosses.up },
   { version: 61, name: 'quarantined-seqs', up: quarantinedSeqs.up },
   { version: 62, name: 'held-segments', up: heldSegments.up },
+  { version: 63, name: 'former-places', up: formerPlaces.up },
 ]
 
 /** An arbitrary number, the same in every release. */

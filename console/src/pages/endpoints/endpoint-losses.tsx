@@ -35,6 +35,7 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
     recovered,
     is_node_back,
     searched_at,
+    search_problem,
     cause,
   } = loss
   const mayConfirm = useMay('member')
@@ -57,7 +58,9 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
           : cause === 'left_on_disk'
             ? 'Another machine has its place. The operator can bring in what is only on its disk.'
             : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
-        {searched_at === null && ' Control still has to look for them in the bucket.'}
+        {search_problem !== null
+          ? ` They may be in the bucket: ${search_problem}${searched_at === null ? '; control tries again' : ''}.`
+          : searched_at === null && ' Control still has to look for them in the bucket.'}
         {first_segment_seq === null &&
           ' The node did not say which segments it held, so Inlet cannot tell when they are delivered: confirm the loss then.'}
       </p>
