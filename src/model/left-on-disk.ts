@@ -2,23 +2,29 @@ import { z } from 'zod'
 import { boundedList } from './bounded-list.ts'
 import { Id } from './id.ts'
 import { ReportedCount } from './reported-count.ts'
+import { SegmentSeq } from './segment-seq.ts'
 
-/** A node that has more segments reports neighbours together. */
+/** A node that has more segments sends several reports: each adds to what control knows. */
 export const leftSegmentsMax = 20_000
 
-/** Segments of one log that follow each other, normally one. */
-export const LeftSegments = z.object({
-  endpoint_id: Id,
-  first_seq: ReportedCount,
-  last_seq: ReportedCount,
-  segments: ReportedCount,
-  /** Null if one of them cannot be counted. */
-  records: ReportedCount.nullable(),
-  bytes: ReportedCount,
-})
+/** Segments of one log with all seqs from the first to the last, normally one. Commits of other seqs must not count for them. */
+export const LeftSegments = z
+  .object({
+    endpoint_id: Id,
+    first_seq: SegmentSeq,
+    last_seq: SegmentSeq,
+    segments: ReportedCount,
+    /** Null if one of them cannot be counted. */
+    records: ReportedCount.nullable(),
+    bytes: ReportedCount,
+  })
+  .refine(({ first_seq, last_seq, segments }) => segments > 0 && segments === last_seq - first_seq + 1, {
+    path: ['segments'],
+    error: 'must be one segment for each seq from first_seq to last_seq',
+  })
 export type LeftSegments = z.infer<typeof LeftSegments>
 
-/** All segments on the disk of a node whose place another machine has. */
+/** Segments on the disk of a machine that lost its place. */
 export const LeftOnDisk = z.strictObject({ node_id: Id, segments: boundedList(LeftSegments, leftSegmentsMax) })
 export type LeftOnDisk = z.infer<typeof LeftOnDisk>
 

@@ -18,6 +18,7 @@ import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import type { Scope } from '#model/api-key.ts'
 import { listKeys, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
+import { LeftOnDisk } from '#model/left-on-disk.ts'
 import { segmentLimits } from '#model/limits.ts'
 import {
   CommitBatch,
@@ -132,6 +133,8 @@ export class ControlStandIn implements AsyncDisposable {
   fence: Fence | undefined
   /** Calls that it refused because of that. */
   fenced = 0
+  /** Reports of the fenced node about its disk. */
+  readonly left: LeftOnDisk[] = []
   /** Whether it does not know the node. */
   isUnknown = false
   /** Calls with a credential that it did not accept. */
@@ -154,7 +157,10 @@ export class ControlStandIn implements AsyncDisposable {
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString()
       if (this.isAway) request.socket.destroy()
-      else if (this.fence !== undefined) {
+      else if (this.fence !== undefined && url.pathname === '/internal/v1/left-on-disk') {
+        this.left.push(LeftOnDisk.parse(JSON.parse(body)))
+        response.end(JSON.stringify({ losses: 0 }))
+      } else if (this.fence !== undefined) {
         this.fenced += 1
         response.writeHead(401).end(JSON.stringify({ detail: 'refused', fence: this.fence }))
       } else if (this.isUnknown || !isKnownNode(request.headers.authorization ?? '')) {

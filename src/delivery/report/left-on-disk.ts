@@ -27,24 +27,27 @@ export type LeftOnDiskOptions = {
   readonly logger: Logger
 }
 
-/** Returns a service that says it at first, and whenever it is something else. */
+/** Returns a service that says it at first, and whenever it is something else, in as many reports as it takes. */
 export function leftOnDiskReport({ nodeId: node_id, control, fence, segments, clock, logger }: LeftOnDiskOptions): Periodic {
-  let said = ''
+  const said: string[] = []
   return new Periodic({
     name: 'report of what is left on the disk',
     intervalMs,
     async run(signal) {
       if (!fence.isGivenUp) return
-      const left = mergeNeighbours(await listLeft(segments))
-      const report = JSON.stringify(left)
-      if (report === said) return
-      const { losses } = await control.reportLeftOnDisk({ node_id, segments: [...left] }, signal)
-      said = report
-      if (losses > 0)
-        logger.error(
-          { endpoints: losses, next: 'see docs/fencing.md' },
-          'this disk has acknowledged records that are nowhere else',
-        )
+      const left = await listLeft(segments)
+      for (let at = 0; at * leftSegmentsMax < Math.max(1, left.length); at += 1) {
+        const some = left.slice(at * leftSegmentsMax, (at + 1) * leftSegmentsMax)
+        const report = JSON.stringify(some)
+        if (report === said[at]) continue
+        const { losses } = await control.reportLeftOnDisk({ node_id, segments: some }, signal)
+        said[at] = report
+        if (losses > 0)
+          logger.error(
+            { endpoints: losses, next: 'see docs/fencing.md' },
+            'this disk has acknowledged records that are nowhere else',
+          )
+      }
     },
     failure: 'control not told what is left on this disk',
     recovery: 'control told what is left on this disk',
@@ -85,26 +88,6 @@ async function count(source: LeftOnDiskOptions['segments'], segment: Segment): P
 
 function toLeft({ logName, seq, bytes }: Segment, records: number | null): LeftSegments | undefined {
   return { endpoint_id: logName, first_seq: seq, last_seq: seq, segments: 1, records, bytes }
-}
-
-/** Returns at most `leftSegmentsMax`, unless there are more logs: then those of the last are left out. */
-function mergeNeighbours(left: readonly LeftSegments[]): readonly LeftSegments[] {
-  const together = Math.ceil(left.length / leftSegmentsMax)
-  if (together <= 1) return left
-  const merged: LeftSegments[] = []
-  for (const each of left) {
-    const last = merged.at(-1)
-    if (last === undefined || last.endpoint_id !== each.endpoint_id || last.segments >= 2 * together) merged.push(each)
-    else merged[merged.length - 1] = merge(last, each)
-  }
-  return merged.slice(0, leftSegmentsMax)
-}
-
-function merge(one: LeftSegments, next: LeftSegments): LeftSegments {
-  const records = one.records === null || next.records === null ? null : one.records + next.records
-  const { endpoint_id, first_seq } = one
-  const { last_seq } = next
-  return { endpoint_id, first_seq, last_seq, segments: one.segments + next.segments, records, bytes: one.bytes + next.bytes }
 }
 
 function nameOf({ logName, seq, incarnation }: Pick<Segment, 'logName' | 'seq' | 'incarnation'>): string {

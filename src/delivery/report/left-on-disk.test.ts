@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { createLogger } from '#lib/telemetry.ts'
+import { MemorySegmentSource } from '#log/memory/segment-source.ts'
+import { MemoryStorage, type StoredSegment } from '#log/memory/storage.ts'
+import { newId } from '#model/id.ts'
+import { LeftOnDisk, leftSegmentsMax } from '#model/left-on-disk.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { until } from '../../../test/support/until.ts'
+import { leftOnDiskReport } from './left-on-disk.ts'
+
+const [first, second] = ['00000000-0000-4000-8000-000000000000', 'ffffffff-0000-4000-8000-000000000000']
+const segmentsOfLog = 100
+
+function aSegment(logName: string, seq: number): StoredSegment {
+  const made = { incarnation: 'abcdefghij', frames: [], bytes: 100, sealedAtMicros: 0, damagedRecords: 0 }
+  return { logName, seq, state: 'sealed', ...made, damaged: new Set() }
+}
+
+test('more segments than one report may have are in several reports, each segment for itself, and only changed ones are repeated', async () => {
+  const storage = new MemoryStorage()
+  for (let log = 0; log < leftSegmentsMax / segmentsOfLog; log += 1) {
+    const name = `00000000-0000-4000-8000-${String(log).padStart(12, '0')}`
+    storage.log(name).segments = Array.from({ length: segmentsOfLog }, (_, seq) => aSegment(name, seq))
+  }
+  storage.log(second).segments = [aSegment(second, 1), aSegment(second, 500)]
+  const reports: LeftOnDisk[] = []
+  const clock = new ManualClock()
+  const service = leftOnDiskReport({
+    nodeId: newId(),
+    fence: { isGivenUp: true },
+    control: {
+      async reportLeftOnDisk(report) {
+        reports.push(LeftOnDisk.parse(report))
+        return { losses: 0 }
+      },
+    },
+    segments: new MemorySegmentSource(storage, clock),
+    clock,
+    logger: createLogger('delivery', 'silent'),
+  })
+  await service.start()
+  service.runNow()
+  await until('both reports', () => reports.length === 2)
+  expect(reports[0]?.segments).toHaveLength(leftSegmentsMax)
+  const one = { endpoint_id: second, segments: 1, records: 0, bytes: 100 }
+  const rest = [1, 500].map((seq) => ({ ...one, first_seq: seq, last_seq: seq }))
+  expect(reports[1]?.segments).toEqual(rest)
+
+  storage.log(second).segments.push(aSegment(second, 501))
+  service.runNow()
+  await until('the changed report', () => reports.length === 3)
+  expect(reports[2]?.segments).toEqual([...rest, { ...one, first_seq: 501, last_seq: 501 }])
+  await service.stop()
+})
+
+test.each([
+  ['of which some are missing', { segments: 2 }],
+  ['of which there are none', { first_seq: 6, segments: 0 }],
+  ['with a seq of thirteen digits', { last_seq: 1_000_000_000_000, segments: 999_999_999_996 }],
+])('segments %s are refused', (_name, more) => {
+  const segment = { endpoint_id: first, first_seq: 5, last_seq: 5, segments: 1, records: 10, bytes: 100 }
+  expect(LeftOnDisk.safeParse({ node_id: newId(), segments: [segment] }).success).toBe(true)
+  expect(LeftOnDisk.safeParse({ node_id: newId(), segments: [{ ...segment, ...more }] }).success).toBe(false)
+})

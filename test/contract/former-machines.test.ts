@@ -1,0 +1,61 @@
+/** A removed machine: how much it may cause, and how its last deliveries are found. */
+import { expect, test } from 'vitest'
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
+import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
+import { commitId } from '#model/commit.ts'
+import { clientOf, newControl, operatorToken, useControl } from '../support/control.ts'
+import { deliverCommit } from '../support/deliver-commit.ts'
+import { aLag } from '../support/lags.ts'
+import { readMarkers } from '../support/read-markers.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
+import { aCommit } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
+
+const control = useControl()
+type Control = ReturnType<typeof control>
+
+/** A node that has delivered segment 3. */
+async function inhabited(at: Control) {
+  const account = await at.newAccount()
+  const { endpoint, node, destination } = await anEndpointWithNode(at, account, { name: 'checkout' })
+  const before = printNodeCredential(node.id, node.secret)
+  const operator = clientOf(at.call, operatorToken)
+  const commitOf = (seq: number, more: object = {}) => aCommit(node.id, endpoint.id, seq, { records_damaged: 0, ...more })
+  const put = (seq: number) => deliverCommit(at.directory, destination, commitOf(seq))
+  await node.snapshot()
+  expect(await node.call('POST', 'commits', { commits: [await put(3)] })).toMatchObject({ status: 200 })
+  await node.heartbeat()
+  return {
+    ...{ account, endpoint, node, operator, commitOf },
+    hold: (first_seq: number, last_seq: number) => {
+      const segments = last_seq - first_seq + 1
+      const held = { open_segments: 0, undelivered_segments: segments, records: 10 * segments, first_seq, last_seq }
+      return node.heartbeat({}, { lag: [aLag(endpoint.id, held)] })
+    },
+    /** Puts a segment into the bucket, and cannot report it. */
+    async deliverRefused(seq: number) {
+      const refused = await node.call('POST', 'commits', { commits: [await put(seq)] }, before)
+      expect(refused).toMatchObject({ status: 401, body: { fence: 'node_removed' } })
+    },
+    async remove() {
+      expect(await operator.delete(`/v1/nodes/${node.id}?force=true`)).toMatchObject({ status: 200 })
+    },
+    left: (seq: number, more: object = {}) => {
+      return { endpoint_id: endpoint.id, first_seq: seq, last_seq: seq, segments: 1, records: 10, bytes: 2_000, ...more }
+    },
+    report: (...segments: readonly object[]) => node.call('POST', 'left-on-disk', { node_id: node.id, segments }, before),
+    losses: async () => (await account.get('/v1/losses')).body.items,
+    receipt: async (seq: number) => (await account.get(`/v1/endpoints/${endpoint.id}/receipts/${node.id}-${seq}`)).body,
+    committed: async () => (await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id],
+    mayLackCommits: async () => (await account.get(`/v1/endpoints/${endpoint.id}/commits`)).body.may_lack_commits_since !== null,
+  }
+}
+
+test('the segments of an entry have all its seqs: commits of others do not count', async () => {
+  const { left, remove, report, losses } = await inhabited(control())
+  await remove()
+  expect(await report(left(1, { last_seq: 5, segments: 2, records: 20 }))).toMatchObject({ status: 422 })
+  expect(await report(left(1), left(5))).toMatchObject({ status: 200 })
+  expect(await losses()).toMatchObject([{ first_segment_seq: 1, last_segment_seq: 5, segments: 2, records: 20 }])
+})
+
