@@ -51,6 +51,37 @@ async function inhabited(at: Control) {
   }
 }
 
+test('what a node delivered before it knew of its removal is found, without a word that commits are missing', async () => {
+  await using at = await newControl({ rebuildRegion })
+  const { remove, deliverRefused, left, report, losses, receipt, mayLackCommits } = await inhabited(at)
+  await remove()
+  await deliverRefused(4)
+  expect(await losses()).toEqual([])
+  // The segment is on its disk until control has recorded the commit.
+  expect(await report(left(4))).toMatchObject({ status: 200, body: { losses: 1 } })
+  expect(await mayLackCommits()).toBe(false)
+  at.clock.advance(60_001)
+  await until('the commit', async () => (await receipt(4)).state === 'delivered')
+  expect(await losses()).toMatchObject([{ state: 'recovered', segments: 1, recovered: { records: 10 } }])
+})
+
+test('what a node delivered that was cut off at its removal is found once it is back', async () => {
+  await using at = await newControl({ rebuildRegion })
+  const { hold, remove, deliverRefused, left, report, losses, receipt, mayLackCommits } = await inhabited(at)
+  await hold(4, 5)
+  await remove()
+  at.clock.advance(60_001)
+  await until('the search', async () => (await losses())[0].searched_at !== null)
+  await deliverRefused(4)
+  expect(await mayLackCommits()).toBe(true)
+  expect(await report(left(4), left(5))).toMatchObject({ status: 200, body: { losses: 1 } })
+  expect(await receipt(4)).toMatchObject({ state: 'waiting' })
+  at.clock.advance(60_001)
+  await until('the commit', async () => (await receipt(4)).state === 'delivered')
+  await until('the end', async () => !(await mayLackCommits()))
+  expect(await losses()).toMatchObject([{ state: 'open', recovered: { segments: 1, records: 10 } }])
+})
+
 test('the segments of an entry have all its seqs: commits of others do not count', async () => {
   const { left, remove, report, losses } = await inhabited(control())
   await remove()

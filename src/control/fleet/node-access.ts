@@ -32,6 +32,7 @@ import {
   listNodeCredentials,
   replaceAdoptedCredential,
   type Unreported,
+  wasInTouch,
 } from '#store/nodes/node-credentials.ts'
 import { registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
@@ -137,7 +138,7 @@ async function noteUnreported(
   const { region, since } = unreported
   const now = clock.now()
   const isFirst = await transact(store, async (db) => {
-    if (!(await forgetUnreported(db, node_id, hash))) return false
+    if (!(await forgetUnreported(db, node_id, hash)) || wasInTouch(unreported, now)) return false
     await noteMissingCommits(db, region, since, now, { isAutomatic: true, notBefore: now + controlLimits.fencedEndsMs })
     return true
   })

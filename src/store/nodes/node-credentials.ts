@@ -111,14 +111,12 @@ type FormerCredential = Selectable<Database['former_credentials']>
 type Credential = Pick<CredentialRow, 'region' | 'credential_hash' | 'registered_at'>
 type End = { readonly fence: Fence; readonly revoked_at: number | null }
 
-/** Remembers a credential that opens nothing from now on. The machine that has it may have delivered more since its last report. */
+/** Remembers a credential that opens nothing from now on. The machine that has it may deliver more than it has reported. */
 async function rememberEnd(db: Tx, node_id: string, node: Credential, end: End, now: number): Promise<void> {
   const { region, credential_hash, registered_at } = node
   if (credential_hash === null) return
-  const since = (await findProcess(db, node_id, 'delivery'))?.last_seen_at ?? registered_at
-  // Before its removal, a node that was not silent has reported what it delivered.
-  const hasReported = end.fence === removedFence && now - since <= nodeLimits.healthySeconds * 1_000
-  const ended = { ...end, region, ended_at: now, unreported_since: hasReported ? null : since }
+  const unreported_since = (await findProcess(db, node_id, 'delivery'))?.last_seen_at ?? registered_at
+  const ended = { ...end, region, ended_at: now, unreported_since }
   // It is there if an adoption replaced it before, and its machine got the id back after a release.
   await db
     .insertInto('former_credentials')
@@ -134,8 +132,17 @@ async function isReplaced(db: Db, node_id: string, credential_hash: string): Pro
   return found !== undefined && found.fence !== removedFence
 }
 
-/** Where and since when (epoch ms) a machine may have delivered what it could not report, because it lost its place. */
-export type Unreported = { readonly region: string; readonly since: number }
+/** Where and since when (epoch ms) a machine may have delivered what it could not report, and when and why it lost its place. */
+export type Unreported = { readonly region: string; readonly since: number; readonly endedAt: number; readonly fence: Fence }
+
+/**
+ * Whether a machine that is refused the first time was in touch with control until then, and ends at once. What it delivered in these seconds is
+ * still on its disk: it says so, and control looks for that alone.
+ */
+export function wasInTouch({ since, endedAt, fence }: Unreported, now: number): boolean {
+  const silentMs = Math.max(endedAt - since, now - endedAt)
+  return fence === removedFence && silentMs <= nodeLimits.healthySeconds * 1_000
+}
 
 /** Forgets what this machine may not have reported. Returns false if another caller did. */
 export async function forgetUnreported(db: Tx, node_id: string, credential_hash: string): Promise<boolean> {
@@ -170,9 +177,11 @@ export async function listFormerCredentials(
   return found
 }
 
-function toEnded({ region, fence, revoked_at, unreported_since: since }: FormerCredential): EndedCredential {
-  const unreported = region === null || since === null ? undefined : { region, since }
-  return { region, fence: isFence(fence) ? fence : undefined, isRevoked: revoked_at !== null, unreported }
+function toEnded({ region, revoked_at, unreported_since: since, ended_at, ...row }: FormerCredential): EndedCredential {
+  const fence = isFence(row.fence) ? row.fence : undefined
+  const isKnown = region !== null && since !== null && fence !== undefined
+  const unreported = isKnown ? { region, since, endedAt: ended_at, fence } : undefined
+  return { region, fence, isRevoked: revoked_at !== null, unreported }
 }
 
 const removedFence: Fence = 'node_removed'
