@@ -82,11 +82,41 @@ test('what a node delivered that was cut off at its removal is found once it is 
   expect(await losses()).toMatchObject([{ state: 'open', recovered: { segments: 1, records: 10 } }])
 })
 
+test('a removed node that comes back with an older disk uses no seq of what it lost', async () => {
+  const { node, commitOf, hold, remove, losses, receipt, committed } = await inhabited(control())
+  await hold(4, 5)
+  await remove()
+  expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
+  expect(await committed()).toBe(1_005)
+  // A join that is repeated, because its response was lost, changes nothing.
+  expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
+  expect(await committed()).toBe(1_005)
+  const log = 'zzzzzzzzzz'
+  const commits = [1_006, 1_007].map((seq) => ({ ...commitOf(seq), log, id: commitId(node.id, log, seq) }))
+  expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+  await node.heartbeat()
+  await readMarkers(control().store)
+  expect(await losses()).toMatchObject([{ state: 'open', segments: 2, recovered: { segments: 0 } }])
+  expect([await receipt(4), await receipt(1_006)]).toMatchObject([{ state: 'lost' }, { state: 'delivered' }])
+})
+
 test('the segments of an entry have all its seqs: commits of others do not count', async () => {
   const { left, remove, report, losses } = await inhabited(control())
   await remove()
   expect(await report(left(1, { last_seq: 5, segments: 2, records: 20 }))).toMatchObject({ status: 422 })
   expect(await report(left(1), left(5))).toMatchObject({ status: 200 })
   expect(await losses()).toMatchObject([{ first_segment_seq: 1, last_segment_seq: 5, segments: 2, records: 20 }])
+})
+
+test('no seq that a removed machine names uses up those of the next one', async () => {
+  const { node, operator, left, remove, report, committed } = await inhabited(control())
+  await remove()
+  const highest = 999_999_999_999
+  expect(await report(left(highest + 1))).toMatchObject({ status: 422 })
+  expect(await report(left(highest))).toMatchObject({ status: 200 })
+  expect(await operator.delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)).toMatchObject({ status: 204 })
+  node.secret = newNodeSecret()
+  expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
+  expect(await committed()).toBe(3 + 1_000_000_000 + 1_000)
 })
 

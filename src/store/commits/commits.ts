@@ -161,12 +161,19 @@ export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record
 
 /** Segments that a node may have begun after its last report. */
 export const seqsSkipped = 1_000
+/**
+ * Segments of a log that a machine which was cut off can have begun beyond what control knows: one each 100 ms for three years. If it names a
+ * higher seq, that does not count, so that it cannot use up the twelve digits of a seq.
+ */
+const seqsBelieved = 1_000_000_000
 
 /**
- * Has a node continue each log so far above what it reported, as if that was committed: the machine before may have gone on. Logs of which
- * nothing is known are those of all endpoints of its region.
+ * Has a node continue each log above what it reported, as if that was committed: the machine before may have gone on, or its disk be an older
+ * copy. Logs of which nothing is known are those of all endpoints of its region.
  */
 export async function skipSeqs(db: Tx, node_id: string): Promise<void> {
+  const known = sql<number>`(select max(seq) from (select -1 as seq union all select committed.seq union all select held.last_seq) as known)`
+  const believed = sql<number>`${known} + cast(${seqsBelieved} as bigint)`
   // A removed node reports nothing any more. What it held is in its losses.
   const region = sql<string>`coalesce((select region from nodes where id = ${node_id}),
     (select max(region) from former_credentials where node_id = ${node_id} and fence = 'node_removed'))`
@@ -193,8 +200,8 @@ export async function skipSeqs(db: Tx, node_id: string): Promise<void> {
         .select(sql<string>`cast(${node_id} as text)`.as('node_id'))
         .select('endpoints.id as endpoint_id')
         .select(
-          sql<number>`(select max(seq) from (select -1 as seq union all select committed.seq union all select held.last_seq
-            union all select lost.last_seq) as used) + cast(${seqsSkipped} as bigint)`.as('seq'),
+          sql<number>`(select max(seq) from (select ${known} as seq union all select case when lost.last_seq > ${believed}
+            then ${believed} else lost.last_seq end) as used) + cast(${seqsSkipped} as bigint)`.as('seq'),
         )
         .where(({ eb, and, or }) =>
           or([

@@ -10,6 +10,7 @@ import { expressionBuilder, type Selectable } from 'kysely'
 import { AppError, type Fence, isFence } from '#errors.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { inChunks } from '../chunks.ts'
+import { skipSeqs } from '../commits/commits.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 import { findProcess } from './nodes.ts'
@@ -52,7 +53,11 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
     .returning('id')
     .executeTakeFirst()
   if (claimed === undefined) return before?.credential_hash === hash ? 'revoked' : 'taken'
-  if (removed !== undefined) await endRemoval(db, removed)
+  if (removed !== undefined) {
+    await endRemoval(db, removed)
+    // Its disk may be an older copy, and a receipt must not name two segments.
+    await skipSeqs(db, id)
+  }
   // Another machine may have the revoked one: it must learn that it lost its place.
   const revoked_at = before?.credential_revoked_at ?? null
   if (before !== undefined && revoked_at !== null)

@@ -3,8 +3,8 @@
  *
  * Owns: what that abandons, and which nodes are removed only by force. Does not own: to whom the id belongs afterwards
  * (node-credentials.ts).
- * Law: nothing that was delivered is forgotten, and nothing that was lost (commits/losses.ts). Commits stay, and so do the highest seqs: a node that comes back joins again, continues its
- * log and delivers what it still holds.
+ * Law: nothing that was delivered is forgotten, and nothing that was lost (commits/losses.ts). Commits stay, and so do the highest seqs: a node
+ * that comes back joins again, delivers what it still holds, and continues its log above all that it may have used.
  */
 import { AppError } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
