@@ -62,6 +62,9 @@ export const controlLimits = {
   recoveryDelayMsMax: 3_600_000,
   /** A node whose log was adopted ends within this time of the first refusal: by then its other process was refused as well. */
   fencedEndsMs: 60_000,
+  /** Reports of a machine that lost its place about its disk: so many at first, a million segments, and then one in this time. */
+  leftReportsMax: 50,
+  leftReportMs: 600_000,
   /** Accounts whose losses are looked for in the buckets at a time, each in one endpoint. */
   accountsSearchedMax: 4,
   /** The markers of an endpoint are read for so long at most. A bucket may have millions. */

@@ -120,3 +120,48 @@ test('no seq that a removed machine names uses up those of the next one', async 
   expect(await committed()).toBe(3 + 1_000_000_000 + 1_000)
 })
 
+test('the credential of a removed node can be revoked: nobody believes its machine any more', async () => {
+  const { node, operator, left, remove, report, losses } = await inhabited(control())
+  const revoke = () => operator.delete(`/v1/nodes/${node.id}/credential`)
+  await remove()
+  expect(await report(left(4))).toMatchObject({ status: 200 })
+  expect(await revoke()).toMatchObject({ status: 204 })
+  expect(await revoke()).toMatchObject({ status: 204 })
+  expect(await report(left(4), left(5))).toMatchObject({ status: 401 })
+  expect(await losses()).toMatchObject([{ segments: 1 }])
+  // As before a removal: with a join token it gets another one.
+  expect(await node.join()).toMatchObject({ status: 200, body: { joined: false, reason: 'revoked' } })
+  const previous_secret = node.secret
+  node.secret = newNodeSecret()
+  expect(await node.join({ previous_secret })).toMatchObject({ status: 200, body: { joined: true } })
+  expect(await report(left(4), left(5))).toMatchObject({ status: 401 })
+})
+
+test('a machine that was adopted, and then its id released, can be revoked as well', async () => {
+  const { node, operator, left, report } = await inhabited(control())
+  const secret = newNodeSecret()
+  expect(await node.call('POST', 'adopt', { secret })).toMatchObject({ status: 204 })
+  node.secret = secret
+  expect(await report(left(4))).toMatchObject({ status: 200 })
+  expect(await operator.delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)).toMatchObject({ status: 204 })
+  expect(await report(left(4))).toMatchObject({ status: 200 })
+  expect(await operator.delete(`/v1/nodes/${node.id}/credential`)).toMatchObject({ status: 204 })
+  expect(await report(left(4))).toMatchObject({ status: 401 })
+})
+
+test('a machine that reports its disk again and again has to wait', async () => {
+  const { left, remove, report, losses } = await inhabited(control())
+  await remove()
+  for (let records = 1; records <= 50; records += 1) expect(await report(left(4, { records }))).toMatchObject({ status: 200 })
+  const refused = await report(left(4, { records: 51 }))
+  expect(refused).toMatchObject({ status: 429, body: { error: 'too_many_requests' } })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(500)
+  expect(await losses()).toMatchObject([{ records: 50 }])
+  control().clock.pass(600_000)
+  expect(await report(left(4, { records: 51 }))).toMatchObject({ status: 200 })
+  expect(await report(left(4, { records: 52 }))).toMatchObject({ status: 429 })
+  // Others are not concerned.
+  const other = await inhabited(control())
+  await other.remove()
+  expect(await other.report(other.left(4))).toMatchObject({ status: 200 })
+})

@@ -132,7 +132,7 @@ describe('a removed node', () => {
     const thief = { secret: newNodeSecret() }
     expect(await node.join(thief)).toMatchObject({ body: { joined: false, reason: 'taken' } })
     expect(await node.join({ ...thief, previous_secret: newNodeSecret() })).toMatchObject({ body: { reason: 'taken' } })
-    expect(await operator().delete(`/v1/nodes/${node.id}/credential`)).toMatchObject({ status: 404 })
+    expect(await operator().delete(`/v1/nodes/${node.id}/credential`)).toMatchObject({ status: 204 })
     expect(await operator().delete(`/v1/nodes/${node.id}/credential?release=true`)).toMatchObject({ status: 204 })
     expect(await node.join(thief)).toMatchObject({ body: { joined: true } })
     expect(await node.join()).toMatchObject({ body: { reason: 'taken' } })

@@ -6,7 +6,7 @@ import { newId } from '#model/id.ts'
 import { listAuditEvents } from '#store/accounts/audit-events.ts'
 import { recordCommit, restoreCommit } from '#store/commits/commits.ts'
 import { listLosses, sumOpenLosses } from '#store/commits/losses.ts'
-import { claimNodeId } from '#store/nodes/node-credentials.ts'
+import { claimNodeId, findNodeCredential, findRemovedCredential } from '#store/nodes/node-credentials.ts'
 import { releaseNodeId, removeNode } from '#store/nodes/node-removal.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
@@ -175,6 +175,22 @@ describeStores('inlet nodes', (test) => {
       err: expect.stringMatching(/^nothing was released: the node runs: .*repeat the command with --yes\n$/),
     })
     expect(await inlet(store.url, 'release', id, '--yes')).toMatchObject({ code: 0 })
+  })
+
+  test('revoke refuses the credential of a node, also once that is removed', async ({ store }) => {
+    const id = await aNode(store)
+    expect(await inlet(store.url, 'revoke', id)).toMatchObject({
+      code: 0,
+      out: `The credential of the node ${id} is refused from now on.\n`,
+    })
+    expect((await findNodeCredential(store.db, id))?.credential_revoked_at).toBe(t0 + 60_000)
+    const other = await aNode(store)
+    await inlet(store.url, 'remove', other, '--yes')
+    expect(JSON.parse((await inlet(store.url, 'revoke', other, '--json')).out)).toEqual({ id: other, revoked: true })
+    expect(await findRemovedCredential(store.db, other)).toMatchObject({ revoked_at: t0 + 60_000 })
+    const { items } = await listAuditEvents(store.db, undefined, { limit: 10 })
+    expect(items.filter(({ operation }) => operation === 'revokeNodeCredential')).toHaveLength(2)
+    expect(await inlet(store.url, 'revoke', newId())).toMatchObject({ code: 1, err: 'there is no such node\n' })
   })
 
   test('release lets another machine have the id', async ({ store }) => {

@@ -40,6 +40,12 @@ export const nodesCommands = buildRouteMap({
       { flags: { json }, positional: oneArgument('id of the loss', 'ID', parseId) },
       'Accepts a loss for its account: it is no longer a reason in the status of the endpoint, and metrics no longer count it. The account can do so itself with inlet losses confirm, unless it is suspended. Its audit trail has it.',
     ),
+    revoke: command(
+      'revoke the credential of a node',
+      async () => (await nodes()).revokeNode,
+      { flags: { json }, positional: id },
+      'Has control refuse the credential of a node at once. The node registers again by itself if it has a join token that is still active, or the join secret. For a node that was removed, or whose id was released, give its id: control no longer believes what its machine says is left on its disk.',
+    ),
     release: command(
       'let another machine join under the id of a node, after its disk was lost',
       async () => (await nodes()).releaseNode,

@@ -96,6 +96,15 @@ export async function removeOneNode(this: CliContext, { yes, json }: RemoveFlags
   )
 }
 
+export async function revokeNode(this: CliContext, flags: JsonFlags, idOrName: string): Promise<void> {
+  await using store = await openToChange(this)
+  const inventory = inventoryService(servicesBeside(this, store))
+  const id = await inventory.findId(idOrName)
+  const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
+  await audited(store, this.clock, what, () => inventory.revokeCredential(id))
+  printResult(this, flags, { id, revoked: true }, `The credential of the node ${id} is refused from now on.\n`)
+}
+
 /** The operation is that of the API: a released id has no credential. A node that runs is released only with `--yes`. */
 export async function releaseNode(this: CliContext, { yes, ...flags }: RemoveFlags, idOrName: string): Promise<void> {
   await using store = await openToChange(this)

@@ -197,10 +197,22 @@ export async function findRemovedCredential(db: Db, node_id: string): Promise<Fo
   return removed.where((eb) => eb.and({ node_id, fence: removedFence })).executeTakeFirst()
 }
 
-/** Refuses the credential from now on. Throws not_found. */
+/**
+ * Refuses the credential from now on. If the id has none, because its node was removed or its id released, nobody believes any more what the
+ * machines say that had one. Throws not_found.
+ */
 export async function revokeNodeCredential(db: Db, id: string, now: number): Promise<void> {
-  const revoked = db.updateTable('nodes').set({ credential_revoked_at: now }).where('id', '=', id)
-  if ((await revoked.executeTakeFirst()).numUpdatedRows === 0n) throw noSuchNode()
+  const node = await findNodeCredential(db, id)
+  if (node !== undefined && node.credential_hash !== null) {
+    await db.updateTable('nodes').set({ credential_revoked_at: now }).where('id', '=', id).execute()
+    return
+  }
+  const { numUpdatedRows } = await db
+    .updateTable('former_credentials')
+    .set(({ fn, val }) => ({ revoked_at: fn.coalesce('revoked_at', val(now)) }))
+    .where('node_id', '=', id)
+    .executeTakeFirst()
+  if (node === undefined && numUpdatedRows === 0n) throw noSuchNode()
 }
 
 /** Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Throws not_found. */

@@ -62,7 +62,7 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
     operation('DELETE /nodes/:id/credential', 'revokeNodeCredential', 'operator', {
       summary: 'Revoke the credential of a node',
       description:
-        'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out.',
+        'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out. If the node was removed, or its id released, control no longer believes what its machine says is left on its disk.',
       query: RevokeQuery,
       response: {
         204: Empty,
