@@ -150,6 +150,12 @@ describe('the description', () => {
     }
   })
 
+  test('says of an operation what is particular about it, and what it needs', async () => {
+    const { body } = await described()
+    const { description } = body.paths['/v1/nodes/{id}/credential'].delete
+    expect(description).toMatch(/^Control refuses it at once\. .*Needs the operator token/)
+  })
+
   test('says which rules span several fields or lie beyond a schema', async () => {
     const { body } = await described()
     const descriptionOf = (...path: readonly string[]): string =>

@@ -52,7 +52,7 @@ readonly revocation: components['schemas']["Revocation"] | null
 /** the key itself, returned only now */
 readonly api_key: string
 }>
-/** Revoke an API key permanently. Needs a token of scope `admin`. */
+/** Revoke an API key permanently. Calls with the key are refused. Access tokens that were issued for it stay valid until they expire, 15 minutes at most, and MQTT connections until they next authenticate: this is how a key is replaced without an outage. If the key leaked, end all of it at once with `now=true`. Needs a token of scope `admin`. */
 readonly revokeKey: (id: string, query?: {
 readonly now?: "true" | "false" | undefined
 }, options?: CallOptions) => Promise<components['schemas']["ApiKey"]>
@@ -67,7 +67,7 @@ readonly limit: number
 readonly offset: number
 readonly next_offset: number | null
 }>
-/** Create a secret that views can hash with. Needs a token of scope `admin`. */
+/** Create a secret that views can hash with. Views name it in `hmac_sha256`. The API never returns a value that was sent. Without `value`, Inlet makes one at random, which only this response contains. Needs a token of scope `admin`. */
 readonly createSecret: (body: components['schemas']["CreateSecret"], options?: CallOptions) => Promise<{
 readonly id: string
 readonly name: string
@@ -80,7 +80,7 @@ readonly used_by: (string)[]
 /** the secret in base64, returned only now, and only if Inlet made it */
 readonly value?: string | undefined
 }>
-/** Replace the value of a secret. Needs a token of scope `admin`. */
+/** Replace the value of a secret. Nodes hash with the new value from the next segment that they convert: equal texts have different hashes before and after. Backfills and re-drives use the new value, too. The old one is not kept. Needs a token of scope `admin`. */
 readonly rotateSecret: (id: string, body: components['schemas']["RotateSecret"], options?: CallOptions) => Promise<{
 readonly id: string
 readonly name: string
@@ -1215,7 +1215,7 @@ readonly limit: number
 readonly offset: number
 readonly next_offset: number | null
 }>
-/** Revoke the credential of a node. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
+/** Revoke the credential of a node. Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out. If the node was removed, or its id released, control no longer believes what its machine says is left on its disk. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
 readonly revokeNodeCredential: (id: string, query?: {
 readonly release?: "true" | "false" | undefined
 readonly force?: "true" | "false" | undefined
@@ -1261,7 +1261,7 @@ readonly limit: number
 readonly offset: number
 readonly next_offset: number | null
 }>
-/** Accept a loss for its account, such as a suspended one. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
+/** Accept a loss for its account, such as a suspended one. The audit trail of the account has it, with the actor `operator`. Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`. A session of the console of an operator will do. */
 readonly confirmInstallationLoss: (id: string, options?: CallOptions) => Promise<components['schemas']["Loss"]>
 }
 

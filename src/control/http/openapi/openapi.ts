@@ -257,7 +257,7 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
           ...impliedProblems(route as RouteOptions),
           ...(schema.response as object),
         },
-        description: credentials[scope ?? 'admin'],
+        description: [schema.description, credentials[scope ?? 'admin']].flatMap((text) => text ?? []).join(' '),
         security: securityOf(scope),
         'x-scope': scope,
         ...(schema.body instanceof z.ZodOptional ? { [optionalBody]: true } : {}),
