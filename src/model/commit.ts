@@ -6,6 +6,7 @@ import { commitLimits, reportedTextMax } from './limits.ts'
 import { inQuery, PageLimit } from './page.ts'
 import { adoptionPattern } from './patterns.ts'
 import { ReportedCount } from './reported-count.ts'
+import { SegmentSeq } from './segment-seq.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { isComplete } from './view-metrics.ts'
 import { ViewQuality } from './view-quality.ts'
@@ -76,7 +77,7 @@ export const SegmentCommit = z.object({
   node_id: Id,
   /** The incarnation of the log. */
   log: z.string().max(reportedTextMax),
-  seq: z.int().min(0),
+  seq: SegmentSeq,
   records: ReportedCount,
   /** Acknowledged records of the segment that were lost to damage on the node: at least so many. Missing in commits from older nodes. */
   records_damaged: ReportedCount.default(0),

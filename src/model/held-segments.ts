@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { ReportedCount } from './reported-count.ts'
+import { SegmentSeq } from './segment-seq.ts'
 
 /** Segments of one log that a node holds. There is one for each seq from the first to the last, unless there are fewer. */
 export const HeldSegments = z.object({
-  first_seq: ReportedCount,
-  last_seq: ReportedCount,
+  first_seq: SegmentSeq,
+  last_seq: SegmentSeq,
   segments: ReportedCount,
   /** Null if one of them cannot be counted. */
   records: ReportedCount.nullable(),

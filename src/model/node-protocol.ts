@@ -9,6 +9,7 @@ import { Id } from './id.ts'
 import { keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
 import { ReportedCount } from './reported-count.ts'
+import { SegmentSeq } from './segment-seq.ts'
 import { IngestCounts } from './series.ts'
 import { Timestamp } from './timestamp.ts'
 
@@ -129,13 +130,13 @@ export const EndpointLag = z.object({
   /** Acknowledged records of the open and the sealed segments; null if not all are counted. This and the next two are missing in reports of the release before. */
   records: ReportedCount.nullable().optional(),
   /** The lowest and the highest seq of these segments; null if there is none. */
-  first_seq: ReportedCount.nullable().optional(),
-  last_seq: ReportedCount.nullable().optional(),
+  first_seq: SegmentSeq.nullable().optional(),
+  last_seq: SegmentSeq.nullable().optional(),
   /** These segments, neighbours together if there are many. Missing in reports of the release before. */
   held: boundedList(HeldSegments, heldMax).optional(),
   /** The same of those in quarantine. Missing in reports of the release before. */
-  quarantined_first_seq: ReportedCount.nullable().optional(),
-  quarantined_last_seq: ReportedCount.nullable().optional(),
+  quarantined_first_seq: SegmentSeq.nullable().optional(),
+  quarantined_last_seq: SegmentSeq.nullable().optional(),
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
