@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { rebuildRegion } from '#cli/commits/rebuild-region.ts'
+import { searchEndpoint } from '#cli/commits/search-endpoint.ts'
 import { commitId } from '#model/commit.ts'
 import { clientOf, newControl, operatorToken, useControl } from '../support/control.ts'
 import { deliverCommit } from '../support/deliver-commit.ts'
@@ -26,7 +27,7 @@ async function inhabited(at: Control) {
   expect(await node.call('POST', 'commits', { commits: [await put(3)] })).toMatchObject({ status: 200 })
   await node.heartbeat()
   return {
-    ...{ account, endpoint, node, operator, commitOf },
+    ...{ account, endpoint, node, operator, commitOf, put },
     hold: (first_seq: number, last_seq: number) => {
       const segments = last_seq - first_seq + 1
       const held = { open_segments: 0, undelivered_segments: segments, records: 10 * segments, first_seq, last_seq }
@@ -52,7 +53,7 @@ async function inhabited(at: Control) {
 }
 
 test('what a node delivered before it knew of its removal is found, without a word that commits are missing', async () => {
-  await using at = await newControl({ rebuildRegion })
+  await using at = await newControl({ rebuildRegion, searchEndpoint })
   const { remove, deliverRefused, left, report, losses, receipt, mayLackCommits } = await inhabited(at)
   await remove()
   await deliverRefused(4)
@@ -66,7 +67,7 @@ test('what a node delivered before it knew of its removal is found, without a wo
 })
 
 test('what a node delivered that was cut off at its removal is found once it is back', async () => {
-  await using at = await newControl({ rebuildRegion })
+  await using at = await newControl({ rebuildRegion, searchEndpoint })
   const { hold, remove, deliverRefused, left, report, losses, receipt, mayLackCommits } = await inhabited(at)
   await hold(4, 5)
   await remove()
@@ -80,6 +81,28 @@ test('what a node delivered that was cut off at its removal is found once it is 
   await until('the commit', async () => (await receipt(4)).state === 'delivered')
   await until('the end', async () => !(await mayLackCommits()))
   expect(await losses()).toMatchObject([{ state: 'open', recovered: { segments: 1, records: 10 } }])
+})
+
+test('a second removal has a time of its own, and a minute before its segments are looked for', async () => {
+  await using at = await newControl({ rebuildRegion, searchEndpoint })
+  const { node, hold, remove, losses, receipt, put } = await inhabited(at)
+  await hold(4, 5)
+  await remove()
+  at.clock.advance(60_001)
+  await until('the search', async () => (await losses())[0].searched_at !== null)
+  expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
+  await hold(4, 5)
+  at.clock.advance(600_000)
+  const removedAt = at.clock.now()
+  await remove()
+  const [loss] = await losses()
+  expect(loss).toMatchObject({ segments: 2, searched_at: null })
+  expect(Date.parse(loss.recorded_at)).toBeGreaterThanOrEqual(removedAt)
+  await put(4)
+  at.clock.advance(60_001)
+  await until('the commit', async () => (await receipt(4)).state === 'delivered')
+  const searchedAt = Date.parse((await losses())[0].searched_at)
+  expect(searchedAt - removedAt).toBeGreaterThanOrEqual(60_000)
 })
 
 test('a removed node that comes back with an older disk uses no seq of what it lost', async () => {
