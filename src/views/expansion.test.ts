@@ -63,6 +63,13 @@ describe('rows', () => {
     ])
   })
 
+  test('of an outer element with very many take no more than its texts: each of twenty records is accepted', async () => {
+    const items = Array.from({ length: definitionLimits.expandedRowsMax }, (_, at) => ({ sku: `k${at}` }))
+    const records = Array.from({ length: 20 }, (_, id) => JSON.stringify({ id, orders: [{ no: id, lines: { items } }] }))
+    const { rows, dlq } = await decide(nested, records)
+    expect([rows.length, dlq.length]).toEqual([20 * definitionLimits.expandedRowsMax, 0])
+  })
+
   test('of two arrays have the outer element, and are counted over both', async () => {
     const { rows, dlq, counts } = await decide({ ...nested, lists: 'aligned' }, [
       '{"id":1,"orders":[{"no":1,"lines":{"items":[{"sku":"a"},{"sku":"b"}]},"tags":[{"t":"x"},{}]},{"no":2},{"no":3,"lines":{"items":[{"sku":"c"}]}},5,null]}',

@@ -58,15 +58,10 @@ export function expandedRows(expand: Expansion, { record, parent, item }: Scopes
   const counted = inner === undefined ? countOne(values) : countNested(values, inner, parent, expand, stages)
   const problems = `SELECT *, ${problem(expand, stages)} AS expand_problem FROM (${counted})`
   const checked = `SELECT *, expand_problem IS NULL AND item_count > 0 AS has_items FROM (${problems})`
-  const unnested = inner === undefined ? unnestOne(checked) : unnestNested(checked)
-  const ofParent =
-    inner === undefined
-      ? ''
-      : parent
-          .parts()
-          .map(({ name }) => `, struct_extract(parents[parent_at], '${name}') AS ${name}`)
-          .join('')
-  const texts = `SELECT *${item.sql()}${ofParent} FROM (${unnested})`
+  const ofParent = inner === undefined ? [] : parent.parts().map(({ name }) => name)
+  const unnested = inner === undefined ? unnestOne(checked) : unnestNested(checked, ofParent)
+  const parentTexts = ofParent.map((name) => `, struct_extract(parent_texts_of_item, '${name}') AS ${name}`).join('')
+  const texts = `SELECT *${item.sql()}${parentTexts} FROM (${unnested})`
   const lists = [item, parent].map((scope) => scope.listsToFinish())
   const listsAdded = lists.flatMap((each) => each.added).map((sql) => `, ${sql}`)
   const complete = `SELECT *${replacing(lists.flatMap((each) => each.replaced))}${listsAdded.join('')} FROM (${texts})`
@@ -144,16 +139,24 @@ function unnestOne(checked: string): string {
   return `SELECT * EXCLUDE (items), unnest(items) AS item_json, generate_subscripts(items, 1) - 1 AS item_index FROM (${items})`
 }
 
-/** Counts from 1 in the outer array, as DuckDB does, and from 0 in the inner one. */
-function unnestNested(checked: string): string {
+/**
+ * Counts from 1 in the outer array, as DuckDB does, and from 0 in the inner one. `ofParent` are texts of the outer element: each row gets its own
+ * ones, because DuckDB copies a list for each row that takes an element of it.
+ */
+function unnestNested(checked: string, ofParent: readonly string[]): string {
   const parentAt = 'flatten(list_transform(parts, lambda part, nr: list_resize(CAST([] AS BIGINT[]), len(part), nr)))'
   const innerAt = 'flatten(list_transform(parts, lambda part: range(len(part))))'
-  const lists = `SELECT * EXCLUDE (parts),
+  const texts = `struct_pack(${ofParent.map((name) => `${name} := struct_extract(parent, '${name}')`).join(', ')})`
+  const ofItems = `flatten(list_transform(parents, lambda parent: list_resize([${texts}], len(struct_extract(parent, 'items')), ${texts})))`
+  const parents = ofParent.length === 0 ? '' : `, CASE WHEN has_items THEN ${ofItems} ELSE [NULL] END AS parents_of_items`
+  const lists = `SELECT * EXCLUDE (parts, parents)${parents},
       CASE WHEN has_items THEN flatten(parts) ELSE [CAST(NULL AS JSON)] END AS items,
       CASE WHEN has_items THEN ${parentAt} ELSE [CAST(0 AS BIGINT)] END AS parents_at,
       CASE WHEN has_items THEN ${innerAt} ELSE [CAST(0 AS BIGINT)] END AS inners_at
     FROM (${checked})`
-  return `SELECT * EXCLUDE (items, parents_at, inners_at), unnest(items) AS item_json, generate_subscripts(items, 1) - 1 AS item_index,
+  const [exclude, ofItem] =
+    ofParent.length === 0 ? ['', ''] : [', parents_of_items', ', unnest(parents_of_items) AS parent_texts_of_item']
+  return `SELECT * EXCLUDE (items, parents_at, inners_at${exclude})${ofItem}, unnest(items) AS item_json, generate_subscripts(items, 1) - 1 AS item_index,
       unnest(parents_at) AS parent_at, unnest(inners_at) AS inner_at FROM (${lists})`
 }
 
