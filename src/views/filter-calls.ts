@@ -93,10 +93,22 @@ export function printCall(node: Node, context: CallContext): Part {
   if (parts.length === 0 && name !== 'list_value')
     throw new ConditionError(`${quoted(name)} needs a value: write ${name}(…)`, 'wrong_type')
   if (context.isNew && (name === 'date_trunc' || name === 'date_part')) checkUnit(name, parts, context.values)
+  if (context.isNew && numberFrom.has(name)) for (const part of parts.slice(numberFrom.get(name))) refuseText(quoted(name), part)
   countSearch(name, parts, context)
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
   return printFunction(name, result, parts, context)
+}
+
+/** From which argument on functions take numbers. */
+const numberFrom: ReadonlyMap<string, number> = new Map(
+  ['left', 'right', 'substring', 'substr', 'round'].map((name) => [name, name === 'round' ? 0 : 1]),
+)
+
+/** DuckDB takes a text constant for any type, and each row that meets it is then NULL, or fails. */
+export function refuseText(what: string, part: Part): void {
+  if (part.text !== undefined)
+    throw new ConditionError(`${what} takes a number here, not the text ${quoted(part.text)}`, 'wrong_type').of(part)
 }
 
 /** A unit that is not constant could fail in any row, and DuckDB looks at a constant one only where it meets a time. */

@@ -32,7 +32,7 @@ import {
 } from './condition.ts'
 import { type ConditionBudget, columnSize, constantSize, scalarSize } from './condition-budget.ts'
 import { problemWithField } from './envelope-fields.ts'
-import { arrowNotAllowed, printCall } from './filter-calls.ts'
+import { arrowNotAllowed, printCall, refuseText } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { reasonIfChanging } from './filter-functions.ts'
 import {
@@ -250,6 +250,7 @@ class Printer {
         return { sql: called('coalesce', parts), type: combined, size: this.#budget.sizeOf(combined, parts) }
       }
       case 'ARRAY_EXTRACT': {
+        if (this.#isNew) for (const each of rest) refuseText('[…]', each)
         const item = itemType(first.type)
         const sql: Condition = (column) => `(${first.sql(column)})[${rest.map((each) => each.sql(column)).join(', ')}]`
         return { sql, type: item, size: this.#budget.sizeOf(item, [first]) }
