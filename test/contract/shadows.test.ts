@@ -49,6 +49,17 @@ describe('POST /v1/endpoints/{endpoint_id}/shadows', () => {
     expect((await account.post(path, { view_id: third })).status).toBe(409)
   })
 
+  test('409 for a version that is attached there; attaching one ends its shadow', async () => {
+    const { account, draft, endpoint, path } = await furnished()
+    await account.post(path, { view_id: draft.id })
+    await account.post(`/v1/views/${draft.id}/publish`)
+    expect((await account.get(path)).body.items).toHaveLength(1)
+    const attached = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: draft.id })
+    expect([attached.status, (await account.get(path)).body.items]).toEqual([201, []])
+    const refused = await account.post(path, { view_id: draft.id })
+    expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining('is attached to the endpoint')])
+  })
+
   test('422 for a view that hashes with a secret', async () => {
     const { account, path } = await furnished()
     await account.post('/v1/secrets', { name: 'key' })

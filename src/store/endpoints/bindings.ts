@@ -20,7 +20,7 @@ export type NewBinding = AttachView & { readonly id: string; readonly endpoint_i
 /**
  * Attaches a view.
  * Throws not_found for the endpoint, conflict if it is draining or nodes still need too many detached views of it, validation_error if the
- * view is missing or not published, and view_already_attached.
+ * view is missing or not published, and view_already_attached. A shadow of the view at the endpoint ends.
  */
 export async function insertBinding(db: ChangeTx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
   const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
@@ -50,6 +50,11 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
   await translateErrors(db.insertInto('bindings').values(row).execute(), {
     unique: new AppError('view_already_attached', 'the view is already attached to this endpoint'),
   })
+  // It would count each record once more.
+  await db
+    .deleteFrom('shadows')
+    .where(({ and }) => and({ endpoint_id, view_id }))
+    .execute()
   await touchEndpoint(db, endpoint_id)
   return toBinding(await select(db).where('bindings.id', '=', id).executeTakeFirstOrThrow())
 }

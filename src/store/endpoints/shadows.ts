@@ -20,7 +20,7 @@ import { findView } from './views.ts'
 
 export type NewShadow = Pick<Shadow, 'id' | 'endpoint_id' | 'view_id' | 'started_by'>
 
-/** Throws not_found for the endpoint, conflict if it is draining, has enough shadows, or has this one, and validation_error for the view. */
+/** Throws not_found for the endpoint, conflict if it is draining, has enough shadows, or has this one or the view attached, and validation_error for the view. */
 export async function insertShadow(db: ChangeTx, account_id: string, shadow: NewShadow, now: number): Promise<Shadow> {
   const { id, endpoint_id, view_id, started_by } = shadow
   const { desired_state } = await getEndpoint(db, account_id, endpoint_id)
@@ -34,6 +34,9 @@ export async function insertShadow(db: ChangeTx, account_id: string, shadow: New
     const message = 'is a view that hashes with secrets, which shadows do not have: attach it as a canary'
     throw new AppError('validation_error', `view_id: ${message}`, { errors: [{ path: 'view_id', message }] })
   }
+  const attached = db.selectFrom('bindings').where(({ and }) => and({ endpoint_id, view_id }))
+  if ((await countRows(attached.where('deactivated_at', 'is', null))) > 0)
+    throw new AppError('conflict', 'the version is attached to the endpoint, which counts its records already: shadow a draft')
   const running = await countRows(db.selectFrom('shadows').where('endpoint_id', '=', endpoint_id))
   if (running >= shadowLimits.perEndpointMax)
     throw new AppError('conflict', `an endpoint has at most ${shadowLimits.perEndpointMax} shadows: end one of them first`)

@@ -11,7 +11,9 @@ export function shadowRoutes(shadows: ShadowsService): FastifyPluginCallbackZod 
       body: StartShadow,
       response: {
         201: Shadow,
-        409: problem('the view shadows the endpoint already, the endpoint has enough shadows, or it is being deleted'),
+        409: problem(
+          'the view shadows the endpoint already, or is attached to it, the endpoint has enough shadows, or it is being deleted',
+        ),
       },
       run: (request) => shadows.start(request.principal, request.params.endpoint_id, request.body),
     })
