@@ -63,13 +63,17 @@ export async function waitUntilUp(
 /** Below the ports that systems give to outgoing connections: one of those could take it before the server does. */
 const portMin = 10_000
 const portMax = 30_000
+/** Test files that run beside each other choose from ranges of their own: a port that is chosen is not in use yet. */
+const ranges = 8
+const rangePorts = (portMax - portMin) / ranges
 
 const given = new Set<number>()
 
 /** Returns a port of 127.0.0.1 on which nothing listens, and which this process was not given before: an earlier one may not be in use yet. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(portMin, portMax)
+    const range = Number(process.env['VITEST_POOL_ID'] ?? 0) % ranges
+    const port = portMin + range * rangePorts + randomInt(rangePorts)
     if (given.has(port)) continue
     const server = createServer().listen(port, '127.0.0.1')
     try {

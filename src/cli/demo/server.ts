@@ -33,7 +33,7 @@ export type ServerOptions = {
 /** Starts a separate Inlet with free ports, its own API key, and a temporary data directory. */
 export async function startServer({ program, clock, keep, isTerminal }: ServerOptions): Promise<DemoServer> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'inlet-demo-'))
-  const [control, nodeApi, ingest] = [await freePort(), await freePort(), await freePort()]
+  const [control, nodeApi, ingest] = await freePorts(3)
   const { secret } = newApiKey()
   const child = spawn(process.execPath, [disableInspector, program, 'start'], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -92,11 +92,14 @@ async function whyNotReady(url: string): Promise<string | undefined> {
   return response?.ok === true ? undefined : `${url}/readyz says ${response?.status ?? 'nothing'}`
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('the operating system did not assign a port')
-  return address.port
+/** All are taken at once: the system may assign one again as soon as it is free. */
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map((server) => once(server, 'listening')))
+  return servers.map((server) => {
+    const address = server.address()
+    server.close()
+    if (address === null || typeof address === 'string') throw new Error('the operating system did not assign a port')
+    return address.port
+  })
 }
