@@ -80,7 +80,7 @@ async function furnished() {
   const draft = await made(`/v1/views/${view}/versions`)
   const endpoint = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
   const binding = await made(`/v1/endpoints/${endpoint}/views`, { view_id: view })
-  const shadow = await made(`/v1/endpoints/${endpoint}/shadows`, { view_id: view })
+  const shadow = await made(`/v1/endpoints/${endpoint}/shadows`, { view_id: second })
   const key = await made('/v1/keys', { name: 'spare', scopes: ['ingest'] })
   const secret = await made('/v1/secrets', { name: 'spare' })
   const { body: token } = await clientOf(control().call, operatorToken).post('/v1/join-tokens', { name: 'spare' })
