@@ -67,6 +67,7 @@ const values: readonly (readonly [type: string, text: string])[] = [
   ['DOUBLE', "round('x')"],
   ['DOUBLE', "round(2.5, 'x')"],
   ['VARCHAR', "tags['x']"],
+  ['VARCHAR', "doc['x']"],
   ['TIMESTAMP', 'epoch_s(name)'],
   ['TIMESTAMP', "at_zone(name, 'UTC')"],
   ['VARCHAR', 'hmac_sha256(name, name)'],

@@ -250,7 +250,8 @@ class Printer {
         return { sql: called('coalesce', parts), type: combined, size: this.#budget.sizeOf(combined, parts) }
       }
       case 'ARRAY_EXTRACT': {
-        if (this.#isNew) for (const each of rest) refuseText('[…]', each)
+        // JSON has keys.
+        if (this.#isNew && !isScalar(first.type, 'JSON')) for (const each of rest) refuseText('[…]', each)
         const item = itemType(first.type)
         const sql: Condition = (column) => `(${first.sql(column)})[${rest.map((each) => each.sql(column)).join(', ')}]`
         return { sql, type: item, size: this.#budget.sizeOf(item, [first]) }
