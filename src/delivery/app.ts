@@ -27,7 +27,7 @@ import { type ConversionPool, conversionBounds, createConversionPool } from './c
 import { WorkerAccess } from './convert/worker-access.ts'
 import { composeDelivery, conversionMemoryBytes } from './plane.ts'
 import { MarkerSeal } from './publish/marker-seal.ts'
-import { leftOnDiskReport } from './report/left-on-disk.ts'
+import { LeftOnDiskReport } from './report/left-on-disk.ts'
 import { type Backlog, countWaiting } from './segments/backlog.ts'
 import { deliveryLimits } from './segments/limits.ts'
 import { IndexThread } from './windows/thread.ts'
@@ -81,7 +81,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   })
   await plane.prepare()
   // It goes on after delivery has ended, because control refuses the node.
-  const leftOnDisk = leftOnDiskReport({ nodeId, control, fence, segments, clock, logger })
+  const leftOnDisk = new LeftOnDiskReport({ nodeId, control, fence, segments, clock, logger })
   await startAll([...plane.services, leftOnDisk])
   let stopped: Promise<void> | undefined
   // A stop may have begun before this node learns that it is fenced.
@@ -104,8 +104,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
         logger,
       })
       await progress.start()
-      await leftOnDisk.stop()
       await stop(signal)
+      await leftOnDisk.stop()
       await progress.stop()
       if (hooks.conversionPool === undefined) await conversionPool.stop()
       await indexThread.stop()

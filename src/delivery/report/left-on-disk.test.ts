@@ -6,7 +6,7 @@ import { newId } from '#model/id.ts'
 import { LeftOnDisk, leftSegmentsMax } from '#model/left-on-disk.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
-import { leftOnDiskReport } from './left-on-disk.ts'
+import { LeftOnDiskReport } from './left-on-disk.ts'
 
 const [first, second] = ['00000000-0000-4000-8000-000000000000', 'ffffffff-0000-4000-8000-000000000000']
 const segmentsOfLog = 100
@@ -25,9 +25,9 @@ test('more segments than one report may have are in several reports, each segmen
   storage.log(second).segments = [aSegment(second, 1), aSegment(second, 500)]
   const reports: LeftOnDisk[] = []
   const clock = new ManualClock()
-  const service = leftOnDiskReport({
+  const service = new LeftOnDiskReport({
     nodeId: newId(),
-    fence: { isGivenUp: true },
+    fence: { isGivenUp: true, reload: async () => undefined },
     control: {
       async reportLeftOnDisk(report) {
         reports.push(LeftOnDisk.parse(report))
@@ -51,6 +51,35 @@ test('more segments than one report may have are in several reports, each segmen
   await until('the changed report', () => reports.length === 3)
   expect(reports[2]?.segments).toEqual([...rest, { ...one, first_seq: 501, last_seq: 501 }])
   await service.stop()
+})
+
+test('a machine that is stopped at once says what is left, also when only ingest has learned that it lost its place', async () => {
+  const storage = new MemoryStorage()
+  storage.log(first).segments = [aSegment(first, 3)]
+  const reports: LeftOnDisk[] = []
+  const clock = new ManualClock()
+  const fence = {
+    isGivenUp: false,
+    async reload() {
+      fence.isGivenUp = true
+    },
+  }
+  const service = new LeftOnDiskReport({
+    nodeId: newId(),
+    fence,
+    control: {
+      async reportLeftOnDisk(report) {
+        reports.push(report)
+        return { losses: 1 }
+      },
+    },
+    segments: new MemorySegmentSource(storage, clock),
+    clock,
+    logger: createLogger('delivery', 'silent'),
+  })
+  await service.start()
+  await service.stop()
+  expect(reports).toMatchObject([{ segments: [{ endpoint_id: first, first_seq: 3, last_seq: 3 }] }])
 })
 
 test.each([

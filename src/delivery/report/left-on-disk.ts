@@ -5,8 +5,10 @@
  * Law: nothing is said while control accepts this node.
  */
 import type { Clock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Segment, SegmentSource } from '#log/segment-source.ts'
@@ -17,44 +19,76 @@ import type { NodeFence } from '#node/node-fence.ts'
 /** Ingest seals its segments within this time after it has learned of its end. */
 const intervalMs = 5_000
 const openedParallel = 8
+/** The supervisor waits longer for a process. */
+const lastReportMs = 3_000
+const failureMessage = 'control not told what is left on this disk'
 
 export type LeftOnDiskOptions = {
   readonly nodeId: string
   readonly control: Pick<Control, 'reportLeftOnDisk'>
-  readonly fence: Pick<NodeFence, 'isGivenUp'>
+  readonly fence: Pick<NodeFence, 'isGivenUp' | 'reload'>
   readonly segments: Pick<SegmentSource, 'logNames' | 'readLog' | 'open' | 'openRecords' | 'quarantineNote'>
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** Returns a service that says it at first, and whenever it is something else, in as many reports as it takes. */
-export function leftOnDiskReport({ nodeId: node_id, control, fence, segments, clock, logger }: LeftOnDiskOptions): Periodic {
-  const said: string[] = []
-  return new Periodic({
-    name: 'report of what is left on the disk',
-    intervalMs,
-    async run(signal) {
-      if (!fence.isGivenUp) return
-      const left = await listLeft(segments)
-      for (let at = 0; at * leftSegmentsMax < Math.max(1, left.length); at += 1) {
-        const some = left.slice(at * leftSegmentsMax, (at + 1) * leftSegmentsMax)
-        const report = JSON.stringify(some)
-        if (report === said[at]) continue
-        const { losses } = await control.reportLeftOnDisk({ node_id, segments: some }, signal)
-        said[at] = report
-        if (losses > 0)
-          logger.error(
-            { endpoints: losses, next: 'see docs/fencing.md' },
-            'this disk has acknowledged records that are nowhere else',
-          )
-      }
-    },
-    failure: 'control not told what is left on this disk',
-    recovery: 'control told what is left on this disk',
-    level: 'warn',
-    clock,
-    logger,
-  })
+/** Says it at first, and whenever it is something else, in as many reports as it takes; and a last time when it stops. */
+export class LeftOnDiskReport implements Service {
+  readonly name = 'report of what is left on the disk'
+  readonly #options: LeftOnDiskOptions
+  readonly #periodic: Periodic
+  readonly #said: string[] = []
+
+  constructor(options: LeftOnDiskOptions) {
+    const { clock, logger } = options
+    this.#options = options
+    this.#periodic = new Periodic({
+      ...{ name: this.name, intervalMs, clock, logger },
+      run: (signal) => this.#report(signal),
+      failure: failureMessage,
+      recovery: 'control told what is left on this disk',
+      level: 'warn',
+    })
+  }
+
+  start(): Promise<void> {
+    return this.#periodic.start()
+  }
+
+  runNow(): void {
+    this.#periodic.runNow()
+  }
+
+  /** Delivery has stopped before: nothing that is said is delivered after it. */
+  async stop(): Promise<void> {
+    await this.#periodic.stop()
+    const { fence, clock, logger } = this.#options
+    try {
+      // Ingest may have learned of it, and delivery had nothing to ask control for since.
+      await fence.reload()
+      await this.#report(clock.timeout(lastReportMs))
+    } catch (error) {
+      logger.warn({ reason: errorMessage(error), next: 'start the node again: it tells control then' }, failureMessage)
+    }
+  }
+
+  async #report(signal: AbortSignal): Promise<void> {
+    const { nodeId: node_id, control, fence, segments, logger } = this.#options
+    if (!fence.isGivenUp) return
+    const left = await listLeft(segments)
+    for (let at = 0; at * leftSegmentsMax < Math.max(1, left.length); at += 1) {
+      const some = left.slice(at * leftSegmentsMax, (at + 1) * leftSegmentsMax)
+      const report = JSON.stringify(some)
+      if (report === this.#said[at]) continue
+      const { losses } = await control.reportLeftOnDisk({ node_id, segments: some }, signal)
+      this.#said[at] = report
+      if (losses > 0)
+        logger.error(
+          { endpoints: losses, next: 'see docs/fencing.md' },
+          'this disk has acknowledged records that are nowhere else',
+        )
+    }
+  }
 }
 
 /** Returns all segments with their records, by log and seq. */
