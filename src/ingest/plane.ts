@@ -37,7 +37,7 @@ import { gateLimits } from './gate/limits.ts'
 import { NodeRoom } from './gate/node-room.ts'
 import { Cors } from './http/cors.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
-import { Conversions, type ConversionsOptions } from './http/otlp/export-conversions.ts'
+import { ExportConversions, type ExportConversionsOptions } from './http/otlp/export-conversions.ts'
 import type { RequestTraces } from './http/request-traces.ts'
 import { HttpServer } from './http/server.ts'
 import { StoredRequests } from './idempotency/stored-requests.ts'
@@ -65,7 +65,7 @@ export type IngestPorts = {
   readonly machine: Clock
   readonly random: Random
   /** Starts a thread that makes records of export requests. */
-  readonly startThread: ConversionsOptions['startThread']
+  readonly startThread: ExportConversionsOptions['startThread']
   readonly logger: Logger
   readonly addresses: { readonly http: ListenAddress; readonly mqtt: ListenAddress | null }
   /** Undefined: the node serves without TLS. */
@@ -307,7 +307,7 @@ function composeServers(
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     exchange: {
       ...{ nodeId, gate, traces, clock },
-      conversions: new Conversions({ startThread, clock }),
+      conversions: new ExportConversions({ startThread, clock }),
       // Without a setting of its own a node elsewhere would name an address of its machine.
       baseUrl: () => (config.baseUrl === null ? feed.current()?.token_issuer : undefined) ?? ownBaseUrl,
       maxRequestBytes: config.maxRequestBytes,

@@ -65,7 +65,7 @@ export function aGate({
 } = {}): Gate {
   const nothing = () => undefined
   const anyRoom = {
-    admit: nothing,
+    requireRoom: nothing,
     reserve: nothing,
     forceReserve: nothing,
     release: nothing,

@@ -31,7 +31,7 @@ function opened({ recordsPerSecond = 1_000 } = {}) {
   }
   const gate = aGate({ endpoints: [endpoint], configuration, authenticator, counts, append })
   const outcomes: unknown[] = []
-  const admitted = gate.admit({ ...aSender(principal), protocol: 'mqtt' }).open({
+  const admitted = gate.admit({ ...aSender(principal), protocol: 'mqtt' }).openSession({
     stored: ({ ids, records }) => outcomes.push({ ids, records }),
     lost: (_, { outcome }) => outcomes.push(outcome),
   })

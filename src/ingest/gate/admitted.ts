@@ -91,7 +91,7 @@ export class Admitted {
 
   /** Throws Rejection if there is no room for bytes that the sender announces. Reserves nothing: they may never arrive. */
   announce(bytes: number): void {
-    this.#room.admit(bytes)
+    this.#room.requireRoom(bytes)
   }
 
   /** Reserves memory and disk for bytes, until `end`. Throws Rejection, and reserves nothing, if there is no room. */
@@ -112,7 +112,7 @@ export class Admitted {
   }
 
   /** Lets the sender send many records, one by one, as long as its connection is open. */
-  open(client: SessionClient): AdmittedSession {
+  openSession(client: SessionClient): AdmittedSession {
     this.#consume()
     return new AdmittedSession(this.#context, {
       ...{ client, endpoint: this.endpoint, keyId: this.keyId, revision: this.#revision },

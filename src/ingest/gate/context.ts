@@ -34,7 +34,7 @@ export type GateOptions = {
   readonly logger: Logger
 }
 
-/** The gate, as those use it that it admitted. */
+/** Parts of the gate that admitted requests and sessions use. */
 export type GateContext = GateOptions & {
   /** How long records that had arrived completely waited for their acknowledgement. */
   readonly acknowledgements: Readonly<Record<Protocol, Durations>>

@@ -48,7 +48,7 @@ export class EndpointRoom {
   }
 
   /** Throws a Rejection if there is no room for `bytes` more. Reserves nothing: a client that announces bytes may never send them. */
-  admit(bytes: number): void {
+  requireRoom(bytes: number): void {
     const reason = this.#node.refusalReason()
     if (reason !== undefined) throw tryAgain('no_room', reason, gateLimits.retryDiskSeconds)
     const onDisk = this.#disk.boundOn(bytes)

@@ -80,7 +80,7 @@ describe('the room of a node', () => {
       clock: { ...systemClock, now: () => 0, monotonic: () => 0 },
       logger: createLogger('test', 'silent'),
     })
-    expect(() => nodeRoom.room('any').admit(0)).toThrow(rejected('not been checked'))
+    expect(() => nodeRoom.room('any').requireRoom(0)).toThrow(rejected('not been checked'))
   })
 
   test('bounds bytes in flight; a rejected reservation reserves nothing', async () => {
@@ -98,23 +98,23 @@ describe('the room of a node', () => {
     const { room, setWalBytes } = await setUp()
     setWalBytes(GiB - 3 * MiB)
     room.reserve(MiB)
-    room.admit(2 * MiB)
-    expect(() => room.admit(2 * MiB + 1)).toThrow(rejected('the disk budget'))
+    room.requireRoom(2 * MiB)
+    expect(() => room.requireRoom(2 * MiB + 1)).toThrow(rejected('the disk budget'))
     setWalBytes(0)
-    room.admit(2 * MiB + 1)
+    room.requireRoom(2 * MiB + 1)
   })
 
   test('keeps the disk reserve between two checks, and recovers with the next check', async () => {
     const { nodeRoom, state, check, room, setWalBytes } = await setUp()
     state.freeBytes = 300 * MiB
     await check()
-    room.admit(0)
+    room.requireRoom(0)
     setWalBytes(45 * MiB)
-    expect(() => room.admit(0)).toThrow(rejected('its reserve'))
+    expect(() => room.requireRoom(0)).toThrow(rejected('its reserve'))
     expect(nodeRoom.reasons()).toHaveLength(1)
     state.freeBytes = GiB
     await check()
-    room.admit(0)
+    room.requireRoom(0)
   })
 
   test('rejects with a reason while the WAL is unhealthy or the disk unreadable, and recovers', async () => {
@@ -122,7 +122,7 @@ describe('the room of a node', () => {
     state.failure = 'io_error: the disk failed'
     state.unreadable = true
     await check()
-    expect(() => room.admit(0)).toThrow(rejected('EIO'))
+    expect(() => room.requireRoom(0)).toThrow(rejected('EIO'))
     expect(nodeRoom.reasons()).toEqual([expect.stringContaining('EIO'), 'io_error: the disk failed'])
     state.failure = undefined
     state.unreadable = false
@@ -160,7 +160,7 @@ describe('the room of a node', () => {
     const { nodeRoom, room, setWalBytes } = await setUp([endpoint, other])
     setWalBytes(512 * MiB)
     const refused = rejected('the account uses up its share of the disk of this node')
-    expect(() => room.admit(1)).toThrow(refused)
+    expect(() => room.requireRoom(1)).toThrow(refused)
     expect(() => room.reserve(1)).toThrow(refused)
     expect([room.backpressureReason(), nodeRoom.inFlightBytes]).toEqual([undefined, 0])
     room.forceReserve(1)

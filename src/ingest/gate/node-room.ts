@@ -23,7 +23,7 @@ export type NodeRoomOptions = {
 }
 
 /** The room of an endpoint, as the gate and its sessions use it. */
-export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'tryHold' | 'backpressureReason'>
+export type Room = Pick<EndpointRoom, 'requireRoom' | 'reserve' | 'forceReserve' | 'release' | 'tryHold' | 'backpressureReason'>
 
 /** The rooms of all endpoints, as the gate uses them. */
 export type Rooms = Pick<NodeRoom, 'reasons'> & { room(endpointId: string): Room }

@@ -33,9 +33,9 @@ import { keptHeadersOf } from './kept-headers.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
 import { otlpEncoding, otlpTypes } from './otlp/encoding.ts'
-import type { Conversions, ConvertedBody } from './otlp/export-conversions.ts'
+import type { ConvertedBody, ExportConversions } from './otlp/export-conversions.ts'
 import { asExportersSeeIt, sendExported, sendExportProblem } from './otlp/responses.ts'
-import type { Sent } from './record-paths.ts'
+import type { ContentKind } from './record-paths.ts'
 import type { RequestTrace, RequestTraces } from './request-traces.ts'
 import { problemHeaders, sendJson, sendProblem, toAppError } from './responses.ts'
 import { beaconFormat, takeUrlKey } from './url-key.ts'
@@ -53,7 +53,7 @@ export type ExchangeContext = {
   readonly endsConnections: () => boolean
   readonly counters: HttpCounters
   readonly discards: Discards
-  readonly conversions: Conversions
+  readonly conversions: ExportConversions
   /** Undefined if no request is traced. */
   readonly traces?: RequestTraces | undefined
   readonly clock: Clock
@@ -81,7 +81,7 @@ export class Exchange implements Receiving, Sender, Responder {
   #idempotencyKey: string | undefined
   #envelope = plainEnvelope
   #intake: Intake | undefined
-  #sent: Sent = 'records'
+  #content: ContentKind = 'records'
   /** How many records of an export request are left out. */
   #tooLarge = 0
   /** The response was sent, or the client is gone. */
@@ -108,11 +108,11 @@ export class Exchange implements Receiving, Sender, Responder {
   }
 
   /** Reads and stores the records of the request. `query` is what follows the `?`. */
-  receive(query: string, sent: Sent): void {
+  receive(query: string, content: ContentKind): void {
     const { gate, isDraining, traces, clock } = this.#context
     this.#connection.receiving = this
     if (traces !== undefined) this.#startedAtMs = clock.monotonic()
-    this.#sent = sent
+    this.#content = content
     try {
       if (query !== '') ({ key: this.#urlKey, query: this.#query } = takeUrlKey(query))
       if (isDraining()) throw shuttingDown()
@@ -163,7 +163,7 @@ export class Exchange implements Receiving, Sender, Responder {
       refusal instanceof AppError
         ? [refusal, refusal.code, close]
         : [toAppError(refusal), refusal.outcome, close || refusal.endsConnection]
-    const problem = this.#sent === 'logs' ? asExportersSeeIt(known) : known
+    const problem = this.#content === 'logs' ? asExportersSeeIt(known) : known
     const hasRest = !this.#request.complete
     const isLast = mustClose || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
@@ -179,7 +179,7 @@ export class Exchange implements Receiving, Sender, Responder {
 
   #sendProblem(problem: AppError, { close, allow }: { readonly close: boolean; readonly allow: string | undefined }): void {
     const baseUrl = this.#context.baseUrl()
-    if (this.#sent !== 'logs') {
+    if (this.#content !== 'logs') {
       sendProblem(this.#response, problem, { baseUrl, close, allow })
       return
     }
@@ -261,13 +261,13 @@ export class Exchange implements Receiving, Sender, Responder {
     const intake = this.#intake
     if (error !== undefined) this.reject(error)
     else if (intake === undefined) throw new InvariantError('a body is complete once it was read')
-    else if (this.#sent === 'logs') this.#convert(admitted, intake)
+    else if (this.#content === 'logs') this.#convert(admitted, intake)
     else this.#store(admitted, intake)
   }
 
   #format(): BodyFormat {
     const { headers } = this.#request
-    if (this.#sent !== 'records') return formatOf(this.#sent, headers)
+    if (this.#content !== 'records') return formatOf(this.#content, headers)
     return this.#urlKey === undefined ? bodyFormat(headers) : beaconFormat(headers)
   }
 
@@ -319,7 +319,7 @@ export class Exchange implements Receiving, Sender, Responder {
     const { counters } = this.#context
     const isLast = this.#context.endsConnections()
     this.#end()
-    const status = this.#sent === 'records' ? 202 : 200
+    const status = this.#content === 'records' ? 202 : 200
     if (isRepeated) counters.countResponse(status)
     else counters.accepted(records, bytes, status)
     if (!this.#response.destroyed) {
@@ -334,12 +334,12 @@ export class Exchange implements Receiving, Sender, Responder {
     { seq, records, bytes }: Receipt,
     end: { readonly close: boolean; readonly more: readonly string[] },
   ): void {
-    if (this.#sent === 'logs') {
+    if (this.#content === 'logs') {
       sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, end)
       return
     }
     const receipt = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${this.#context.nodeId}","segment_seq":${seq}`
-    sendJson(this.#response, status, this.#sent === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`, end)
+    sendJson(this.#response, status, this.#content === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`, end)
   }
 
   #endTrace(): void {

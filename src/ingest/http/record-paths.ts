@@ -1,8 +1,8 @@
-/** Content that a path accepts: records, log records of OpenTelemetry, or events of a tracking API, one by one or in batches. */
-export type Sent = 'records' | 'logs' | 'event' | 'batch'
+/** Content of the bodies that a path accepts: records, log records of OpenTelemetry, or events of a tracking API, one by one or in batches. */
+export type ContentKind = 'records' | 'logs' | 'event' | 'batch'
 
 /** The paths that take records. The tracking API is that of Segment, which libraries for many languages speak. */
-export const recordPaths: ReadonlyMap<string, Sent> = new Map([
+export const recordPaths: ReadonlyMap<string, ContentKind> = new Map([
   ['/v1/ingest', 'records'],
   ['/v1/logs', 'logs'],
   ['/v1/batch', 'batch'],

@@ -17,7 +17,7 @@ import { RawClient } from '../../../test/support/raw-http.ts'
 import { until } from '../../../test/support/until.ts'
 import { httpLimits } from './limits.ts'
 import { HttpCounters } from './metrics.ts'
-import { Conversions } from './otlp/export-conversions.ts'
+import { ExportConversions } from './otlp/export-conversions.ts'
 import { startWorkerThread } from './otlp/worker-thread.ts'
 import { HttpServer } from './server.ts'
 
@@ -60,7 +60,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
       metricsToken: null,
     },
     exchange: {
-      conversions: new Conversions({ startThread: startWorkerThread, clock: systemClock }),
+      conversions: new ExportConversions({ startThread: startWorkerThread, clock: systemClock }),
       nodeId: 'node',
       baseUrl: () => 'http://control.test',
       maxRequestBytes: 1_000,

@@ -201,16 +201,16 @@ export class HttpServer implements Service {
     const { url = '', method } = request
     const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
     const { cors } = this.#options
-    const sent = recordPaths.get(path)
-    if (cors !== undefined && sent !== undefined) cors.addHeaders(request, response)
+    const content = recordPaths.get(path)
+    if (cors !== undefined && content !== undefined) cors.addHeaders(request, response)
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
       exchange.reject(new AppError('headers_too_large', detail), { close: true })
       return
     }
-    if (sent === undefined) this.#connections.get(request.socket)?.announceIdleTime(response)
-    if (sent !== undefined) {
-      if (method === 'POST') exchange.receive(query, sent)
+    if (content === undefined) this.#connections.get(request.socket)?.announceIdleTime(response)
+    if (content !== undefined) {
+      if (method === 'POST') exchange.receive(query, content)
       else if (cors !== undefined && isPreflight(request)) this.#respondToPreflight(cors, exchange, request, response)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {

@@ -56,11 +56,11 @@ export class Session implements SessionClient {
   readonly #clock: Clock
   readonly #counters: MqttCounters
   /** Set once nothing more is read: why the connection ends when every received message is durable. */
-  #lastWord: { readonly reason: Reason; readonly message: string } | undefined
+  #pendingEnd: { readonly reason: Reason; readonly message: string } | undefined
 
   constructor({ connection, terms, admitted, backpressure, clock, counters }: SessionOptions) {
     this.terms = terms
-    this.admitted = admitted.open(this)
+    this.admitted = admitted.openSession(this)
     this.held = new HeldBytes(this.admitted.room, backpressure, connection.flow)
     this.connection = connection
     this.#clock = clock
@@ -104,7 +104,7 @@ export class Session implements SessionClient {
 
   /** Stops reading, and ends the connection once all received messages are durable. */
   endWhenIdle(reason: Reason, message: string): void {
-    this.#lastWord ??= { reason, message }
+    this.#pendingEnd ??= { reason, message }
     this.connection.flow.pause(pauses.draining)
     this.#endIfDrained()
   }
@@ -175,6 +175,7 @@ export class Session implements SessionClient {
   }
 
   #endIfDrained(): void {
-    if (this.#lastWord !== undefined && this.#receiver.isIdle) this.connection.end(this.#lastWord.reason, this.#lastWord.message)
+    if (this.#pendingEnd !== undefined && this.#receiver.isIdle)
+      this.connection.end(this.#pendingEnd.reason, this.#pendingEnd.message)
   }
 }

@@ -83,9 +83,9 @@ export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
 
 const otherTypes = { logs: exportTypes, event: eventTypes, batch: batchTypes }
 
-/** The format of a body that is sent to a path for something else than records. */
-export function formatOf(sent: keyof typeof otherTypes, headers: IncomingHttpHeaders): BodyFormat {
-  return { type: typeOf(headers['content-type'], otherTypes[sent]), encoding: encodingOf(headers['content-encoding']) }
+/** The format of a body that is sent to a path for content other than plain records. */
+export function formatOf(content: keyof typeof otherTypes, headers: IncomingHttpHeaders): BodyFormat {
+  return { type: typeOf(headers['content-type'], otherTypes[content]), encoding: encodingOf(headers['content-encoding']) }
 }
 
 /** Finds the records of a body in this format. */

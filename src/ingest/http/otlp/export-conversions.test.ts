@@ -2,12 +2,12 @@ import { Buffer } from 'node:buffer'
 import { afterEach, expect, test } from 'vitest'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
-import { Conversions } from './export-conversions.ts'
+import { ExportConversions } from './export-conversions.ts'
 import { memoryOf } from './json-memory.ts'
 import { startWorkerThread } from './worker-thread.ts'
 
 const newConversions = (heapMiB?: number) =>
-  new Conversions({ startThread: startWorkerThread, clock: systemClock, ...(heapMiB !== undefined && { heapMiB }) })
+  new ExportConversions({ startThread: startWorkerThread, clock: systemClock, ...(heapMiB !== undefined && { heapMiB }) })
 let conversions = newConversions()
 afterEach(async () => {
   await conversions.stop()

@@ -38,21 +38,21 @@ export type ConversionThread = {
   end(): Promise<void>
 }
 
-export type ConversionsOptions = {
+export type ExportConversionsOptions = {
   readonly startThread: (heapMiB: number, onFailure: () => void) => ConversionThread
   readonly clock: Clock
   readonly heapMiB?: number
 }
 
-export class Conversions {
-  readonly #options: ConversionsOptions
+export class ExportConversions {
+  readonly #options: ExportConversionsOptions
   readonly #heapMiB: number
   readonly #turns: FairSlots
   readonly #stopped = new AbortController()
   #thread: ConversionThread | undefined
   #cancelIdle: (() => void) | undefined
 
-  constructor(options: ConversionsOptions) {
+  constructor(options: ExportConversionsOptions) {
     this.#options = options
     this.#heapMiB = options.heapMiB ?? heapMiBMax
     this.#turns = new FairSlots({ capacity: 1, clock: options.clock })
