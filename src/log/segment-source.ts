@@ -53,7 +53,7 @@ export interface SegmentSource {
   /** Returns what there is of one log. Throws if it cannot be listed. */
   readLog(logName: string): Promise<LogListing>
   /** Opens a sealed segment, or one that was quarantined as a whole. Throws SegmentError if it is damaged or not sealed. */
-  open(ref: SegmentRef & { readonly state?: Segment['state'] }): Promise<OpenSegment>
+  open(ref: SegmentRef & { readonly state?: Segment['state'] }): Promise<SegmentReader>
   /** Returns the files that another process must be able to read in order to open a sealed segment. */
   filesOf(ref: SegmentRef): readonly string[]
   /** Whether there is a sealed segment with this identity. */
@@ -97,7 +97,7 @@ export type Salvage =
       readonly quarantine: string
     }
 
-export interface OpenSegment {
+export interface SegmentReader {
   readonly header: SegmentRef
   readonly footer: {
     readonly records: number

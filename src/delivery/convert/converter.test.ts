@@ -12,7 +12,7 @@ import { systemFiles } from '#lib/files.ts'
 import type { SlotPriority } from '#lib/slot-schedule.ts'
 import { system } from '#lib/system.ts'
 import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
-import type { OpenSegment, SegmentSource } from '#log/segment-source.ts'
+import type { SegmentReader, SegmentSource } from '#log/segment-source.ts'
 import { newId } from '#model/id.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/delivery-node.ts'
@@ -68,7 +68,7 @@ function aConverter(listed: readonly SnapshotEndpoint[], slots = 4) {
   }
   const segments = {
     has: async () => true,
-    async open(header): Promise<OpenSegment> {
+    async open(header): Promise<SegmentReader> {
       return {
         ...{
           header,

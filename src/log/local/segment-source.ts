@@ -12,10 +12,10 @@ import { errorCode, type Files } from '#lib/files.ts'
 import type {
   HighestSeq,
   OpenRecords,
-  OpenSegment,
   QuarantineNote,
   Salvage,
   Segment,
+  SegmentReader,
   SegmentRef,
   SegmentSource,
 } from '../segment-source.ts'
@@ -82,7 +82,7 @@ export class LocalSegmentSource implements SegmentSource {
     return segments
   }
 
-  async open(segment: SegmentRef & { readonly state?: Segment['state'] }): Promise<OpenSegment> {
+  async open(segment: SegmentRef & { readonly state?: Segment['state'] }): Promise<SegmentReader> {
     // An unreadable key must not stop every log: the header has the salt, too.
     const key = await readSaltKey(this.#files, this.location).catch(() => undefined)
     const suffix = segment.state === 'quarantined' ? 'quarantine' : 'wal'

@@ -6,9 +6,9 @@ import type {
   HighestSeq,
   LogListing,
   OpenRecords,
-  OpenSegment,
   QuarantineNote,
   Salvage,
+  SegmentReader,
   SegmentRef,
   SegmentSource,
 } from '../segment-source.ts'
@@ -35,7 +35,7 @@ export class MemorySegmentSource implements SegmentSource {
     return { logName, isClosed, segments: listed.sort(order) }
   }
 
-  async open(ref: SegmentRef): Promise<OpenSegment> {
+  async open(ref: SegmentRef): Promise<SegmentReader> {
     const segment = this.#get(ref)
     const { frames, sealedAtMicros, damagedRecords, bytes } = segment
     return {

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Frame } from '#log/frame.ts'
 import { forEachRecord, lineBlocks } from '#log/records.ts'
-import type { OpenSegment } from '#log/segment-source.ts'
+import type { SegmentReader } from '#log/segment-source.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
@@ -27,7 +27,7 @@ import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
 import { RequiredViewFailed } from './failures.ts'
 
 export type BuildOptions = {
-  readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'reread' | 'content'>
+  readonly segment: Pick<SegmentReader, 'header' | 'footer' | 'bytes' | 'frames' | 'reread' | 'content'>
   readonly outputFormats: readonly OutputFormat[]
   /** The views that apply to this segment. */
   readonly views: readonly WindowedView[]

@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import type { Frame } from '#log/frame.ts'
-import type { OpenSegment } from '#log/segment-source.ts'
+import type { SegmentReader } from '#log/segment-source.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 
 /** Returns a segment with one record, in memory. Whatever fails on it is the fault of the node. */
-export function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'content'> {
+export function probeSegment(): Pick<SegmentReader, 'header' | 'footer' | 'bytes' | 'frames' | 'content'> {
   const frame: Frame = {
     layout: 'single',
     receivedAtMicros: 0,

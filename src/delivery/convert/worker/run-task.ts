@@ -8,7 +8,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import type { Ask } from '#lib/serve-tasks.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { SegmentError } from '#log/segment-error.ts'
-import type { OpenSegment } from '#log/segment-source.ts'
+import type { SegmentReader } from '#log/segment-source.ts'
 import { mergeParquet } from '#records/merge-parquet.ts'
 import { type KeysFile, readKeys } from '#records/read-keys.ts'
 import { buildFiles, duckdbBytes, type SegmentFiles } from '../build/build.ts'
@@ -103,7 +103,7 @@ async function build(
  */
 async function buildShared(
   task: SegmentTask,
-  segment: OpenSegment,
+  segment: SegmentReader,
   report: (step: Step) => void,
   findKeys: FindKeys,
 ): Promise<SegmentFiles | undefined> {

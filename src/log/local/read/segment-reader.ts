@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer'
 import type { Files, OpenFile } from '#lib/files.ts'
 import type { Frame } from '../../frame.ts'
 import { SegmentError } from '../../segment-error.ts'
-import type { OpenSegment, SegmentRef } from '../../segment-source.ts'
+import type { SegmentReader, SegmentRef } from '../../segment-source.ts'
 import { isSameSalt } from '../format/frame.ts'
 import { type SaltKey, trustedSalt } from '../format/salt-key.ts'
 import {
@@ -28,7 +28,7 @@ import { type ByteSource, fileChunks, plainSource } from './byte-source.ts'
 import { type FrameRunEnd, readFrames } from './frame-stream.ts'
 
 /** Opens a sealed segment. Throws SegmentError if the file is not one, or does not belong to `expected`. */
-export async function openSegment(files: Files, path: string, expected?: ExpectedSegment): Promise<OpenSegment> {
+export async function openSegment(files: Files, path: string, expected?: ExpectedSegment): Promise<SegmentReader> {
   const file = await files.open(path, 'read')
   try {
     const bytes = await file.bytes()
