@@ -90,7 +90,7 @@ export class SegmentDelivery {
       // An earlier run may have delivered it, if somebody copies segments back one by one.
       const mayBeCommitted = run.mayBeCommitted || facts.name.sealedAtMicros < this.#startedAtMicros
       if (mayBeCommitted && (await this.#endIfCommitted(facts, run))) return 'committed'
-      await this.#retry.waitUntilWorthBuilding(facts, run)
+      await this.#retry.waitForDestination(facts, run)
       const startedAt = this.#clock.monotonic()
       const measure = measureIn(this.#traces?.begin(facts))
       const built = await measure('convert', this.#converter.convert(facts, run))
@@ -132,7 +132,7 @@ export class SegmentDelivery {
     const { id, records } = facts
     await this.#windows?.confirm(facts.name.endpointId, id)
     if (found.records < records) {
-      await this.#setAside(facts, found.records, run)
+      await this.#quarantine(facts, found.records, run)
       return 'quarantined'
     }
     await this.#segments.remove(run.segment)
@@ -141,7 +141,7 @@ export class SegmentDelivery {
   }
 
   /** Keeps a segment that has more than its commit: that never changes, and no record may be lost. */
-  async #setAside({ id, records }: SegmentFacts, committed: number, { segment }: DeliveryRun): Promise<void> {
+  async #quarantine({ id, records }: SegmentFacts, committed: number, { segment }: DeliveryRun): Promise<void> {
     const reason = `it came back after its commit, with ${records} records instead of ${committed}`
     const quarantine = await this.#segments.quarantine(segment, reason)
     this.#logger.error({ segment: id, records, committed, quarantine }, 'segment has more records than its commit, and is kept')
@@ -155,7 +155,7 @@ export class SegmentDelivery {
   }
 
   async #commitFound(found: SegmentCommit, facts: SegmentFacts, destination: BoundDestination, run: DeliveryRun): Promise<void> {
-    if (found.records < facts.records) await this.#setAside(facts, found.records, run)
+    if (found.records < facts.records) await this.#quarantine(facts, found.records, run)
     await this.#committer.commitAdopted(found, facts, destination, run)
     await this.#windows?.confirm(facts.name.endpointId, facts.id)
   }
@@ -189,7 +189,7 @@ export class SegmentDelivery {
       } catch (error) {
         if (error instanceof ArtifactsMissing) uploaded = undefined
         if (!(error instanceof MarkerExists) || uploaded === undefined) throw error
-        const found = await this.#giveWay(error.found, uploaded.artifacts, facts, destination, run)
+        const found = await this.#resolveMarkerConflict(error.found, uploaded.artifacts, facts, destination, run)
         if (typeof found === 'string') return found
         replaced = found.replaced
         throw error
@@ -205,7 +205,7 @@ export class SegmentDelivery {
    * Looks whose marker the bucket has. Takes it over if it is the commit of the segment: then another machine with a copy of this log was first.
    * Otherwise the marker is to be replaced: it is one of this machine that nothing relies on yet, or no commit at all.
    */
-  async #giveWay(
+  async #resolveMarkerConflict(
     marker: Uint8Array,
     uploaded: ArtifactFiles,
     facts: SegmentFacts,

@@ -31,7 +31,7 @@ test('few functions are between the pipeline and the process that converts', asy
     'GroupQueue.work',
     'SegmentBuild.attempt',
     'Conversion.attempt',
-    'settle',
+    'repeatAttempts',
     'SegmentDelivery.run',
     '#deliver',
   ])

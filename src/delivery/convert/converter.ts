@@ -1,7 +1,8 @@
 /**
  * Stage 2 of a delivery: reads the facts of a segment, and converts it.
  *
- * Owns: what all conversions share. Does not own: one conversion (conversion.ts), how it is repeated (settle.ts), and what its failures mean (policy.ts).
+ * Owns: what all conversions share. Does not own: one conversion (conversion.ts), how it is repeated (repeat-attempts.ts), and what its
+ * failures mean (policy.ts).
  */
 import { commitId } from '#model/commit.ts'
 import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
@@ -11,8 +12,8 @@ import { Conversion, type ConversionOptions, ownerOf } from './conversion.ts'
 import { examineSegment } from './examination.ts'
 import { ExpensiveViews } from './expensive-views.ts'
 import { HeldLogs } from './held-logs.ts'
+import { repeatAttempts } from './repeat-attempts.ts'
 import type { BuiltArtifacts } from './segment-build.ts'
-import { settle } from './settle.ts'
 import { ShadowRests } from './shadow-rests.ts'
 
 export type ConverterOptions = Omit<ConversionOptions, 'expensive' | 'rests' | 'held'>
@@ -31,7 +32,7 @@ export class Converter {
     const id = commitId(nodeId, segment.incarnation, segment.seq)
     const probe = () => builds.run(ownerOf(run, endpoints), { signal }, (signal) => conversions.probe(signal))
     let updated = endpoints.nextUpdate()
-    return settle({
+    return repeatAttempts({
       attempt: async () => {
         updated = endpoints.nextUpdate()
         try {
@@ -51,6 +52,6 @@ export class Converter {
 
   /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */
   convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    return settle(new Conversion(this.#options, facts, run))
+    return repeatAttempts(new Conversion(this.#options, facts, run))
   }
 }

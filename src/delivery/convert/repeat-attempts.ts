@@ -15,7 +15,7 @@ export interface Work<Result> {
 }
 
 /** Repeats attempts. Every conversion is repeated here, and nowhere else. Throws what the work throws. */
-export async function settle<Result>(work: Work<Result>): Promise<Result> {
+export async function repeatAttempts<Result>(work: Work<Result>): Promise<Result> {
   let history: History = noHistory
   try {
     for (;;) {

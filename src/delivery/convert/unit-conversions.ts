@@ -11,8 +11,8 @@ import { UnitViewFailed } from './build/failures.ts'
 import type { Build, Conversions } from './conversions.ts'
 import { examine } from './examination.ts'
 import { unitTolerance } from './policy.ts'
+import { repeatAttempts } from './repeat-attempts.ts'
 import { type Built, filesIn, keysIn } from './reply.ts'
-import { settle } from './settle.ts'
 import { ViewProgress } from './view-progress.ts'
 
 type UnitBuild = Pick<Build, 'inputs' | 'taskOf'> & {
@@ -103,7 +103,7 @@ function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
     await build?.directory.remove()
     build = undefined
   }
-  return settle<Result>({
+  return repeatAttempts<Result>({
     tolerance: unitTolerance,
     async attempt() {
       try {

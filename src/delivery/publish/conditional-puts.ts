@@ -1,8 +1,8 @@
 /**
  * Puts markers that are to be there once, into one bucket.
  *
- * Owns: whether the store heeds the condition, which the first put of a process shows. Does not own: what a marker that is there means.
- * Law: where the store heeds it, one of two machines that deliver the same segment writes its marker, and the other one learns of it. Where it
+ * Owns: whether the store enforces the condition, which the first put of a process shows. Does not own: what a marker that is there means.
+ * Law: where the store enforces it, one of two machines that deliver the same segment writes its marker, and the other one learns of it. Where it
  * does not, the bucket is asked right before the put, so two that come within a round trip are not noticed.
  */
 import type { Logger } from '#lib/telemetry.ts'
@@ -26,16 +26,16 @@ export class ConditionalPuts {
   readonly #bucket: string
   readonly #logger: Logger
   /** Undefined until a put has shown it. */
-  #isHeeded: boolean | undefined
+  #isEnforced: boolean | undefined
 
   constructor(bucket: string, logger: Logger) {
     this.#bucket = bucket
     this.#logger = logger
   }
 
-  /** Whether the store has shown that it heeds the condition. */
-  get isHeeded(): boolean {
-    return this.#isHeeded === true
+  /** Whether the store has shown that it enforces the condition. */
+  get isEnforced(): boolean {
+    return this.#isEnforced === true
   }
 
   /**
@@ -44,7 +44,7 @@ export class ConditionalPuts {
    */
   async put(store: ObjectStore, key: string, body: Uint8Array, options: PutOptions): Promise<Uint8Array | undefined> {
     const { signal } = options
-    const isFree = this.#isHeeded === true || (await unlessReadDenied(() => store.head(key, signal), undefined)) === undefined
+    const isFree = this.#isEnforced === true || (await unlessReadDenied(() => store.head(key, signal), undefined)) === undefined
     if (isFree && (await this.#putOnce(store, key, body, options))) return undefined
     // Nothing, if the object is gone by now, or may not be read.
     const found = await unlessReadDenied(() => store.get(key, signal), undefined)
@@ -53,24 +53,24 @@ export class ConditionalPuts {
   }
 
   async #putOnce(store: ObjectStore, key: string, body: Uint8Array, options: PutOptions): Promise<boolean> {
-    if (this.#isHeeded === false) {
+    if (this.#isEnforced === false) {
       await store.put(key, body, options)
       return true
     }
     try {
       const isPut = await store.putIfAbsent(key, body, options)
-      if (this.#isHeeded === undefined) this.#learn(!isPut || !(await store.putIfAbsent(key, body, options)))
+      if (this.#isEnforced === undefined) this.#setEnforced(!isPut || !(await store.putIfAbsent(key, body, options)))
       return isPut
     } catch (error) {
       if (!(error instanceof ObjectStoreError) || error.reason !== 'condition_refused') throw error
-      this.#learn(false)
+      this.#setEnforced(false)
       return this.#putOnce(store, key, body, options)
     }
   }
 
-  #learn(isHeeded: boolean): void {
-    this.#isHeeded = isHeeded
-    if (!isHeeded)
+  #setEnforced(isEnforced: boolean): void {
+    this.#isEnforced = isEnforced
+    if (!isEnforced)
       this.#logger.warn(
         { bucket: this.#bucket },
         'the store replaces objects although it is told not to (If-None-Match): see markers in docs/fencing.md',

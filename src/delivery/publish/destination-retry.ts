@@ -37,7 +37,7 @@ export class DestinationRetry {
    * Waits before a conversion, because built files use the same disk as the log. While the destination is failing, only the first segment
    * of each log is converted. The others wait for their turn or for the end of the outage. Throws only the signal's reason.
    */
-  async waitUntilWorthBuilding({ name: { endpointId } }: SegmentFacts, { turn, signal, report }: DeliveryRun): Promise<void> {
+  async waitForDestination({ name: { endpointId } }: SegmentFacts, { turn, signal, report }: DeliveryRun): Promise<void> {
     const { endpoints, backoff } = this.#options
     for (;;) {
       signal.throwIfAborted()
@@ -52,14 +52,14 @@ export class DestinationRetry {
   }
 
   /**
-   * Throws only the signal's reason, and what `settle` throws. It is called before each attempt, also if no destination is bound, and
+   * Throws only the signal's reason, and what `beforeAttempt` throws. That is called before each attempt, also if no destination is bound, and
    * makes the attempt unnecessary by returning something. A new snapshot and the end of the destination's outage cut the wait short.
    */
   async run<T>(
     { name: { endpointId, seq } }: SegmentFacts,
     { signal, report }: DeliveryRun,
     attempt: (destination: BoundDestination) => Promise<T>,
-    settle?: () => Promise<T | undefined>,
+    beforeAttempt?: () => Promise<T | undefined>,
   ): Promise<T> {
     const { endpoints, stores, backoff, warnings, clock, random } = this.#options
     const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
@@ -67,7 +67,7 @@ export class DestinationRetry {
     for (;;) {
       signal.throwIfAborted()
       const updated = endpoints.nextUpdate()
-      const settled = await settle?.()
+      const settled = await beforeAttempt?.()
       if (settled !== undefined) return settled
       const { account_id = '', destination = null } = endpoints.find(endpointId) ?? {}
       try {

@@ -43,7 +43,7 @@ export function markerSink({ seal, earlierAdoptions = [], logger }: MarkerSinkOp
       const conditional = conditionalOf(target)
       const put = { segment, kind, body, file, artifacts, signal }
       await putMarker(bucket, marker === 'new' ? { ...put, conditional } : put)
-      if (segment.adoption !== undefined && conditional.isHeeded) await remove([undefined, ...earlierAdoptions])
+      if (segment.adoption !== undefined && conditional.isEnforced) await remove([undefined, ...earlierAdoptions])
     },
   }
 }

@@ -212,7 +212,7 @@ export class Pipeline implements Service {
     for (const listing of listings) {
       const ofLog = this.#identify(listing.segments)
       this.#returning.updateLog(listing.logName, ofLog)
-      await this.#take(listing, ofLog, parked)
+      await this.#queueWaiting(listing, ofLog, parked)
     }
   }
 
@@ -257,7 +257,7 @@ export class Pipeline implements Service {
       unreadableLog(logName, errorMessage(error), this.#lastRead.get(logName)),
     )
     await inParallel(logsParallel, listed, async ([logName, listing]) => {
-      const read = await this.#take(listing, found.get(logName) ?? [], parked)
+      const read = await this.#queueWaiting(listing, found.get(logName) ?? [], parked)
       scanned.push(read)
       this.#lastRead.set(logName, read)
     })
@@ -273,7 +273,11 @@ export class Pipeline implements Service {
   }
 
   /** Queues the segments of one log that wait for their delivery. `parked` was read after the log. */
-  async #take(listing: LogListing, ofLog: readonly QueuedSegment[], parked: ReadonlyMap<string, Parked>): Promise<ScannedLog> {
+  async #queueWaiting(
+    listing: LogListing,
+    ofLog: readonly QueuedSegment[],
+    parked: ReadonlyMap<string, Parked>,
+  ): Promise<ScannedLog> {
     const { isReported } = this.#options
     const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
     const undelivered = ofLog.filter(isUndelivered)
