@@ -11,7 +11,7 @@ import { parseUpdates, SnapshotSections } from '#node/snapshot-sections.ts'
 import { insertAccount } from '#store/accounts/accounts.ts'
 import { insertApiKey, type NewStoredApiKey } from '#store/accounts/api-keys.ts'
 import { listSigningKeys } from '#store/accounts/signing-keys.ts'
-import { announceChanges } from '#store/cluster/changes.ts'
+import { createApplyChange } from '#store/cluster/changes.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
 import { EpochFeed } from '#store/cluster/epoch-feed.ts'
 import { insertEndpoint, updateEndpoint } from '#store/endpoints/endpoints.ts'
@@ -35,7 +35,7 @@ export const benchmark: Benchmark = {
     stack.defer(() => store.close())
     await migrate(store)
     const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger: createLogger('bench', 'error') })
-    const applyChange = announceChanges(store, feed)
+    const applyChange = createApplyChange(store, feed)
     const keyring = new Keyring(newSecretKey(), 'bench')
     const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db, keyring))
     const snapshots = new Snapshots({ store, feed, readPublicKeys, keyring, clock, issuer: 'http://bench', baseDomain: null })

@@ -35,7 +35,7 @@ import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { applyRestore, isNodeInUse, noteDamagedLog } from './data-directory.ts'
 import { warnAboutLocalBuckets } from './local-buckets.ts'
-import { type ControlCore, type ControlPlane, type ControlPorts, composeControl, composeCore } from './plane.ts'
+import { type ControlBase, type ControlPlane, type ControlPorts, composeBase, composeControl } from './plane.ts'
 import { type Bootstrapped, bootstrap } from './resources/bootstrap.ts'
 import { comparedOptions, reportSettingDifferences } from './setting-differences.ts'
 import type { SearchEndpoint } from './upkeep/losses-in-buckets.ts'
@@ -119,20 +119,20 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     rebuildRegion: hooks.rebuildRegion,
     searchEndpoint: hooks.searchEndpoint,
   }
-  const core = composeCore(config, ports, await newestHeartbeat(store.db))
+  const base = composeBase(config, ports, await newestHeartbeat(store.db))
   const certificates = await openCertificates(
     { ...config, baseUrl },
     {
-      ...{ ...core, store, clock, logger, keyring: secrets.keyring, dns: dnsProvider },
+      ...{ ...base, store, clock, logger, keyring: secrets.keyring, dns: dnsProvider },
       sources: certificateSourcesOf(config),
     },
   )
-  const plane = await composeControl(config, ports, core, certificates, {
+  const plane = await composeControl(config, ports, base, certificates, {
     developmentCa: config.certificates === 'development' ? await readFile(config.paths.developmentCa) : undefined,
   })
   const services = [...(databaseClock === undefined ? [] : [databaseClock]), ...plane.services]
   await startAll(services)
-  const { url, nodeApiUrl } = await listen(config, hooks, ports, core, plane).catch(async (error: unknown) => {
+  const { url, nodeApiUrl } = await listen(config, hooks, ports, base, plane).catch(async (error: unknown) => {
     await plane.nodeServer.close()
     await stopAll(services, AbortSignal.abort())
     throw error
@@ -208,7 +208,7 @@ async function listen(
   config: Config,
   { onBootstrap, onFirstLink, isAtTerminal, logger }: AppHooks,
   { store, objects, storeTraits, hosts, clock }: ControlPorts,
-  { applyChange, people }: ControlCore,
+  { applyChange, people }: ControlBase,
   { server, nodeServer }: ControlPlane,
 ): Promise<Pick<App, 'url' | 'nodeApiUrl'>> {
   const { region, bootstrapApiKey: apiKey, s3Buckets: buckets, controlListen, nodeApiListen, baseUrl } = config

@@ -37,7 +37,7 @@ import type { PreviewWorkers } from '#preview/preview-workers.ts'
 import type { QueryWorkers } from '#query/query-workers.ts'
 import { recordKeyUse } from '#store/accounts/key-use.ts'
 import { findRole } from '#store/accounts/people.ts'
-import { announceChanges } from '#store/cluster/changes.ts'
+import { createApplyChange } from '#store/cluster/changes.ts'
 import { createDatabaseWatch } from '#store/cluster/database-watch.ts'
 import { currentEpoch } from '#store/cluster/epoch.ts'
 import { EpochFeed, registerEpochMetrics } from '#store/cluster/epoch-feed.ts'
@@ -146,7 +146,7 @@ export type ControlConfig = {
   readonly trustProxy: string | null
 }
 
-export type ControlCore = ReturnType<typeof composeCore>
+export type ControlBase = ReturnType<typeof composeBase>
 
 export type ControlPlane = {
   /** In the order of their start. They stop in reverse: the feed first, so that long polls end before the listener waits for its requests. */
@@ -158,7 +158,7 @@ export type ControlPlane = {
 }
 
 /** Composes the base of all other parts of control. `newestHeartbeatMs` is from before this process. */
-export function composeCore(config: ControlConfig, ports: ControlPorts, newestHeartbeatMs: number | null) {
+export function composeBase(config: ControlConfig, ports: ControlPorts, newestHeartbeatMs: number | null) {
   const { store, clock, logger, baseUrl, hosts, secrets, storeTraits, registry } = ports
   const { keyring } = secrets
   const outages = new ControlOutages(clock, newestHeartbeatMs)
@@ -168,7 +168,7 @@ export function composeCore(config: ControlConfig, ports: ControlPorts, newestHe
     return epoch
   }
   const feed = new EpochFeed({ readEpoch, clock, logger })
-  const applyChange = announceChanges(store, feed)
+  const applyChange = createApplyChange(store, feed)
   const reportKeyUse = (ids: readonly string[]) => transact(store, (db) => recordKeyUse(db, ids, clock.now()))
   const keyUse = new KeyUse({ report: reportKeyUse, clock, logger })
   const dnsKeeper: DnsKeeper = config.dnsProvider === null ? 'nobody' : ports.dnsProvider === undefined ? 'operator' : 'inlet'
@@ -190,14 +190,14 @@ export function composeCore(config: ControlConfig, ports: ControlPorts, newestHe
 export async function composeControl(
   config: ControlConfig,
   ports: ControlPorts,
-  core: ControlCore,
+  base: ControlBase,
   certificates: Certificates,
   { developmentCa }: { readonly developmentCa: Buffer | undefined },
 ): Promise<ControlPlane> {
   const { store, clock, logger, baseUrl, objects, registry, secrets } = ports
   const objectStores = objects.stores
   const byTenant = config.metricsToken !== null
-  registerMetrics(ports, core, certificates, byTenant)
+  registerMetrics(ports, base, certificates, byTenant)
   const downloadLinks = new DownloadLinks({ store, objectStores, logger })
   const delivered = new DeliveredMetrics(registry, { byView: byTenant, clock })
   const parts: Parts = {
@@ -205,7 +205,7 @@ export async function composeControl(
     delivered,
     bucketFiles: new BucketFiles({ store, objectStores, logger }),
     access: nodeAccess({ store, joinSecret: secrets.join, registry, clock, logger }),
-    dns: openDns(config, ports, core),
+    dns: composeDns(config, ports, base),
     rootCertificate() {
       const { cert } = certificates.nodeApi?.options ?? {}
       return cert && rootOf(cert)
@@ -218,11 +218,11 @@ export async function composeControl(
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
   }
   let isStopping = false
-  const nodeServer = await buildNodeApi(config, ports, core, certificates, parts, http)
-  const server = await buildApi(config, ports, core, certificates, parts, { ...http, isStopping: () => isStopping })
+  const nodeServer = await buildNodeApi(config, ports, base, certificates, parts, http)
+  const server = await buildApi(config, ports, base, certificates, parts, { ...http, isStopping: () => isStopping })
   return {
     ...{ server, nodeServer },
-    services: listServices(config, ports, core, certificates, parts),
+    services: listServices(config, ports, base, certificates, parts),
     async closeServers(signal, stopServices) {
       isStopping = true
       const servers = [nodeServer, server]
@@ -244,7 +244,7 @@ type Parts = {
   readonly delivered: DeliveredMetrics
   readonly bucketFiles: BucketFiles
   readonly access: NodeAccess
-  readonly dns: ReturnType<typeof openDns>
+  readonly dns: ReturnType<typeof composeDns>
   readonly rootCertificate: () => X509Certificate | undefined
   readonly developmentCa: Buffer | undefined
 }
@@ -253,7 +253,7 @@ type Http = Omit<HttpServerOptions, 'certificate'>
 
 function registerMetrics(
   { store, clock, registry, previewWorkers, queryWorkers }: ControlPorts,
-  { leadership, feed }: ControlCore,
+  { leadership, feed }: ControlBase,
   { certificateName, control, nodeApi }: Certificates,
   byTenant: boolean,
 ): void {
@@ -270,10 +270,10 @@ function registerMetrics(
 }
 
 /** Returns what publishes records; undefined if Inlet publishes none. */
-function openDns(
+function composeDns(
   { dnsTtlSeconds: ttlSeconds, baseDomain }: ControlConfig,
   { store, dnsProvider: provider, registry, clock, logger }: ControlPorts,
-  { outages }: ControlCore,
+  { outages }: ControlBase,
 ) {
   if (provider === undefined) return undefined
   const options = { store, outages, clock, logger, provider, ttlSeconds }
@@ -285,7 +285,7 @@ function openDns(
 function buildNodeApi(
   config: ControlConfig,
   { store, clock, logger, baseUrl, secrets, registry }: ControlPorts,
-  { feed, tokens }: ControlCore,
+  { feed, tokens }: ControlBase,
   { certificateName, nodeApi: certificate }: Certificates,
   { access, delivered, dns, rootCertificate }: Parts,
   http: Http,
@@ -315,13 +315,13 @@ function buildNodeApi(
 function buildApi(
   config: ControlConfig,
   ports: ControlPorts,
-  core: ControlCore,
+  base: ControlBase,
   certificates: Certificates,
   parts: Parts,
   { isStopping, ...http }: Http & { readonly isStopping: () => boolean },
 ): Promise<HttpServer> {
   const { store, clock, logger, baseUrl, secrets, registry, objects, signedUrls, signInProvider } = ports
-  const { tokens, people, isSuspended, databaseWatch } = core
+  const { tokens, people, isSuspended, databaseWatch } = base
   const signIn = createSignIn({
     ...{ database: store.db, baseUrl, secret: secrets.sessions, provider: signInProvider, clock },
     providerTimeoutMs: controlLimits.signInProviderTimeoutMs,
@@ -354,7 +354,7 @@ function buildApi(
     requestsPerMinutePerAddress: config.addressRequestsPerMinute,
     rateLimitStore: store.dialect === 'postgres' ? rateLimitStore(store, clock) : undefined,
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
-    services: { ...core, ...composeApiServices(config, ports, core, parts) },
+    services: { ...base, ...composeApiServices(config, ports, base, parts) },
     signIn,
     signInProvider,
   })
@@ -363,7 +363,7 @@ function buildApi(
 function composeApiServices(
   { awsPrincipalArn }: ControlConfig,
   { store, clock, logger, secrets: { keyring }, objects, storeTraits, previewWorkers, queryWorkers }: ControlPorts,
-  { applyChange, publicKeys, endpointStates, tokens }: ControlCore,
+  { applyChange, publicKeys, endpointStates, tokens }: ControlBase,
   { downloadLinks, bucketFiles, rootCertificate, developmentCa }: Parts,
 ): Omit<Services, 'auditTrail' | 'accounts' | 'tokens' | 'people'> {
   const objectStores = objects.stores
@@ -407,7 +407,7 @@ function listServices(
     previewWorkers,
     queryWorkers,
   }: ControlPorts,
-  { applyChange, auditTrail, databaseWatch, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlCore,
+  { applyChange, auditTrail, databaseWatch, dnsKeeper, feed, keyUse, leadership, endpointStates, tokens }: ControlBase,
   certificates: Certificates,
   { dns }: Parts,
 ): readonly Service[] {

@@ -48,7 +48,7 @@ export type Attempt = {
 }
 
 /** The event of an attempt, and what of it is committed. */
-export type Trace = {
+export type AuditedCall = {
   readonly id: string
   readonly at: number
   /** Principal of the access token; undefined for the operator, and for callers without credentials. */
@@ -77,7 +77,7 @@ export class AuditTrail {
     this.#failures = new FailureBudget(options.clock)
   }
 
-  begin(attempt: Attempt, principal: Principal | undefined, grantsAccess = false): Trace {
+  begin(attempt: Attempt, principal: Principal | undefined, grantsAccess = false): AuditedCall {
     // Later than the event before, so that ids keep the order of calls.
     this.#lastAt = Math.max(this.#options.clock.now(), this.#lastAt + 1)
     return {
@@ -92,27 +92,27 @@ export class AuditTrail {
   }
 
   /** Runs `work`. Its transactions contain the event, as a success with the status that the call then has. */
-  within<T>(trace: Trace, status: () => number, work: () => T): T {
+  within<T>(call: AuditedCall, status: () => number, work: () => T): T {
     const write = async (db: Db) => {
-      await requireActive(db, trace, this.#options.clock.now())
-      const event = eventOf(trace, { status: status(), error: null })
+      await requireActive(db, call, this.#options.clock.now())
+      const event = eventOf(call, { status: status(), error: null })
       await insertAuditEvent(db, event)
-      trace.written = event
+      call.written = event
     }
-    trace.companion = { write, isSkipped: false }
-    return withCompanion(trace.companion, work)
+    call.companion = { write, isSkipped: false }
+    return withCompanion(call.companion, work)
   }
 
   /** Records what came of the call. Never throws: the change is made, or refused, already. A success that changed nothing is not recorded. */
-  async finish(trace: Trace, outcome: Outcome): Promise<void> {
-    if (outcome.error === null && trace.companion?.isSkipped) return
-    const account = trace.attempt.account_id ?? ''
-    if (outcome.error !== null && trace.written === undefined) {
+  async finish(call: AuditedCall, outcome: Outcome): Promise<void> {
+    if (outcome.error === null && call.companion?.isSkipped) return
+    const account = call.attempt.account_id ?? ''
+    if (outcome.error !== null && call.written === undefined) {
       // Nothing was changed or refused, and waiting for the database again would only delay the response.
       if (outcome.error === 'unavailable' || !this.#failures.take(account)) return
     }
-    const event = { ...eventOf(trace, outcome), unrecorded: this.#failures.takeUnrecorded(account) }
-    if (isDeepStrictEqual(event, trace.written)) return
+    const event = { ...eventOf(call, outcome), unrecorded: this.#failures.takeUnrecorded(account) }
+    if (isDeepStrictEqual(event, call.written)) return
     try {
       await upsertAuditEvent(this.#options.store.db, event)
     } catch (error) {
@@ -153,7 +153,7 @@ const revocations: readonly string[] = ['revokeKey', 'revokeKeyNow']
  * Checks the account and the key again: since the token was verified, the body may have arrived slowly, and another process may have
  * suspended the one or revoked the other. Throws account_suspended, and RevokedKeyError.
  */
-async function requireActive(db: Db, { principal, attempt, grantsAccess }: Trace, nowMs: number): Promise<void> {
+async function requireActive(db: Db, { principal, attempt, grantsAccess }: AuditedCall, nowMs: number): Promise<void> {
   if (principal === undefined) return
   if (await isAccountSuspended(db, principal.account_id)) throw accountSuspended()
   if (isPerson(principal)) return requireRole(db, principal)
@@ -170,6 +170,6 @@ async function requireRole(db: Db, { person_id, account_id, role }: PersonPrinci
   throw new AppError('forbidden', 'your role in this account has just changed: load the page again')
 }
 
-function eventOf({ id, at, attempt }: Trace, outcome: Outcome): NewAuditEvent {
+function eventOf({ id, at, attempt }: AuditedCall, outcome: Outcome): NewAuditEvent {
   return { id, at, ...attempt, ...outcome, result: outcome.error === null ? 'succeeded' : 'failed', unrecorded: 0 }
 }

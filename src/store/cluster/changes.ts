@@ -5,7 +5,7 @@ import type { EpochFeed } from './epoch-feed.ts'
 /** Runs a change that nodes must see (`store/cluster/epoch.ts`), and wakes waiting nodes once it is committed. */
 export type ApplyChange = <T>(work: (db: ChangeTx, epoch: number) => Promise<T>) => Promise<T>
 
-export function announceChanges(store: Store, feed: EpochFeed): ApplyChange {
+export function createApplyChange(store: Store, feed: EpochFeed): ApplyChange {
   return async (work) => {
     const result = await inNewEpoch(store, work)
     await feed.notifyChanged()

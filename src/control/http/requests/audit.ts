@@ -10,7 +10,7 @@ import { RevokedKeyError } from '#auth/access-tokens.ts'
 import type { ErrorCode } from '#errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { actorOf } from '../../resources/actor.ts'
-import type { AuditTrail, Trace } from '../../resources/audit-trail.ts'
+import type { AuditedCall, AuditTrail } from '../../resources/audit-trail.ts'
 import { isChange } from './authenticate.ts'
 
 declare module 'fastify' {
@@ -22,7 +22,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** Set once a call that may change something has passed the checks of its credentials. */
-    trace: Trace | null
+    auditedCall: AuditedCall | null
   }
 }
 
@@ -30,7 +30,7 @@ declare module 'fastify' {
 const refusals: readonly ErrorCode[] = ['unauthorized', 'forbidden', 'account_suspended']
 
 export function auditChanges(app: FastifyInstance, trail: AuditTrail): void {
-  app.decorateRequest('trace', null)
+  app.decorateRequest('auditedCall', null)
   app.addHook('onRoute', (route) => {
     if (isChange([route.method].flat()[0] ?? '', route.config?.scope ?? 'public')) record(route, trail)
   })
@@ -38,12 +38,12 @@ export function auditChanges(app: FastifyInstance, trail: AuditTrail): void {
 
 function record(route: RouteOptions, trail: AuditTrail): void {
   route.preParsing = first(route.preParsing, (request, _reply, _payload, done) => {
-    request.trace = beginTrace(request, trail, 'operator')
+    request.auditedCall = beginCall(request, trail, 'operator')
     done()
   })
   route.preHandler = first(route.preHandler, (request, reply, done) => {
-    if (request.trace === null) done()
-    else trail.within(request.trace, () => reply.statusCode, done)
+    if (request.auditedCall === null) done()
+    else trail.within(request.auditedCall, () => reply.statusCode, done)
   })
   route.preSerialization = first(route.preSerialization, (request, _reply, payload, done) => {
     nameCreated(request, payload)
@@ -52,9 +52,9 @@ function record(route: RouteOptions, trail: AuditTrail): void {
   route.onSend = first(route.onSend, (request, reply, payload, done) => {
     const { failure } = request
     const isRefusal = failure !== null && refusals.includes(failure.code)
-    const trace = request.trace ?? (isRefusal ? beginTrace(request, trail, 'unknown') : undefined)
-    if (trace === undefined) done(null, payload)
-    else trail.finish(trace, { status: reply.statusCode, error: failure?.code ?? null }).then(() => done(null, payload), done)
+    const call = request.auditedCall ?? (isRefusal ? beginCall(request, trail, 'unknown') : undefined)
+    if (call === undefined) done(null, payload)
+    else trail.finish(call, { status: reply.statusCode, error: failure?.code ?? null }).then(() => done(null, payload), done)
   })
 }
 
@@ -64,7 +64,7 @@ function first<Hook>(hooks: Hook | Hook[] | undefined, hook: Hook): Hook[] {
 }
 
 /** `other` is who calls without an access token. */
-function beginTrace(request: FastifyRequest, trail: AuditTrail, other: 'operator' | 'unknown'): Trace {
+function beginCall(request: FastifyRequest, trail: AuditTrail, other: 'operator' | 'unknown'): AuditedCall {
   const { failure, ip, id, routeOptions, signedIn } = request
   const { auditedAs, grantsAccess } = routeOptions.config
   const principal = request.principal ?? (failure instanceof RevokedKeyError ? failure.principal : undefined)
@@ -84,14 +84,14 @@ function beginTrace(request: FastifyRequest, trail: AuditTrail, other: 'operator
 
 /** Completes the attempt with the id of what was created. */
 function nameCreated(request: FastifyRequest, payload: unknown): void {
-  const { trace } = request
-  if (trace === null || typeof payload !== 'object' || payload === null || !('id' in payload)) return
+  const { auditedCall: call } = request
+  if (call === null || typeof payload !== 'object' || payload === null || !('id' in payload)) return
   if (typeof payload.id !== 'string') return
-  trace.attempt.resource_id = payload.id
+  call.attempt.resource_id = payload.id
   // An operation on an account that exists named it when it began.
-  if (trace.principal === undefined && isAccountRoute(request)) trace.attempt.account_id ??= payload.id
+  if (call.principal === undefined && isAccountRoute(request)) call.attempt.account_id ??= payload.id
   if (isInstallationRoute(request) && 'account_id' in payload && typeof payload.account_id === 'string')
-    trace.attempt.account_id = payload.account_id
+    call.attempt.account_id = payload.account_id
 }
 
 /** The operator changes there what an account has. */

@@ -28,7 +28,7 @@ export class RequestShares {
    * Reserves a slot. Call it before the body is read, and call the returned function when the request ends.
    * Throws too_many_requests and unavailable.
    */
-  admit({ account_id }: Principal): () => void {
+  reserve({ account_id }: Principal): () => void {
     const { what, perAccountMax } = this.#options
     const inFlight = this.#inFlight.get(account_id) ?? 0
     if (inFlight >= perAccountMax) {

@@ -129,7 +129,7 @@ function defined<Fields extends object>(fields: Fields): { [Name in keyof Fields
 /** Reserves a slot before the body is read, until the response is sent. */
 function within(shares: RequestShares): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
   return async ({ principal }, reply) => {
-    reply.raw.once('close', shares.admit(principal))
+    reply.raw.once('close', shares.reserve(principal))
   }
 }
 
