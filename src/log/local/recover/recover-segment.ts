@@ -125,12 +125,7 @@ async function recover(
     return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
   }
   if (sealedBytes !== undefined) {
-    // A seal is one rename, so no crash leaves both. Somebody brought one of them back.
-    const reason = 'a sealed segment of the same name exists'
-    const quarantine = await keepOriginal(files, options.clock, path, orphan, { reason, damage: [], lostRecords: 0 })
-    await files.remove(path)
-    await files.syncDirectory(directory)
-    logger.error({ log: logName, seq, path, quarantine, reason }, 'segment quarantined')
+    await quarantineCopy(options, directory, orphan)
     return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
   }
   const end = Math.min(size, orphan.durableBytes ?? size)
@@ -178,6 +173,16 @@ async function recover(
   } finally {
     await close()
   }
+}
+
+/** Keeps an unsealed file whose segment is sealed. A seal is one rename, so no crash leaves both: somebody brought one of them back. */
+async function quarantineCopy({ files, clock, logger }: RecoveryOptions, directory: string, orphan: Orphan): Promise<void> {
+  const { logName, seq, path } = orphan
+  const reason = 'a sealed segment of the same name exists'
+  const quarantine = await keepOriginal(files, clock, path, orphan, { reason, damage: [], lostRecords: 0 })
+  await files.remove(path)
+  await files.syncDirectory(directory)
+  logger.error({ log: logName, seq, path, quarantine, reason }, 'segment quarantined')
 }
 
 /**
