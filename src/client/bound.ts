@@ -14,15 +14,15 @@ const timerMsMax = 2 ** 31 - 1
 /** When something ends without a result: after its timeout, or as its caller no longer wants it. Call `release` at the end. */
 export class Bound {
   readonly #controller = new AbortController()
-  readonly #what: string
+  readonly #work: string
   readonly #timeoutMs: number
   readonly #deadline: number
   readonly #given: AbortSignal | undefined
   readonly #timer: ReturnType<typeof setTimeout>
   readonly #onGiven = () => this.#controller.abort(this.#given?.reason)
 
-  constructor(what: string, timeoutMs: number, given?: AbortSignal) {
-    this.#what = what
+  constructor(work: string, timeoutMs: number, given?: AbortSignal) {
+    this.#work = work
     this.#timeoutMs = timeoutMs
     this.#deadline = performance.now() + timeoutMs
     this.#given = given
@@ -43,7 +43,7 @@ export class Bound {
   /** `cause` is why there is no result yet. */
   throwIfOver(cause?: unknown): void {
     this.#given?.throwIfAborted()
-    if (this.signal.aborted) throw new TimeoutError(`${this.#what} took longer than ${this.#timeoutMs} ms`, { cause })
+    if (this.signal.aborted) throw new TimeoutError(`${this.#work} took longer than ${this.#timeoutMs} ms`, { cause })
   }
 
   /** Returns what the promise returns, unless the call ends before. */

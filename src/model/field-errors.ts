@@ -12,10 +12,10 @@ export type ParsedFields<T> =
   | { readonly value?: undefined; readonly errors: readonly FieldError[]; readonly omitted: number }
 
 /** The message of an issue for which our schema defines none. */
-const unworded = ''
+const noMessage = ''
 
 export function parseFields<T>(schema: z.ZodType<T>, input: unknown): ParsedFields<T> {
-  const parsed = schema.safeParse(input, { error: () => unworded, reportInput: true })
+  const parsed = schema.safeParse(input, { error: () => noMessage, reportInput: true })
   if (parsed.success) return { value: parsed.data }
   const expectation = Expectation.of(schema)
   // A value may break several rules that one message describes.
@@ -76,7 +76,7 @@ function unknownField(expected: Expectation | undefined): string {
 
 function messageOf({ message, input }: z.core.$ZodIssue, expected: Expectation | undefined): string {
   const example = printExample(expected?.example)
-  if (message !== unworded) return `${message}${example}`
+  if (message !== noMessage) return `${message}${example}`
   if (expected === undefined) return 'is not valid'
   return input === undefined ? `is required: ${expected.words}${example}` : `must be ${expected.words}${example}`
 }

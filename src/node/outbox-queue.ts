@@ -34,7 +34,7 @@ export class OutboxQueue {
   readonly #removing: StepBackoff
   #removal: Promise<void> | undefined
   /** How many commits are sent one at a time, because a request with them failed. */
-  #suspects = 0
+  #sentAlone = 0
 
   constructor(options: OutboxQueueOptions) {
     this.#options = options
@@ -53,8 +53,8 @@ export class OutboxQueue {
   }
 
   /** Whether its next commit must be sent in a request of its own. */
-  get isSuspect(): boolean {
-    return this.#suspects > 0
+  get sendsAlone(): boolean {
+    return this.#sentAlone > 0
   }
 
   /** Why its commits cannot be sent or its delivered segments cannot be removed; null if nothing fails. */
@@ -75,13 +75,13 @@ export class OutboxQueue {
   next(max: number): readonly OutboxEntry[] {
     return this.#waiting
       .values()
-      .take(this.isSuspect ? 1 : max)
+      .take(this.sendsAlone ? 1 : max)
       .toArray()
   }
 
   /** Sends the next commits one at a time. */
-  suspect(commits: number): void {
-    this.#suspects = Math.max(this.#suspects, commits)
+  sendAlone(commits: number): void {
+    this.#sentAlone = Math.max(this.#sentAlone, commits)
   }
 
   /** Waits before the next attempt to send. */
@@ -100,7 +100,7 @@ export class OutboxQueue {
   record(entry: OutboxEntry): void {
     this.#waiting.delete(entry.id)
     this.#recorded.set(entry.id, entry)
-    this.#suspects = Math.max(0, this.#suspects - 1)
+    this.#sentAlone = Math.max(0, this.#sentAlone - 1)
     this.#sending.end()
   }
 

@@ -144,10 +144,10 @@ export class Outbox implements Service {
     let left = this.#outage.attempts > 0 ? 1 : batchMax
     for (const [endpointId, queue] of this.#queues) {
       if (left <= 0) break
-      if (queue.waitMs !== 0 || (queue.isSuspect && shares.size > 0)) continue
+      if (queue.waitMs !== 0 || (queue.sendsAlone && shares.size > 0)) continue
       const entries = queue.next(left)
       shares.set(endpointId, { endpointId, queue, entries })
-      left = queue.isSuspect ? 0 : left - entries.length
+      left = queue.sendsAlone ? 0 : left - entries.length
     }
     for (const [endpointId, { queue }] of shares) {
       this.#queues.delete(endpointId)
@@ -189,7 +189,7 @@ export class Outbox implements Service {
     const isRefusal = status >= 400 && status < 500 && !unrelatedStatuses.includes(status)
     const [first, ...others] = shares.flatMap(({ queue, entries }) => entries.map((entry) => ({ queue, entry })))
     // Any failure may have been caused by one of the commits. Sending each of them alone finds it.
-    if (others.length > 0) for (const { queue, entries } of shares) queue.suspect(entries.length)
+    if (others.length > 0) for (const { queue, entries } of shares) queue.sendAlone(entries.length)
     else if (isRefusal || status === 500) {
       first?.queue.delay(first.entry, `control did not record commit ${first.entry.id}: ${errorMessage(error)}`)
     }

@@ -56,9 +56,9 @@ async function replyTo(
   if ('preview' in request) {
     const { definition, format, samples } = requireValid(PreviewBody, parseJsonBody(request.preview))
     report({ samples: samples.length })
-    const tryIt = async (parsed: Definition, names: readonly LocatedWarning[]) =>
+    const tryOut = async (parsed: Definition, names: readonly LocatedWarning[]) =>
       withNames(await previewView({ definition: parsed, samples }, { ...options, secrets: request.secrets }), names)
-    return toJson(await withDefinition(definition, format, tryIt))
+    return toJson(await withDefinition(definition, format, tryOut))
   }
   if ('suggest' in request) {
     const { samples = [], endpoint_id } = requireValid(SuggestRequest, parseJsonBody(request.suggest))

@@ -63,7 +63,7 @@ export async function readStoredBatches(
   try {
     const connection = await database.connect()
     for (const file of files) {
-      if (!batches.goesOn) return
+      if (!batches.wantsMore) return
       // Several segments may be in one file.
       if (unreadable.has(file.path)) continue
       const reading = connection.read(
@@ -71,8 +71,8 @@ export async function readStoredBatches(
         {
           columns: () => undefined,
           take: (row) => {
-            if (batches.goesOn) batches.add(toRecord(row, file))
-            return batches.goesOn
+            if (batches.wantsMore) batches.add(toRecord(row, file))
+            return batches.wantsMore
           },
           drain: () => batches.passOn(),
         },
@@ -99,7 +99,7 @@ class Batches {
   #bytes = 0
   #records: number = batchLimits.firstRecords
   #failure: { readonly error: unknown } | undefined
-  goesOn = true
+  wantsMore = true
 
   constructor(take: (batch: readonly PlacedRecord[]) => Promise<boolean>) {
     this.#take = take
@@ -113,13 +113,13 @@ class Batches {
   /** Passes on what is enough for a batch, or all. Keeps an error: one that is thrown while rows are read looks like one of the file. */
   async passOn(isLast = false): Promise<void> {
     try {
-      while (this.goesOn && this.#waiting.length > 0 && (isLast || this.#isEnough())) {
-        this.goesOn = await this.#take(this.#cut())
+      while (this.wantsMore && this.#waiting.length > 0 && (isLast || this.#isEnough())) {
+        this.wantsMore = await this.#take(this.#cut())
         this.#records = Math.min(2 * this.#records, batchLimits.records)
       }
     } catch (error) {
       this.#failure = { error }
-      this.goesOn = false
+      this.wantsMore = false
     }
   }
 

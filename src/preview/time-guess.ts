@@ -192,11 +192,11 @@ function guessText(values: readonly string[], isNamed: boolean): TimeGuess | und
     const parts = values.map((value) => partsOf(pattern.exec(value)))
     const found = parts.filter((each) => each !== undefined)
     if (found.length < values.length) continue
-    const telling = isAmbiguous === true ? found.findIndex((each) => each.day > 12) : 0
+    const decisive = isAmbiguous === true ? found.findIndex((each) => each.day > 12) : 0
     // Another order of the parts fits as well.
-    if (telling === -1) return undefined
+    if (decisive === -1) return undefined
     if (isNumber === true && !isNamed && new Set(values).size < CLOSE_VALUES_MIN) return undefined
-    const example = JSON.stringify(values[telling])
+    const example = JSON.stringify(values[decisive])
     const why = isAmbiguous === true ? `, and ${example} shows which part is the day` : `, such as ${example}`
     return { format, reason: `has times in the format ${format}: all values are written so${why}` }
   }

@@ -207,7 +207,7 @@ export const dlqCommands = buildRouteMap({
       columns: { ROWS: 'rows', ERROR: 'error_code', COLUMN: 'column', LAST: 'last_ingested_at', 'LATEST MESSAGE': 'message' },
     }),
     files: listCommand('listDlqFiles', 'list the files with dead letters of a view', {
-      tellsMissing: true,
+      reportsMissing: true,
       noun: 'files with dead letters',
       columns: {
         CREATED: 'created_at',
@@ -291,7 +291,7 @@ export const receiptsCommands = buildRouteMap({
 })
 
 export const commitsListCommand = listCommand('listCommits', 'list the latest commits of an endpoint', {
-  tellsMissing: true,
+  reportsMissing: true,
   noun: 'commits',
   columns: {
     UPLOADED: 'uploaded_at',

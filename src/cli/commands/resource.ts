@@ -23,7 +23,7 @@ type ListOptions = {
   readonly query?: ListSpec['query']
   readonly filters?: Readonly<Record<string, Filter>>
   readonly columns: Columns
-  readonly tellsMissing?: true
+  readonly reportsMissing?: true
 }
 
 export function listCommand(operation: OperationName, brief: string, { query = {}, filters = {}, ...rest }: ListOptions) {

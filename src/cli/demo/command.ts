@@ -131,7 +131,7 @@ async function waitForCommits(
   segments: ReadonlySet<string>,
 ): Promise<void> {
   const delivering = new Progress({ output: stdout, label: 'delivering', total: segments.size })
-  const whatIsMissing = async () => {
+  const describeMissing = async () => {
     const missing = new Set(segments)
     for await (const { node_id, seq } of client.listCommits(endpointId)) {
       missing.delete(`${node_id}/${seq}`)
@@ -141,5 +141,5 @@ async function waitForCommits(
     delivering.show(committed, `${committed} of ${segments.size} segments committed`)
     return missing.size === 0 ? undefined : `${missing.size} segments are not committed yet`
   }
-  await waitFor('the commits', whatIsMissing, clock)
+  await waitFor('the commits', describeMissing, clock)
 }

@@ -77,7 +77,7 @@ export async function startServer({ program, clock, keep, isTerminal }: ServerOp
   }
   try {
     for (const url of [server.apiUrl, server.ingestUrl]) {
-      await Promise.race([waitFor('the server of the demo', () => whyNotReady(url), clock), ended])
+      await Promise.race([waitFor('the server of the demo', () => notReadyReason(url), clock), ended])
     }
   } catch (error) {
     await server[Symbol.asyncDispose]()
@@ -86,7 +86,7 @@ export async function startServer({ program, clock, keep, isTerminal }: ServerOp
   return server
 }
 
-async function whyNotReady(url: string): Promise<string | undefined> {
+async function notReadyReason(url: string): Promise<string | undefined> {
   const response = await fetch(`${url}/readyz`).catch(() => undefined)
   await response?.body?.cancel()
   return response?.ok === true ? undefined : `${url}/readyz says ${response?.status ?? 'nothing'}`

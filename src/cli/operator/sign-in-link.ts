@@ -16,7 +16,7 @@ export async function createSignInLink(this: CliContext, { email, account, json 
   const what = { operation: 'createSignInLink', account_id: account ?? null, resource_id: null }
   const nameCreated = ({ id: resource_id, account_id }: SignInLink) => ({ resource_id, account_id })
   const link = await audited(store, this.clock, { ...what, nameCreated }, () =>
-    links.letIn({ email, account_id: account, first_account_id: first.id }),
+    links.createForOperator({ email, account_id: account, first_account_id: first.id }),
   )
   const { url, expires_at, account_id, account_name, makes_operator } = link
   const operates = makes_operator ? ' and operate the installation' : ''

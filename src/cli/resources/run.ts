@@ -43,7 +43,7 @@ export type ListSpec = {
   /** Query parameters to send if no option says otherwise. */
   readonly query?: Readonly<Record<string, string>>
   /** Whether its pages say that some may be missing. */
-  readonly tellsMissing?: true
+  readonly reportsMissing?: true
   /** Kind of the listed resources, in the plural. */
   readonly noun: string
 }
@@ -101,7 +101,7 @@ export async function runList(context: CliContext, spec: ListSpec, flags: ListFl
         ...items.map((item) => Object.values(spec.columns).map((column) => cellOf(item, column))),
       ]),
     )
-  const whole = spec.tellsMissing === true ? await list : undefined
+  const whole = spec.reportsMissing === true ? await list : undefined
   const since = (whole as { readonly may_lack_commits_since?: string | null } | undefined)?.may_lack_commits_since
   if (since != null) stderr.write(`${mayLackCommits(since)}\n`)
   if (hasMore) stderr.write(`There are more: --all shows all of them, --limit N shows N.\n`)

@@ -52,7 +52,7 @@ export async function deliverLog(this: CliContext, { destination: id }: DeliverF
 async function showProgress(context: CliContext, config: Config, log: string, total: number): Promise<void> {
   const { process } = context
   const progress = new Progress({ output: process.stdout, label: 'delivered', total })
-  let told = ''
+  let printed = ''
   for (;;) {
     const left = await readWaiting(context, config, log)
     const reason = left[0]?.reason ?? ''
@@ -64,8 +64,8 @@ async function showProgress(context: CliContext, config: Config, log: string, to
     }
     progress.show(total - Math.min(total, left.length), `${countNoun(left.length, 'segment')} left`)
     if (left.length === 0) break
-    if (reason !== told) process.stdout.write(`  ${reason}\n`)
-    told = reason
+    if (reason !== printed) process.stdout.write(`  ${reason}\n`)
+    printed = reason
     // Keeps this process alive, unlike a timer of `clock`.
     await wait(pollMs)
   }

@@ -1,7 +1,7 @@
 /**
  * `inlet node --adopt DIR`: delivers what a node whose machine is gone left on a disk, under the id of that node, and ends.
  *
- * Owns: when there is nothing left to do, and what is said meanwhile. Does not own: the recovery of the log (ingest), delivery.
+ * Owns: when there is nothing left to do, and what is printed meanwhile. Does not own: the recovery of the log (ingest), delivery.
  */
 
 import type { Config } from '#config/config.ts'
@@ -82,8 +82,8 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
     isRefused = true
     finished.resolve(1)
   })
-  let said = ''
-  let saidAt = Number.NEGATIVE_INFINITY
+  let printed = ''
+  let printedAt = Number.NEGATIVE_INFINITY
   const check = () => {
     const progress = progressOf(delivery.backlog())
     const { segments, bytes, reasons, forPerson } = progress
@@ -98,9 +98,9 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
           `nothing is left: the directory can be removed, and after ${nodeLimits.healthySeconds} seconds the node, with inlet nodes remove`,
         )
       finished.resolve(forPerson > 0 ? 1 : 0)
-    } else if (JSON.stringify(progress) !== said && clock.monotonic() - saidAt >= reportMs) {
-      said = JSON.stringify(progress)
-      saidAt = clock.monotonic()
+    } else if (JSON.stringify(progress) !== printed && clock.monotonic() - printedAt >= reportMs) {
+      printed = JSON.stringify(progress)
+      printedAt = clock.monotonic()
       logger.notice({ segments, bytes, reasons }, 'delivering the adopted log')
     }
   }

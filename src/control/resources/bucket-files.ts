@@ -50,7 +50,7 @@ export class BucketFiles {
     return this.#withCopies(account_id, files, signal, (copied) => {
       const paths = files.map((file) => {
         const copy = copied.get(idOf(file))
-        if (copy === undefined || 'unread' in copy) throw new AppError('conflict', sayUnread(file, copy?.unread ?? 'gone'))
+        if (copy === undefined || 'unread' in copy) throw new AppError('conflict', describeUnread(file, copy?.unread ?? 'gone'))
         return copy.path
       })
       return use(paths)
@@ -120,7 +120,7 @@ function idOf({ destination_id, bucket, key }: BucketFile): string {
   return `${destination_id} ${bucket} ${key}`
 }
 
-function sayUnread({ key, bucket }: BucketFile, reason: UnreadReason): string {
+function describeUnread({ key, bucket }: BucketFile, reason: UnreadReason): string {
   return reason === 'gone'
     ? `${key} is no longer in the bucket ${bucket}`
     : `the destination of ${key} was deleted: nothing can read it`

@@ -11,14 +11,14 @@ import { type Store, transact } from '#store/store.ts'
 export type SignInLinksOptions = { readonly store: Store; readonly baseUrl: string; readonly clock: Clock }
 
 /** Whom the operator lets in: a person of this installation, or somebody new. */
-export type LetIn = {
+export type LinkRecipient = {
   readonly email: string | undefined
   /** The account to own; undefined for the first one if the person is new, else for none. */
   readonly account_id: string | undefined
   readonly first_account_id: string
 }
 
-export type SignInLink = Awaited<ReturnType<ReturnType<typeof signInLinks>['letIn']>>
+export type SignInLink = Awaited<ReturnType<ReturnType<typeof signInLinks>['createForOperator']>>
 
 /** Actor of the links that control prints at startup. */
 export const firstLinkActor = 'bootstrap'
@@ -43,7 +43,7 @@ export function signInLinks({ store, baseUrl, clock }: SignInLinksOptions) {
     },
 
     /** Makes a link for the operator at the command line, so that nobody stays locked out. Throws not_found. */
-    async letIn({ email, account_id, first_account_id }: LetIn) {
+    async createForOperator({ email, account_id, first_account_id }: LinkRecipient) {
       const account = await getAccount(store.db, account_id ?? first_account_id)
       const person = email === undefined ? undefined : await findPersonByEmail(store.db, email)
       if (email !== undefined && person === undefined)

@@ -130,9 +130,9 @@ export class SegmentBuild {
         plan,
       }),
       onBlame: ({ view, reason, isTooExpensive }) => {
-        const guilty = viewAt(views, view)
-        if (isTooExpensive) this.#expensive.add(guilty)
-        if (guilty.is_required) throw new RequiredViewFailed(guilty, reason)
+        const blamed = viewAt(views, view)
+        if (isTooExpensive) this.#expensive.add(blamed)
+        if (blamed.is_required) throw new RequiredViewFailed(blamed, reason)
       },
     }
   }

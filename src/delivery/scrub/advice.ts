@@ -3,7 +3,7 @@ import { isMarkerKind, parseArtifactKind } from '#model/artifact.ts'
 import type { FindingKind } from '#model/scrub.ts'
 
 /** For a quarantined segment that is an empty file. */
-export const nothingIsLeft = 'nothing of it is left: look at the reason, then discard the file (inlet segments discard)'
+export const emptyFileAdvice = 'nothing of it is left: look at the reason, then discard the file (inlet segments discard)'
 
 const bringBack = 'bring the object back, from a version or a copy of the bucket'
 

@@ -13,7 +13,7 @@ export const scrubLimits = {
   /** From one recheck of the findings to the next. */
   recheckMs: 1_800_000,
   /** From one look at whether a pass is due to the next. */
-  lookMs: 10_000,
+  checkMs: 10_000,
   /** Without reading files of buckets, segments on the node are still read at this rate. */
   bytesPerSecondMin: 1024 * 1024,
   /** After control or the database was away. */

@@ -257,7 +257,7 @@ export class BucketScrub {
     const oldest = `dt=${keptSince.slice(0, 10)}`
     let keys = new Map<string, string>()
     let unknown = 0
-    const look = async () => {
+    const checkKeys = async () => {
       const known = await this.#options.delivered.known(endpoint.id, [...keys.keys()], signal)
       for (const [id, key] of keys) {
         if (known.has(id) || isReported(id) || unknown >= scrubLimits.unknownMarkersMax) continue
@@ -273,9 +273,9 @@ export class BucketScrub {
         // The day of the oldest commits itself may have some that are no longer kept.
         if (id === undefined || dayOf(key) <= oldest) continue
         keys.set(id, key)
-        if (keys.size === scrubPageLimits.lookupsMax) await look()
+        if (keys.size === scrubPageLimits.lookupsMax) await checkKeys()
       }
-      await look()
+      await checkKeys()
     } catch (error) {
       signal.throwIfAborted()
       if (!isReadDenied(error)) throw error

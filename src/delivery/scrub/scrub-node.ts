@@ -9,7 +9,7 @@ import { SegmentError } from '#log/segment-error.ts'
 import type { Segment, SegmentSource } from '#log/segment-source.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
 import type { OutboxFiles } from '#node/outbox-files.ts'
-import { nextStepOf, nothingIsLeft } from './advice.ts'
+import { emptyFileAdvice, nextStepOf } from './advice.ts'
 import { scrubLimits } from './limits.ts'
 
 export type ScrubNodeOptions = {
@@ -74,7 +74,7 @@ async function reportQuarantined({ segments, onFinding }: ScrubNodeOptions, segm
   const lost = note === undefined || note.records_lost === 0 ? '' : `; at least ${note.records_lost} records are lost`
   const message = `a damaged segment was kept: ${note?.reason ?? 'what is damaged was not recorded'}${lost}`
   const found = finding('segment_quarantined', segment.logName, nameOf(segment), message)
-  onFinding(segment.bytes === 0 ? { ...found, next_step: nothingIsLeft } : found)
+  onFinding(segment.bytes === 0 ? { ...found, next_step: emptyFileAdvice } : found)
 }
 
 async function verifyReports(options: ScrubNodeOptions, tally: NodeTally): Promise<void> {

@@ -62,7 +62,7 @@ async function aPass(scrubber: Scrubber, clock: ManualClock, ms: number = scrubL
   const before = scrubber.report()?.completed_at
   clock.advance(ms)
   await until('the pass', () => {
-    clock.advance(scrubLimits.lookMs)
+    clock.advance(scrubLimits.checkMs)
     return scrubber.report()?.completed_at !== before
   })
 }
@@ -94,10 +94,10 @@ test('a finding stays over a restart, and goes long before the next pass once it
     },
   ])
   expect(next.addTo([], () => false)).toEqual([])
-  clock.advance(scrubLimits.lookMs)
+  clock.advance(scrubLimits.checkMs)
   await writeFile(path, intact)
   await until('the repair is seen', () => {
-    clock.advance(scrubLimits.lookMs)
+    clock.advance(scrubLimits.checkMs)
     return next.findings.length === 0
   })
   expect(next.report()).toMatchObject({ findings: 0, completed_at: completedAt })
@@ -116,7 +116,7 @@ test('a pass that control interrupts goes on where it was', async () => {
   await scrubber.start()
   clock.advance(scrubLimits.firstPassMs)
   await until('the pass', () => {
-    clock.advance(scrubLimits.lookMs)
+    clock.advance(scrubLimits.checkMs)
     return calls >= 2
   })
   expect(JSON.parse(await readFile(join(directory, 'scrub.json'), 'utf8'))).toMatchObject({ running: { after: 'a' } })
@@ -141,7 +141,7 @@ test('a restart does not put the first pass off, and a clock that was ahead no l
   await first.start()
   await first.stop()
   expect(await dueAt()).toBe('2026-11-20T09:00:00.000Z')
-  clock.advance(scrubLimits.firstPassMs - scrubLimits.lookMs)
+  clock.advance(scrubLimits.firstPassMs - scrubLimits.checkMs)
   const second = aScrubber(clock)
   await second.start()
   await aPass(second, clock, 0)

@@ -43,7 +43,7 @@ const neverScrubbed: Omit<ScrubState, 'due_at'> = { running: null, completed: nu
 export class Scrubber implements Service {
   readonly name = 'scrubber'
   readonly #options: ScrubberOptions
-  readonly #looks: Periodic
+  readonly #checks: Periodic
   readonly #pace: BytePace
   #state: ScrubState | undefined
   /** On the monotonic clock: when the findings are checked again. At once after a start, which may follow a repair. */
@@ -53,9 +53,9 @@ export class Scrubber implements Service {
     const { bytesPerSecond, clock, logger } = options
     this.#options = options
     this.#pace = new BytePace({ bytesPerSecond: Math.max(bytesPerSecond, scrubLimits.bytesPerSecondMin), clock })
-    this.#looks = new Periodic({
+    this.#checks = new Periodic({
       name: this.name,
-      intervalMs: scrubLimits.lookMs,
+      intervalMs: scrubLimits.checkMs,
       failureDelay: { msMax: scrubLimits.retryMsMax, random: options.random },
       run: (signal) => this.#runIfDue(signal),
       failure: 'scrub failed; retrying',
@@ -76,11 +76,11 @@ export class Scrubber implements Service {
     this.#state = { ...(stored ?? neverScrubbed), due_at: isoTimestamp(dueAt) }
     // Otherwise a process that restarts before its first pass would never begin one.
     if (stored === undefined) await this.#save()
-    await this.#looks.start()
+    await this.#checks.start()
   }
 
   async stop(): Promise<void> {
-    await this.#looks.stop()
+    await this.#checks.stop()
   }
 
   /** Known damage: findings of the running pass, and those of the last pass that the running one has not checked again. */

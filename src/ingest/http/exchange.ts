@@ -34,7 +34,7 @@ import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
 import { otlpEncoding, otlpTypes } from './otlp/encoding.ts'
 import type { ConvertedBody, ExportConversions } from './otlp/export-conversions.ts'
-import { asExportersSeeIt, sendExported, sendExportProblem } from './otlp/responses.ts'
+import { sendExported, sendExportProblem, toExportError } from './otlp/responses.ts'
 import type { ContentKind } from './record-paths.ts'
 import type { RequestTrace, RequestTraces } from './request-traces.ts'
 import { problemHeaders, sendJson, sendProblem, toAppError } from './responses.ts'
@@ -163,7 +163,7 @@ export class Exchange implements Receiving, Sender, Responder {
       refusal instanceof AppError
         ? [refusal, refusal.code, close]
         : [toAppError(refusal), refusal.outcome, close || refusal.endsConnection]
-    const problem = this.#content === 'logs' ? asExportersSeeIt(known) : known
+    const problem = this.#content === 'logs' ? toExportError(known) : known
     const hasRest = !this.#request.complete
     const isLast = mustClose || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()

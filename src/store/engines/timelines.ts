@@ -106,16 +106,18 @@ const timelineOf = `select (select system_identifier::text from pg_control_syste
 
 /** Returns undefined if the server does not tell: a managed one may forbid these functions, or not have them. */
 export async function readStanding(client: pg.ClientBase): Promise<Standing | undefined> {
-  const found = await ifTold(client.query<{ system: string; file: string }>(question(timelineOf)))
+  const found = await undefinedIfForbidden(client.query<{ system: string; file: string }>(question(timelineOf)))
   const row = found?.rows[0]
   if (row === undefined) return undefined
   // Before the first migration there is no such table.
-  const accepted = await ifTold(client.query<{ generation: string }>(question('select generation::text from epoch')))
+  const accepted = await undefinedIfForbidden(
+    client.query<{ generation: string }>(question('select generation::text from epoch')),
+  )
   const generation = Number(accepted?.rows[0]?.generation ?? 0)
   return { system: row.system, timeline: Number.parseInt(row.file.slice(0, 8), 16), generation }
 }
 
-async function ifTold<T>(result: Promise<T>): Promise<T | undefined> {
+async function undefinedIfForbidden<T>(result: Promise<T>): Promise<T | undefined> {
   try {
     return await result
   } catch (error) {

@@ -30,14 +30,14 @@ function plainDefinition({ columns, filters = [], lists, bloom_filters, ...rest 
 }
 
 /** Whether lists are packed although the definition does not say so: the version is older than the choice. */
-function isPackedUnsaid(definition: Definition): boolean {
+function isPackedByDefault(definition: Definition): boolean {
   return definition.lists === undefined && isListFormed(definition)
 }
 
 /** Returns the settings of a version in the words of the file: one that packs its lists without saying so matches `packed`, and a file that says nothing. */
 function settingsAsIn(file: ViewSettings, version: View): ViewSettings {
   const settings = settingsOf(version)
-  if (file.definition.lists !== 'packed' || !isPackedUnsaid(version.definition)) return settings
+  if (file.definition.lists !== 'packed' || !isPackedByDefault(version.definition)) return settings
   return { ...settings, definition: { ...settings.definition, lists: 'packed' } }
 }
 
@@ -97,7 +97,7 @@ function changeOf(versions: readonly View[], published: View, settings: ViewSett
 
 /** Says that a change of something else changes lists as well. */
 function listNotes({ version, definition: before }: View, { definition }: ViewSettings): readonly string[] {
-  if (definition.lists === 'packed' || !isPackedUnsaid(before) || !isListFormed(definition)) return []
+  if (definition.lists === 'packed' || !isPackedByDefault(before) || !isListFormed(definition)) return []
   return [
     `lists hold NULL for each element of [*] without a value, which version ${version} leaves out; to leave them out, set lists: packed`,
   ]
@@ -164,6 +164,6 @@ export function removalOfView(name: string, versions: readonly View[]): Change {
 /** Says `packed` also where the version only means it: another account would make the lists aligned. */
 export function exportView(view: View): Settings {
   const { definition, ...settings } = settingsOf(view)
-  const lists = isPackedUnsaid(view.definition) ? { lists: 'packed' } : {}
+  const lists = isPackedByDefault(view.definition) ? { lists: 'packed' } : {}
   return { name: view.name, ...withoutDefaults(settings, defaults), definition: { ...definition, ...lists } }
 }

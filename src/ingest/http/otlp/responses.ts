@@ -67,7 +67,7 @@ export function sendExportProblem(
 }
 
 /** Returns the error with a code that exporters retry, if a retry can help. */
-export function asExportersSeeIt(error: AppError): AppError {
+export function toExportError(error: AppError): AppError {
   const { retry, status } = errorTable[error.code]
   if (!retry || status === 429 || status === 503) return error
   return new AppError('unavailable', error.message, { cause: error, retryAfterSeconds: error.retryAfterSeconds ?? RETRY_SECONDS })

@@ -87,8 +87,8 @@ export class PacketReader {
   #append(chunk: Buffer, start: number, end: number): void {
     const bytes = this.#heldBytes + end - start
     if (bytes > this.#held.length) {
-      const roomy = Math.max(bytes, 2 * this.#held.length)
-      const grown = Buffer.allocUnsafeSlow(this.#neededBytes === 0 ? HEADER_BYTES_MAX : Math.min(roomy, this.#neededBytes))
+      const grownBytes = Math.max(bytes, 2 * this.#held.length)
+      const grown = Buffer.allocUnsafeSlow(this.#neededBytes === 0 ? HEADER_BYTES_MAX : Math.min(grownBytes, this.#neededBytes))
       this.#held.copy(grown, 0, 0, this.#heldBytes)
       this.#held = grown
     }
