@@ -11,9 +11,8 @@ import { forEachRecord } from '#log/records.ts'
 import { SegmentError } from '#log/segment-error.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
-import { isoMicros, writeRecords } from './records.ts'
+import { bufferBytes, isoMicros, writeRecords } from './records.ts'
 
-const BUFFER_BYTES = 4 * 1024 * 1024
 const PROGRESS_INTERVAL_MS = 500
 
 export function catSegment(this: CliContext, _flags: object, path: string): Promise<void> {
@@ -49,7 +48,7 @@ async function check(context: CliContext, flags: JsonFlags, scan: SegmentScan, p
     printResult(context, flags, { ...segment, frames, records, payload_bytes, ok }, text)
   }
   try {
-    for await (const frames of scan.frames(BUFFER_BYTES)) {
+    for await (const frames of scan.frames(bufferBytes)) {
       for (const frame of frames) count(found, frame)
       if (performance.now() - reportedAt > PROGRESS_INTERVAL_MS) {
         reportedAt = performance.now()

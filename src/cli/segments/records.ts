@@ -1,12 +1,14 @@
 /** Records of a segment as lines of JSON, for `segments cat` and `segments export`. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
+import { MiB } from '#lib/bytes.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import type { SegmentScan } from '#log/local/read/segment-scan.ts'
 import { forEachRecord } from '#log/records.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 
-const BUFFER_BYTES = 4 * 1024 * 1024
+/** Frames of a file that are read at once. */
+export const bufferBytes = 4 * MiB
 
 export type WriteOptions = {
   /** Fields that each line starts with. */
@@ -19,7 +21,7 @@ export type WriteOptions = {
 export async function writeRecords(scan: SegmentScan, { fields, onWritten }: WriteOptions, to: Writable): Promise<void> {
   const { seq } = scan.header
   let index = 0
-  for await (const frames of scan.frames(BUFFER_BYTES)) {
+  for await (const frames of scan.frames(bufferBytes)) {
     const before = index
     let bytes = 0
     for (const frame of frames) {
