@@ -20,7 +20,7 @@ import type { CommitSink } from './publish/commit-sink.ts'
 import { Committer } from './publish/committer.ts'
 import type { DestinationBackoff } from './publish/destination-backoff.ts'
 import { type BoundDestination, DestinationRetry } from './publish/destination-retry.ts'
-import type { KnownCommit } from './publish/known-commits.ts'
+import type { KnownCommit, KnownCommits } from './publish/known-commits.ts'
 import { ArtifactsMissing, MarkerExists } from './publish/marker.ts'
 import { removeFiles } from './publish/remove-files.ts'
 import type { Uploader } from './publish/uploader.ts'
@@ -38,6 +38,7 @@ import type { KeyWindows } from './windows/key-windows.ts'
 
 export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
   AdopterOptions & {
+    readonly knownCommits: KnownCommits
     readonly stores: ObjectStores
     readonly backoff: DestinationBackoff
     readonly uploader: Uploader
@@ -53,6 +54,7 @@ export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
 export class SegmentDelivery {
   readonly #converter: Converter
   readonly #adopter: Adopter
+  readonly #knownCommits: KnownCommits
   readonly #uploader: Uploader
   readonly #committer: Committer
   readonly #retry: DestinationRetry
@@ -70,6 +72,7 @@ export class SegmentDelivery {
     const warnings = new ThrottledWarnings({ ...options, intervalMs: deliveryLimits.warnIntervalMs })
     this.#converter = new Converter({ ...options, warnings })
     this.#adopter = new Adopter(options)
+    this.#knownCommits = options.knownCommits
     this.#uploader = uploader
     this.#committer = new Committer(options)
     this.#retry = new DestinationRetry({ ...options, warnings })
@@ -121,7 +124,8 @@ export class SegmentDelivery {
 
   /** Removes a segment that came back after its commit, for example with a restored volume. */
   async #removeIfRecorded(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
-    const found = await this.#adopter.findRecorded(facts, run)
+    // Its marker may be gone: the customer may have removed it, so it is not written again.
+    const found = await this.#knownCommits.find(facts.id, run)
     if (found === undefined) return false
     const outcome = await this.#removeRecorded(found, facts, run)
     if (outcome === 'quarantined') throw new DeliveryEnded(outcome)
@@ -218,7 +222,7 @@ export class SegmentDelivery {
     const { manifest: _, ...artifacts } = found?.commit.artifacts ?? {}
     if (found?.isSigned === true && adoption === facts.name.adoption) return { replaced: artifacts }
     // A machine that adopted the log without its key signs with another one: control knows its commits.
-    const recorded = found?.isSigned === true ? undefined : await this.#adopter.askRecorded(facts, run)
+    const recorded = found?.isSigned === true ? undefined : await this.#knownCommits.ask(facts.id, run.signal)
     if (found?.isSigned !== true && recorded === undefined) {
       const bytes = marker.byteLength
       this.#logger.warn(

@@ -1,7 +1,7 @@
 /**
- * Stage 1 of a delivery, for segments that may have been delivered before: finds out whether they were, and how.
+ * Stage 1 of a delivery, for segments that may have been delivered before: finds the marker that says so.
  *
- * Owns: which marker counts. Does not own: what happens to its commit.
+ * Owns: which marker counts. Does not own: what control has recorded (known-commits.ts), what happens to the commit.
  * Law: a commit never changes. A segment whose commit control has recorded, or whose marker this node has written, is not delivered again,
  * whatever is bound to the endpoint by now. The bucket belongs to the customer: a marker counts only if it carries this node's signature.
  */
@@ -11,11 +11,10 @@ import type { DeliveryRun, SegmentFacts } from '../segments/delivery-run.ts'
 import { unlessReadDenied } from './bucket.ts'
 import type { BoundDestination } from './destination-retry.ts'
 import { findForeignArtifact } from './foreign-artifact.ts'
-import type { KnownCommit, KnownCommits } from './known-commits.ts'
 import { decodeMarker } from './marker.ts'
 import type { MarkerSeal } from './marker-seal.ts'
 
-export type AdopterOptions = { readonly knownCommits: KnownCommits; readonly seal: MarkerSeal }
+export type AdopterOptions = { readonly seal: MarkerSeal }
 
 /** `isSigned`: a machine that has this log and its key wrote it. Anyone who may write to the bucket can write the other ones. */
 export type FoundMarker = { readonly commit: SegmentCommit; readonly isSigned: boolean }
@@ -25,16 +24,6 @@ export class Adopter {
 
   constructor(options: AdopterOptions) {
     this.#options = options
-  }
-
-  /** Returns the commit that control has recorded. Its marker may be gone: the customer may have removed it, so it is not written again. */
-  findRecorded({ id }: SegmentFacts, run: DeliveryRun): Promise<KnownCommit | undefined> {
-    return this.#options.knownCommits.find(id, run)
-  }
-
-  /** The same, but control must answer. Throws its error. */
-  askRecorded({ id }: SegmentFacts, { signal }: DeliveryRun): Promise<KnownCommit | undefined> {
-    return this.#options.knownCommits.ask(id, signal)
   }
 
   /**

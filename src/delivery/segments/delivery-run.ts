@@ -16,8 +16,9 @@ export type DeliveryRun = {
 }
 
 /**
- * How a delivery ended. `quarantined`: the segment was damaged, and no frame of it is intact. `gone`: someone else removed or renamed the
- * segment, so there is nothing left to deliver. `again`: the segment or its built files are not what they were, so it is to be delivered again.
+ * How a delivery ended. `quarantined`: no frame of the segment is intact, or it came back with more records than its commit. `gone`: someone
+ * else removed or renamed it, so there is nothing left to deliver. `again`: the segment or its built files are not what they were, so it is to
+ * be delivered again.
  */
 export type DeliveryOutcome = 'committed' | 'parked' | 'quarantined' | 'gone' | 'again'
 
