@@ -37,7 +37,7 @@ import type { MarkerSeal } from './publish/marker-seal.ts'
 import { markerSink } from './publish/marker-sink.ts'
 import { Uploader } from './publish/uploader.ts'
 import { DeliveryReport } from './report/report.ts'
-import { openScrubber, type ScrubConfig } from './scrub/open.ts'
+import { composeScrubber, type ScrubConfig } from './scrub/compose-scrubber.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import type { SegmentTraces } from './segment-traces.ts'
 import { Assignments } from './segments/assignments.ts'
@@ -113,7 +113,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
 
   const janitor = new Janitor({ files, segments })
   const recordedCommits = new RecordedCommits({ path: paths.recordedCommits, files, clock, logger })
-  const outbox = openOutbox(config, ports, recordedCommits, {
+  const outbox = composeOutbox(config, ports, recordedCommits, {
     // While a stop waits for commits, no heartbeat says that control refuses this node.
     onUnauthorized: () => feed.registerAgain(),
     async onRecorded(entry) {
@@ -133,7 +133,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
   })
-  const scrubber = openScrubber(config, { ...ports, outbox, feed })
+  const scrubber = composeScrubber(config, { ...ports, outbox, feed })
   const jobs = composeJobs(ports, { ...conversion, scratch: paths.scratch }, feed)
   const report = new DeliveryReport({ ...ports, endpoints, feed, outbox, pipeline, scrubber, recordedCommits })
   const hasSegments = async (logName: string) =>
@@ -164,7 +164,7 @@ export function composeDelivery(config: DeliveryConfig, ports: DeliveryPorts): D
   }
 }
 
-function openOutbox(
+function composeOutbox(
   { paths }: DeliveryConfig,
   { control, files, clock, random, logger }: DeliveryPorts,
   recordedCommits: RecordedCommits,

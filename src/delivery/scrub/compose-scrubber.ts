@@ -1,3 +1,4 @@
+import { hourMs } from '#lib/time-units.ts'
 import type { Control } from '#node/control-client.ts'
 import type { Outbox } from '#node/outbox.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
@@ -21,14 +22,14 @@ export type ScrubConfig = {
   readonly scrubBytesPerSecond: number
 }
 
-/** The scrub of a node, which asks control what to verify. */
-export function openScrubber(
+/** Composes the scrub of a node, which asks control what to verify. */
+export function composeScrubber(
   { paths, scrubIntervalHours, scrubBytesPerSecond }: ScrubConfig,
   { nodeId: node_id, control, seal, outbox, feed, ...parts }: Parts,
 ): Scrubber {
   return new Scrubber({
     ...parts,
-    intervalMs: scrubIntervalHours * 3_600_000,
+    intervalMs: scrubIntervalHours * hourMs,
     bytesPerSecond: scrubBytesPerSecond,
     path: paths.scrubState,
     outbox: new OutboxFiles({ directory: paths.outbox, files: parts.files }),
