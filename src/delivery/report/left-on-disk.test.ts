@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { createLogger } from '#lib/telemetry.ts'
+import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { MemorySegmentSource } from '#log/memory/segment-source.ts'
 import { MemoryStorage, type StoredSegment } from '#log/memory/storage.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
 import { newId } from '#model/id.ts'
 import { LeftOnDisk, leftSegmentsMax } from '#model/left-on-disk.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
@@ -80,6 +81,43 @@ test('a machine that is stopped at once says what is left, also when only ingest
   await service.start()
   await service.stop()
   expect(reports).toMatchObject([{ segments: [{ endpoint_id: first, first_seq: 3, last_seq: 3 }] }])
+})
+
+test('a log that cannot be listed keeps back no other one, and an open segment that is not counted has no count', async () => {
+  const storage = new MemoryStorage()
+  storage.log(first).segments = [aSegment(first, 1)]
+  storage.log(second).segments = [aSegment(second, 1), { ...aSegment(second, 2), state: 'open' }]
+  const clock = new ManualClock()
+  const memory = new MemorySegmentSource(storage, clock)
+  const segments = {
+    logNames: () => memory.logNames(),
+    readLog: (name: string) => (name === first ? Promise.reject(new Error('EIO')) : memory.readLog(name)),
+    openRecords: () => Promise.reject(new Error('EIO')),
+    open: (ref: SegmentRef) => memory.open(ref),
+    quarantineNote: (ref: SegmentRef) => memory.quarantineNote(ref),
+  }
+  const reports: LeftOnDisk[] = []
+  const control = {
+    async reportLeftOnDisk(report: LeftOnDisk) {
+      reports.push(LeftOnDisk.parse(report))
+      return { losses: 0 }
+    },
+  }
+  const lines: object[] = []
+  const logger = { warn: (fields: object, message: string) => lines.push({ ...fields, message }) } as unknown as Logger
+  const fence = { isGivenUp: true, reload: async () => undefined }
+  const service = new LeftOnDiskReport({ nodeId: newId(), fence, control, segments, clock, logger })
+  await service.start()
+  service.runNow()
+  await until('the failure', () => lines.length > 0)
+  expect(lines).toMatchObject([
+    { message: 'control not told what is left on this disk', err: { message: `log ${first} cannot be listed: EIO` } },
+  ])
+  expect(reports[0]?.segments.map(({ endpoint_id, first_seq, records }) => [endpoint_id, first_seq, records])).toEqual([
+    [second, 1, 0],
+    [second, 2, null],
+  ])
+  await service.stop()
 })
 
 test.each([

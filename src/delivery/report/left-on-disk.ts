@@ -2,7 +2,7 @@
  * Tells control what is on this disk, once this node was removed, or another machine has its place: it may be nowhere else.
  *
  * Owns: when this is said, and the counts. Does not own: what of it is delivered, which control knows.
- * Law: nothing is said while control accepts this node.
+ * Law: nothing is said while control accepts this node. A log that cannot be listed keeps back no other one.
  */
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -75,7 +75,7 @@ export class LeftOnDiskReport implements Service {
   async #report(signal: AbortSignal): Promise<void> {
     const { nodeId: node_id, control, fence, segments, logger } = this.#options
     if (!fence.isGivenUp) return
-    const left = await listLeft(segments)
+    const { left, problem } = await listLeft(segments)
     for (let at = 0; at * leftSegmentsMax < Math.max(1, left.length); at += 1) {
       const some = left.slice(at * leftSegmentsMax, (at + 1) * leftSegmentsMax)
       const report = JSON.stringify(some)
@@ -88,23 +88,32 @@ export class LeftOnDiskReport implements Service {
           'this disk has acknowledged records that are nowhere else',
         )
     }
+    if (problem !== undefined) throw problem
   }
 }
 
-/** Returns all segments with their records, by log and seq. */
-async function listLeft(source: LeftOnDiskOptions['segments']): Promise<readonly LeftSegments[]> {
-  const open = new Map((await source.openRecords())?.map(({ records, ...ref }) => [nameOf(ref), records]))
+/** Returns all segments with their records, by log and seq, and why some logs cannot be listed. */
+async function listLeft(
+  source: LeftOnDiskOptions['segments'],
+): Promise<{ readonly left: readonly LeftSegments[]; readonly problem: Error | undefined }> {
+  const listed = await source.openRecords().catch(() => undefined)
+  const open = new Map(listed?.map(({ records, ...ref }) => [nameOf(ref), records]))
   const left: LeftSegments[] = []
+  let problem: Error | undefined
   for (const logName of (await source.logNames()).filter(isUuid)) {
-    const { segments } = await source.readLog(logName)
-    const counted = segments.map((segment) => ({ segment, left: toLeft(segment, open.get(nameOf(segment)) ?? 0) }))
+    const listing = await source.readLog(logName).catch((error: unknown) => {
+      problem ??= new Error(`log ${logName} cannot be listed: ${errorMessage(error)}`)
+    })
+    const segments = listing?.segments ?? []
+    // One that is not on the list may have records: ingest writes it each second.
+    const counted = segments.map((segment) => ({ segment, left: toLeft(segment, open.get(nameOf(segment)) ?? null) }))
     const complete = counted.filter(({ segment }) => segment.state !== 'open')
     await inParallel(openedParallel, complete, async (each) => {
       each.left = await count(source, each.segment)
     })
     left.push(...counted.flatMap((each) => each.left ?? []))
   }
-  return left
+  return { left, problem }
 }
 
 /** Returns undefined for a damaged original: its intact frames are a segment of their own. */
