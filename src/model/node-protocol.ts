@@ -127,7 +127,10 @@ export const EndpointLag = z.object({
   quarantined_segments: ReportedCount,
   /** Bytes of all these segments, open ones included. */
   undelivered_bytes: ReportedCount,
-  /** Acknowledged records of the open and the sealed segments; null if not all are counted. This and the next two are missing in reports of the release before. */
+  /**
+   * Acknowledged records of the open and the sealed segments; null if not all are counted, or if the log could not be listed: then the counts are 0.
+   * This and the next two are missing in reports of the release before.
+   */
   records: ReportedCount.nullable().optional(),
   /** The lowest and the highest seq of these segments; null if there is none. */
   first_seq: SegmentSeq.nullable().optional(),

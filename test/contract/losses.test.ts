@@ -9,6 +9,9 @@ import { readMarkers } from '../support/read-markers.ts'
 import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
+/** A segment, as heartbeats name it. */
+const aHeld = (seq: number, records: number) => ({ first_seq: seq, last_seq: seq, segments: 1, records, bytes: records })
+
 const control = useControl()
 const operator = () => clientOf(control().call, operatorToken)
 const readAll = () => readMarkers(control().store)
@@ -450,6 +453,51 @@ test('a segment in quarantine is a loss of unknown records, and one only, howeve
     await node.join()
   }
   expect(await reasons()).toContain('what is in quarantine needs a person')
+})
+
+describe('a node whose disk fails', () => {
+  const unread = { applied_epoch: -1, healthy: false, reasons: ['the segments on this node cannot be listed (EIO)'], lag: [] }
+
+  test('and cannot be listed after a restart loses what it had reported before', async () => {
+    const { endpoint, node, losses, hold } = await inhabited()
+    await hold(1, 2, { records: 20 })
+    await node.heartbeat({}, unread)
+    await node.heartbeat({}, { ...unread, recorded: null })
+    expect((await operator().delete(`/v1/nodes/${node.id}`)).body.detail).toContain('stop it first')
+    silence()
+    const detail = expect.stringContaining('the removal would abandon 2 segments')
+    expect(await operator().delete(`/v1/nodes/${node.id}`)).toMatchObject({ status: 409, body: { detail } })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([{ endpoint_id: endpoint.id, segments: 2, records: 20, first_segment_seq: 1 }])
+  })
+
+  test('and has read its disk holds what it says, be it nothing', async () => {
+    const { node, losses, hold } = await inhabited()
+    await hold(1, 2, { records: 20 })
+    await node.heartbeat({}, { ...unread, applied_epoch: 0 })
+    await remove(node.id)
+    expect(await losses()).toEqual([])
+  })
+
+  test('so that it cannot list a log may lose what is in it', async () => {
+    const { endpoint, node, losses, receipt } = await inhabited()
+    const nothing = { undelivered_segments: 0, undelivered_bytes: 0, first_seq: null, last_seq: null, held: [] }
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { ...nothing, records: null })] })
+    silence()
+    const detail = expect.stringContaining('the removal would abandon logs that it could not list of 1 endpoint')
+    expect(await operator().delete(`/v1/nodes/${node.id}`)).toMatchObject({ status: 409, body: { detail } })
+    await remove(node.id)
+    const [loss] = await losses()
+    expect(loss).toMatchObject({ segments: 1, records: null, first_segment_seq: null, last_segment_seq: null })
+    expect((await receipt(5)).body).toMatchObject({ state: 'lost', loss_id: loss.id })
+  })
+
+  test('and says less of its segments than it counts loses all that it counts', async () => {
+    const { node, losses, hold } = await inhabited()
+    await hold(1, 5, { held: [aHeld(1, 10)] })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([{ segments: 5, records: null }])
+  })
 })
 
 test('an id that is released for another disk records the loss, and its seqs are not used again', async () => {

@@ -105,6 +105,8 @@ test('a log whose directory cannot be read says so, and does not stop the others
     'the reason',
     () => node.lag(unreadable.id)?.blocked_by === 'its log cannot be listed, so its segments are not counted: EIO: scandir',
   )
+  // Nobody knows what is in it.
+  expect(node.lag(unreadable.id)).toMatchObject({ undelivered_segments: 0, records: null, held: [] })
   isBroken = false
   await until('both', () => node.commits.length === 2)
 })

@@ -21,6 +21,8 @@ export type ScannedLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly deliverable: readonly Segment[]
   /** Why sealed segments of the log wait for an open one, or why its directory cannot be read. */
   readonly stuckBy: string | null
+  /** Whether it could not be listed since the start, so nobody knows what it has. */
+  readonly isUnlisted?: boolean
 }
 
 /** Facts that change between two scans. */
@@ -62,7 +64,7 @@ export function unreadableLog(logName: string, reason: string, last: ScannedLog 
     last === undefined
       ? `its log cannot be listed, so its segments are not counted: ${reason}`
       : `its log cannot be listed, so its counts are old: ${reason}`
-  return { ...(last ?? missingLog(logName)), isClosed: false, stuckBy }
+  return { ...(last ?? { ...missingLog(logName), isUnlisted: true }), isClosed: false, stuckBy }
 }
 
 export function isEmpty({ open, sealed, quarantined, stuckBy }: ScannedLog): boolean {
@@ -78,7 +80,10 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     parked_segments: log.parked.length,
     quarantined_segments: log.quarantined.length,
     undelivered_bytes: log.bytes,
-    records: held.reduce<number | null>((sum, { records }) => (sum === null || records === null ? null : sum + records), 0),
+    records: held.reduce<number | null>(
+      (sum, { records }) => (sum === null || records === null ? null : sum + records),
+      log.isUnlisted === true ? null : 0,
+    ),
     first_seq: log.deliverable[0]?.seq ?? null,
     last_seq: log.deliverable.at(-1)?.seq ?? null,
     held: [...joinHeld(held, heldMax)],

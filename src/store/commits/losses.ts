@@ -48,23 +48,40 @@ export async function recordLosses(db: Tx, node_id: string, { cause, credential_
 /** Returns what a log has not delivered; undefined for nothing. */
 async function heldBy(
   db: Db,
-  { open_segments, undelivered_segments, parked_segments, quarantined_segments, ...log }: HeldLog & { readonly node_id: string },
+  {
+    open_segments,
+    undelivered_segments,
+    parked_segments,
+    quarantined_segments,
+    held,
+    ...log
+  }: HeldLog & { readonly node_id: string },
   cause: LossCause,
 ): Promise<Omit<Held, 'cause' | 'reported_at' | 'isExact'> | undefined> {
   // The machine that adopts a disk has its quarantine, too.
   const quarantined = cause === 'node_adopted' ? 0 : quarantined_segments
   const segments = open_segments + undelivered_segments + parked_segments
-  const known = heldSegmentsOf(log, segments)
+  const known = heldSegmentsOf({ ...log, held }, segments)
   // Some may have been delivered after the report.
   const runs = missingOf(known ?? [], await listCommitted(db, log, known ?? []))
-  const segments_unknown = quarantined + (known === undefined ? segments : 0)
+  const uncounted = isUnlisted({ ...log, held }) ? 1 : Math.max(0, segments - countHeld(known ?? []))
+  const segments_unknown = quarantined + uncounted
   if (runs.length === 0 && segments_unknown === 0) return undefined
   const delivered = (known ?? []).reduce((sum, { bytes }) => sum + bytes, 0) - sumMissing(runs).bytes
   return {
     ...{ runs, segments_unknown, bytes: Math.max(0, log.undelivered_bytes - delivered) },
     // Reports do not count the records in quarantine.
-    records_unknown: quarantined > 0 ? null : known === undefined ? log.records : 0,
+    records_unknown: segments_unknown === 0 ? 0 : quarantined > 0 || known !== undefined ? null : log.records,
   }
+}
+
+/** Whether the node could not list the log, and does not know what it has. */
+function isUnlisted({ held, records }: Pick<HeldLog, 'held' | 'records'>): boolean {
+  return held === '[]' && records === null
+}
+
+function countHeld(held: readonly HeldSegments[]): number {
+  return held.reduce((sum, { segments }) => sum + segments, 0)
 }
 
 /** Returns the segments that the node reported to hold; undefined if it does not say which. One of an earlier release says the first and the last. */

@@ -116,9 +116,11 @@ export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, own
   return readLogs(owner === undefined ? logs : logs.where((row) => ownerIs(row, owner)), page)
 }
 
-/** Returns one page of the logs that the node holds segments of, those with the most bytes first. */
+/** Returns one page of the logs that the node holds segments of, or may hold because it could not list them, those with the most bytes first. */
 export async function listHeldLogs(db: Db, node_id: string, page: PageQuery): Promise<Page<NodeLog>> {
-  const held = selectLogs(db, node_id).where(sql<boolean>`${segmentCount} > 0`)
+  const held = selectLogs(db, node_id).where(
+    sql<boolean>`(${segmentCount} > 0 or (held = '[]' and endpoint_lags.records is null))`,
+  )
   return readLogs(held.orderBy('undelivered_bytes', 'desc'), page)
 }
 

@@ -96,7 +96,8 @@ function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: Nod
   }
   if (endpoints > 0) {
     const count = segments.open_segments + segments.sealed_segments + segments.parked_segments + segments.quarantined_segments
-    const held = `${countNoun(count, 'segment')} (${segments.bytes} bytes) of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`
+    const what = count === 0 ? 'logs that it could not list' : `${countNoun(count, 'segment')} (${segments.bytes} bytes)`
+    const held = `${what} of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`
     return `the removal would abandon ${held}, which the node reported at ${reported_at}; start it again, or deliver its disk on another machine (inlet node --adopt DIR)`
   }
   // One that sent no heartbeat at all never accepted anything.

@@ -94,6 +94,7 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
       conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
     )
   await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
+  if (!hasReadDisk(heartbeat)) return
   if (heartbeat.process === 'delivery') return replaceLags(db, node_id, heartbeat.lag, now)
   const { blocked, disk } = heartbeat
   if (disk !== undefined) {
@@ -101,6 +102,12 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
     await db.updateTable('nodes').set(space).where('id', '=', node_id).execute()
   }
   await replaceBlockedLogs(db, node_id, blocked)
+}
+
+/** Whether delivery has listed its logs since its start. If it cannot, they may be lost with their disk, so what it reported before stays known. */
+export function hasReadDisk(heartbeat: Heartbeat): boolean {
+  if (heartbeat.process !== 'delivery') return true
+  return heartbeat.applied_epoch >= 0 || heartbeat.kept_position !== undefined || heartbeat.lag.length > 0
 }
 
 /** Returns the columns that a heartbeat says. */

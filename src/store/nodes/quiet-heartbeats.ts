@@ -7,7 +7,7 @@
 import type { Heartbeat } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
 import type { Tx } from '../store.ts'
-import { factsOf } from './nodes.ts'
+import { factsOf, hasReadDisk } from './nodes.ts'
 
 /** Whether a heartbeat has no rows, does not name a new report of logs, and says nothing of the database. */
 export function isQuiet(heartbeat: Heartbeat): boolean {
@@ -37,7 +37,7 @@ export async function recordQuietHeartbeats(
       for (const each of some) if (updated.has(each.node_id)) recorded.add(each)
     }
   const emptied = (process: Heartbeat['process']) =>
-    [...recorded].filter((each) => each.process === process && !hasBase(each)).map(({ node_id }) => node_id)
+    [...recorded].filter((each) => each.process === process && !hasBase(each) && hasReadDisk(each)).map(({ node_id }) => node_id)
   for (const ids of inChunks(emptied('ingest'))) await db.deleteFrom('blocked_logs').where('node_id', 'in', ids).execute()
   for (const ids of inChunks(emptied('delivery'))) await db.deleteFrom('endpoint_lags').where('node_id', 'in', ids).execute()
   return recorded
