@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newNodeSecret } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
+import { removeCommitsBefore } from '#store/commits/commit-retention.ts'
 import { clientOf, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { readMarkers } from '../support/read-markers.ts'
@@ -354,6 +355,23 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     await remove(node.id)
     expect(await account.get(`/v1/endpoints/${idle.id}/receipts/${node.id}-0`)).toMatchObject({ status: 404 })
   })
+
+  test.each(['has segments on both sides of it', 'is of nothing'])(
+    '404 for what was delivered longer ago than commits are kept, also by a removed node whose loss %s',
+    async (loss) => {
+      const { endpoint, node, losses, receipt, hold, commit } = await inhabited()
+      await commit(6, 7, 8)
+      const held = [aHeld(5, 10), aHeld(9, 10)]
+      if (loss !== 'is of nothing') await hold(5, 9, { undelivered_segments: 1, records: 20, held })
+      await remove(node.id)
+      expect((await receipt(7)).body).toMatchObject({ state: 'delivered' })
+      await removeCommitsBefore(control().store.db, endpoint.id, control().clock.now() + 60_000, 10)
+      expect(await receipt(7)).toMatchObject({ status: 404, body: { detail: expect.stringContaining('older than commits') } })
+      const [open] = await losses()
+      expect((await receipt(9)).body).toMatchObject({ state: 'lost', loss_id: open?.id ?? null })
+      if (open !== undefined) expect((await receipt(10)).body).toMatchObject({ state: 'lost', loss_id: null })
+    },
+  )
 
   test('404 for another endpoint, what is no receipt, an unknown node, and what is older than commits are kept', async () => {
     const { account, receipt, endpoint, commit } = await inhabited()

@@ -107,7 +107,7 @@ async function explainUndelivered(
   const waiting = { state: 'waiting', reason: explainWait(segment, holder), loss_id: null } as const
   if (inQuarantine === 'certain' || (held !== undefined && (held.first_seq === null || held.first_seq <= seq))) return waiting
   // A node that is back, or another one under its id, continues the log above what was lost. So may one that was removed after its last report.
-  const isCovered = found !== undefined && (found.last_seq === null ? node !== 'registered' : seq <= found.last_seq)
+  const isCovered = found?.isMissing === true && (found.last_seq !== null || node !== 'registered')
   const loss = isCovered ? found : undefined
   const lost = (reason: string): Undelivered => ({ state: 'lost', reason, loss_id: loss?.id ?? null })
   if (loss?.state === 'open' && loss.cause === 'left_on_disk') return lost(describeLoss(loss))
@@ -118,7 +118,8 @@ async function explainUndelivered(
   const isReportLater = after !== undefined && reported_at !== undefined && Date.parse(reported_at) >= after + reportLaterMs
   if (node === 'registered' && after !== undefined && !isReportLater) return waiting
   // Commits are kept for a time, and the oldest go first. An unknown node never delivered anything.
-  if (after === undefined ? node === 'unknown' && before === undefined : before === undefined) throw unknownSegment()
+  if (before === undefined && (after !== undefined || node === 'unknown' || wasDelivered(seq, holder, found)))
+    throw unknownSegment()
   if (node !== 'registered') return lost(`the node was removed before it delivered the segment${describeDoubt(found)}`)
   if (after !== undefined)
     return lost(`the node delivered later segments, and does not have this one any more${describeDoubt(found)}`)
@@ -136,6 +137,12 @@ function mayExist(
     if (node !== 'registered' || (endpointRegion !== undefined && endpointRegion !== region)) return false
   }
   return found?.last_seq === null || seq <= Math.max(highest_seq ?? 0, found?.last_seq ?? 0) + seqsSkipped
+}
+
+/** Whether a removed node, of whose log no commit is left, had delivered that far. Not what it may have begun after its last report. */
+function wasDelivered(seq: number, { node, highest_seq }: LogHolder, found: FoundLoss | undefined): boolean {
+  const last = found?.last_seq ?? Number.POSITIVE_INFINITY
+  return node === 'removed' && seq <= (highest_seq ?? -1) && !(seq > last && seq <= last + seqsSkipped)
 }
 
 /** A machine may have begun segments above those that its loss names, and delivered them. */

@@ -241,6 +241,8 @@ export type FoundLoss = {
   readonly cause: LossCause
   readonly recorded_at: string
   readonly last_seq: number | null
+  /** Whether the segment is, or may be, one of those that are missing. What is between them was delivered, maybe so long ago that its commit is gone. */
+  readonly isMissing: boolean
   /** Neighbours of the segment of which some, or all, are not delivered whole; undefined if it is none of them. */
   readonly partial: readonly [first: number, last: number] | undefined
 } & SearchState
@@ -267,8 +269,10 @@ export async function findLossOf(
   const run = findRun(row)
   const { id, cause, last_seq, recorded_at, search_problem } = row
   const found = { id, state: stateOf(row), cause: LossCause.parse(cause), recorded_at: toTime(recorded_at), last_seq }
+  const mayBeUnknown = row.segments_unknown > 0 && seq <= (last_seq ?? seq)
   return {
     ...found,
+    isMissing: run !== undefined || mayBeUnknown,
     partial: row.recovered_at === null && run !== undefined ? [run.first_seq, run.last_seq] : undefined,
     ...{ search_problem, is_searched: row.searched_at !== null },
   }
