@@ -518,6 +518,22 @@ describe('a node whose disk fails', () => {
   })
 })
 
+test('a node that joins again with another secret has one loss, and is back', async () => {
+  const { node, losses, hold } = await inhabited()
+  await hold(1, 2, { records: 20 })
+  await remove(node.id)
+  const [{ id }] = await losses()
+  expect(await operator().delete(`/v1/nodes/${node.id}/credential`)).toMatchObject({ status: 204 })
+  expect((await node.join()).body).toMatchObject({ joined: false, reason: 'revoked' })
+  const previous_secret = node.secret
+  node.secret = newNodeSecret()
+  expect((await node.join({ previous_secret })).body).toMatchObject({ joined: true })
+  expect(await losses()).toMatchObject([{ id, is_node_back: true }])
+  await hold(1, 2, { records: 20 })
+  await remove(node.id)
+  expect(await losses()).toMatchObject([{ id, segments: 2, records: 20 }])
+})
+
 test('an id that is released for another disk records the loss, and its seqs are not used again', async () => {
   const { endpoint, node, losses, receipt, hold } = await inhabited()
   await hold(2, 3)

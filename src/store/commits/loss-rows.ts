@@ -42,6 +42,15 @@ export async function lockCommitsOf(db: Tx, node_id: string): Promise<void> {
     .execute()
 }
 
+/** A machine has another credential from now on. Its losses stay its own. */
+export async function renameMachine(db: Tx, node_id: string, hash: string, newHash: string): Promise<void> {
+  await db
+    .updateTable('losses')
+    .set({ credential_hash: newHash })
+    .where((eb) => eb.and({ node_id, credential_hash: hash }))
+    .execute()
+}
+
 /** Opens the losses of one machine for a report of it. */
 export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, now: number) {
   const rows = await db

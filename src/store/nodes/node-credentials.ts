@@ -11,6 +11,7 @@ import { AppError, type Fence, isFence } from '#errors.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { inChunks } from '../chunks.ts'
 import { skipSeqs } from '../commits/commits.ts'
+import { renameMachine } from '../commits/loss-rows.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 import { findProcess } from './nodes.ts'
@@ -53,6 +54,7 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
     .returning('id')
     .executeTakeFirst()
   if (claimed === undefined) return before?.credential_hash === hash ? 'revoked' : 'taken'
+  if (removed !== undefined && removed.credential_hash !== hash) await renameMachine(db, id, removed.credential_hash, hash)
   if (removed !== undefined) {
     await endRemoval(db, removed)
     // Its disk may be an older copy, and a receipt must not name two segments.
