@@ -199,6 +199,33 @@ describe('a removed machine', () => {
     expect(await losses()).toMatchObject([{ id: loss.id, state: 'recovered' }])
   })
 
+  test('counts what heartbeats had not counted', async () => {
+    const { endpoint, node, left, losses, remove, report } = await inhabited()
+    await node.snapshot()
+    const held = [{ ...aHeld(1, 0), records: null }, aHeld(2, 10)]
+    const lag = aLag(endpoint.id, { undelivered_segments: 2, records: null, first_seq: 1, last_seq: 2, held })
+    await node.heartbeat({}, { lag: [lag] })
+    await remove()
+    expect(await losses()).toMatchObject([{ segments: 2, records: null }])
+    await report([left(1, 15), left(2, 10)])
+    expect(await losses()).toMatchObject([{ segments: 2, records: 25 }])
+  })
+
+  test('with an older disk leaves of neighbours that were reported together what they still miss', async () => {
+    const { endpoint, node, left, losses, commit, remove, report } = await inhabited()
+    await node.snapshot()
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 10, records: 100, first_seq: 0, last_seq: 9 })] })
+    await remove()
+    await node.join()
+    await commit(0, 1, 2, 3, 4)
+    await remove()
+    await report([3, 4, 5, 6, 7, 8].map((seq) => left(seq, 10)))
+    expect(await losses()).toMatchObject([{ segments: 10, records: 100, recovered: { segments: 5, records: 50 } }])
+    await node.join()
+    await commit(5, 6, 7, 8, 9)
+    expect(await losses()).toMatchObject([{ state: 'recovered', recovered: { segments: 10, records: 100 } }])
+  })
+
   test('does not repeat a loss that was confirmed, unless it has more', async () => {
     const { account, endpoint, node, left, losses, remove, report } = await inhabited()
     await node.snapshot()

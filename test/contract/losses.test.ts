@@ -473,6 +473,21 @@ test('a segment in quarantine is a loss of unknown records, and one only, howeve
   expect(await reasons()).toContain('what is in quarantine needs a person')
 })
 
+test('a segment in quarantine, at the second removal, makes unknown how many records are lost', async () => {
+  const { node, losses, reasons, hold, commit } = await inhabited()
+  await hold(1, 1, { open_segments: 0, undelivered_segments: 1, records: 10, held: [aHeld(1, 10)] })
+  await remove(node.id)
+  await node.join()
+  const held = [aHeld(1_002, 10), aHeld(1_003, 10)]
+  await hold(1_002, 1_003, { quarantined_segments: 1, records: 20, held })
+  await remove(node.id)
+  expect(await losses()).toMatchObject([{ state: 'open', segments: 4, records: null }])
+  expect(await reasons()).toContain('bytes of acknowledged records of node')
+  await node.join()
+  await commit(1, 1_002, 1_003)
+  expect(await losses()).toMatchObject([{ state: 'open', segments: 4, records: null, recovered: { segments: 3 } }])
+})
+
 describe('a node whose disk fails', () => {
   const unread = { applied_epoch: -1, healthy: false, reasons: ['the segments on this node cannot be listed (EIO)'], lag: [] }
 

@@ -11,7 +11,7 @@ import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
 import type { Tx } from '../store.ts'
-import { type LossRun, parseLossRuns, printLossRuns, sumMissing, uniteLossRuns } from './loss-runs.ts'
+import { type LossRun, type MissingTotals, parseLossRuns, printLossRuns, sumMissing, uniteLossRuns } from './loss-runs.ts'
 import { countSeqs, type SeqRuns, subtractRuns, uniteRuns } from './seq-runs.ts'
 
 type LossRow = LossTables['losses']
@@ -128,7 +128,8 @@ function changeOf(
     segments_unknown > row.segments_unknown ||
     countSeqs(subtractRuns(seqsOf(runs), seqsOf(before))) > 0 ||
     (was.records !== null && is.records !== null && is.records > was.records)
-  if (held.isExact && !isMore && held.cause === row.cause) return undefined
+  const printed = printLossRuns(runs)
+  if (held.isExact && !isMore && held.cause === row.cause && printed === row.runs) return undefined
   const recovered = row.segments - row.segments_missing
   const segments_missing = is.segments + segments_unknown
   // More may be in the bucket than when it was searched.
@@ -137,11 +138,18 @@ function changeOf(
     ...{ cause: held.cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
     ...(isMore ? { confirmed_at: null, confirmed_by: null } : {}),
     ...{ segments: recovered + segments_missing, segments_missing, segments_unknown },
-    ...{ runs: printLossRuns(runs), ...widest(row, boundsOf(runs)) },
-    records: segments_unknown > 0 ? sumOf(row.records, 0) : sumOf(is.records, row.records_recovered),
+    ...{ runs: printed, ...widest(row, boundsOf(runs)) },
+    records: sumOf(sumOf(is.records, row.records_recovered), unknownRecords(row, was, held)),
     bytes: Math.max(row.bytes, row.bytes_recovered + is.bytes),
   }
   return { set, isMore }
+}
+
+/** Returns the records of segments whose seqs are not known; null if they are not counted. */
+function unknownRecords(row: LossRow, was: MissingTotals, { records_unknown }: Held): number | null {
+  if (row.segments_unknown === 0) return records_unknown
+  if (row.records === null || was.records === null || records_unknown === null) return null
+  return Math.max(row.records - row.records_recovered - was.records, records_unknown)
 }
 
 /** Null if one of them is not known. */

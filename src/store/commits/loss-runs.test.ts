@@ -77,6 +77,36 @@ describe('neighbours together', () => {
     ])
     expect(uniteLossRuns(missingOf([many(1, 4)], [commit(4)]), missingOf([one(1, 9), one(2, 9), one(3, 9)], [])).length).toBe(3)
   })
+
+  test('of which a later report names some miss the rest, without what is delivered', () => {
+    const named = missingOf(
+      [5, 6, 7, 8].map((seq) => one(seq, 10)),
+      [],
+    )
+    const runs = uniteLossRuns(
+      missingOf(
+        [many(0, 9)],
+        [0, 1, 2, 3, 4].map((seq) => commit(seq)),
+      ),
+      named,
+    )
+    expect(seqsOf(runs)).toEqual([5, 6, 7, 8, 9].map((seq) => [seq, seq]))
+    expect(sumMissing(runs)).toEqual({ segments: 5, records: 50, bytes: 50 })
+    expect(
+      addCommits(
+        runs,
+        [5, 6, 7, 8, 9].map((seq) => commit(seq)),
+      ),
+    ).toEqual([])
+    const beyond = uniteLossRuns(missingOf([many(0, 3)], []), missingOf([many(3, 9)], []))
+    expect([seqsOf(beyond), sumMissing(beyond).records]).toEqual([
+      [
+        [0, 2],
+        [3, 9],
+      ],
+      null,
+    ])
+  })
 })
 
 test('a count that is not known is not compared', () => {
@@ -93,4 +123,9 @@ test('very many are stored as fewer, with all seqs', () => {
   expect(stored.length).toBe(2_000)
   expect([stored[0]?.first_seq, stored.at(-1)?.last_seq, sumMissing(stored).records]).toEqual([0, 9_998, 5_000])
   expect(stored.filter((run) => run.segments === 1).length).toBeGreaterThan(1_000)
+  // A report that names them again adds nothing: the seqs between them are not missing.
+  expect(sumMissing(uniteLossRuns(stored, [...runs, ...missingOf([one(9_999, 1)], [])]))).toMatchObject({
+    segments: 5_001,
+    records: 5_001,
+  })
 })

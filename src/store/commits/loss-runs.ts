@@ -155,11 +155,13 @@ function cutOut(run: LossRun, others: readonly LossRun[]): readonly LossRun[] {
     [[run.first_seq, run.last_seq]],
     uniteRuns(overlapping.map((each) => [each.first_seq, each.last_seq])),
   )
-  const records = overlapping.reduce<number | null>(
-    (left, each) => (left === null || each.records === null ? null : Math.max(0, left - each.records)),
-    run.records,
-  )
-  const bytes = overlapping.reduce((left, each) => Math.max(0, left - each.bytes), run.bytes)
+  const inside = overlapping.filter(({ first_seq, last_seq }) => first_seq >= run.first_seq && last_seq <= run.last_seq)
+  // The others are all of its segments: what is between these is not missing.
+  if (inside.reduce((left, { segments }) => left - segments, run.segments) <= 0) return []
+  const [all, theirs] = [sumMissing([run]), sumMissing(inside)]
+  const isKnown = all.records !== null && theirs.records !== null && inside.length === overlapping.length
+  const records = isKnown ? Math.max(0, all.records - theirs.records) : null
+  const bytes = Math.max(0, all.bytes - theirs.bytes)
   const missing = rest.filter((seqs) => countSeqs(subtractRuns([seqs], run.done)) > 0)
   return missing.map(([first_seq, last_seq]) => {
     const done = subtractRuns(run.done, subtractRuns([[run.first_seq, run.last_seq]], [[first_seq, last_seq]]))
