@@ -10,7 +10,7 @@ export class ScreenNotLoaded extends Error {
   override readonly name = 'ScreenNotLoaded'
 
   constructor(cause: unknown) {
-    super('This screen could not be loaded. It opens as soon as control responds.', { cause })
+    super('This screen could not be loaded. It opens when the connection is back.', { cause })
   }
 }
 

@@ -49,12 +49,12 @@ const kinds: Readonly<Record<Endpoint['status'], CalloutKind>> = {
 }
 
 const titles: Readonly<Record<Endpoint['status'], string>> = {
-  active: 'It takes events and delivers them',
-  deploying: 'It is being set up',
-  degraded: 'It takes events, but something is not as it should be',
-  failed: 'It does not take events',
-  paused: 'It refuses new events',
-  draining: 'It is being deleted',
+  active: 'Receiving and delivering events',
+  deploying: 'Being set up',
+  degraded: 'Receiving events, but something needs attention',
+  failed: 'Not receiving events',
+  paused: 'Refusing new events',
+  draining: 'Being deleted',
 }
 
 function StatusReport({ account, endpoint }: { readonly account: string; readonly endpoint: Endpoint }) {
