@@ -251,7 +251,7 @@ export class S3Store implements ObjectStore {
     } catch (error) {
       if (!(error instanceof ObjectStoreError) || error.reason !== 'get_denied') throw error
       // If listing is allowed only under a prefix, gateways respond 403 for a missing object.
-      // Without listing it cannot be told. The denial of the object itself says more.
+      // Without permission to list, missing and denied look alike. The denial of the object itself says more.
       const { Contents = [] } = await this.#list(key, undefined, 1, signal).catch((listing: unknown) => {
         throw listing instanceof ObjectStoreError && listing.reason === 'list_denied' ? error : listing
       })

@@ -3,7 +3,7 @@
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
  * The leader checks DNS and certificates (naming/checks/).
- * Law: an endpoint that was told to be served is never told to be deploying again. So `provisioned_at` is noted before the first telling.
+ * Law: once reported served, an endpoint never returns to `deploying`. So `provisioned_at` is stored before the first report.
  */
 import type { Clock } from '#lib/clock.ts'
 import { namedId } from '#lib/named-id.ts'

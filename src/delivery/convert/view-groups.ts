@@ -8,7 +8,7 @@ import { settlesBefore } from '#lib/settles-before.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { conversionLimits } from './limits.ts'
 
-/** Returns the views in groups of nearly one size, in order. One group, unless reading the segment once more for each is little beside the work. */
+/** Returns the views in groups of nearly one size, in order: one group, unless rereading the segment is cheap relative to the work. */
 export function groupsOf<View extends BoundView>(
   views: readonly View[],
   { bytes, slots }: { readonly bytes: number; readonly slots: number },

@@ -35,7 +35,7 @@ export function runRemoval(
   })
 }
 
-/** Throws unless whoever follows markers finds every row of the sources in the new file. */
+/** Throws unless a reader that follows markers finds every row of the sources in the new file. */
 async function assertReadable(
   { removal, target }: RemovalUnit,
   { store, path, files }: { readonly store: ObjectStore; readonly path: string; readonly files: Files },

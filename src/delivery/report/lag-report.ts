@@ -76,7 +76,7 @@ export class LagReports {
   }
 }
 
-/** The more logs, the later control learns of numbers alone: a node sends so many rows a second, whatever it has. */
+/** Number-only changes are sent less often as logs grow in number: a node sends a bounded number of rows a second. */
 function refreshMsOf(lags: readonly EndpointLag[]): number {
   return Math.min(lagReportLimits.refreshMsMax, (lags.length * 1000) / lagReportLimits.rowsPerSecond)
 }

@@ -82,7 +82,7 @@ export class ConnectionBudget {
     socket.once('close', () => {
       this.#open -= 1
       slot.leave()
-      this.authenticated(slot)
+      this.leaveUnauthenticated(slot)
     })
     return slot
   }
@@ -117,18 +117,18 @@ export class ConnectionBudget {
   }
 
   /** Frees the place of a slot among the connections that have not authenticated. Idempotent. */
-  authenticated(slot: ConnectionSlot): void {
+  leaveUnauthenticated(slot: ConnectionSlot): void {
     if (!this.#unauthenticated.delete(slot)) return
     const left = (this.#byAddress.get(slot.address) ?? 1) - 1
     if (left > 0) this.#byAddress.set(slot.address, left)
     else this.#byAddress.delete(slot.address)
   }
 
-  /** The oldest, of this address if there is one, has had its time. So whoever keeps the pool full must reconnect all of it every second. */
+  /** The oldest, of this address if there is one, has had its time. So a client that keeps the pool full must reconnect all of it every second. */
   #evictOldest(address?: string): boolean {
     const oldest = this.#unauthenticated.values().find((slot) => address === undefined || slot.address === address)
     if (oldest === undefined || this.#options.clock.monotonic() - oldest.acceptedAtMs < gateLimits.evictableAfterMs) return false
-    this.authenticated(oldest)
+    this.leaveUnauthenticated(oldest)
     oldest.close()
     this.#dropped += 1
     return true
@@ -211,7 +211,7 @@ export class ConnectionSlot {
   }
 
   #move(account: string, share: Share): void {
-    this.#budget.authenticated(this)
+    this.#budget.leaveUnauthenticated(this)
     this.#share?.release(1)
     this.#share = share
     this.#account = account

@@ -1,8 +1,8 @@
 /**
- * Answers 304 to whoever has the response already (RFC 9110 §13.1.2), so that a screen can ask every two seconds.
+ * Responds with 304 to a caller that has the response already (RFC 9110 §13.1.2), so that a screen can poll every two seconds.
  *
- * Owns: the `ETag` of every GET of the management API. Does not own: how often somebody asks.
- * Law: the tag is made of the body alone. Two responses with the same tag are the same, whoever asks for whatever account.
+ * Owns: the `ETag` of every GET of the management API. Does not own: how often a caller polls.
+ * Law: the tag is made of the body alone. Equal tags mean equal bodies, for any caller and account.
  */
 import { hash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'

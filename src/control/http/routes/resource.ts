@@ -71,7 +71,7 @@ export type AddOperation = <
 /**
  * The operations of one resource.
  *
- * Each has the resource's tag in the description. An operation that reads no body refuses one with fields: whoever sends `{"now":true}` to
+ * Each has the resource's tag in the description. An operation that reads no body refuses one with fields: a caller that sends `{"now":true}` to
  * revoke a key expects an effect.
  */
 export function resource(
